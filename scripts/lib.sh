@@ -217,9 +217,9 @@ cpp_tests() {
   fi
 }
 
-# python_tests [pytest option...]: a file's tests in one process, several files at a time, one more than there are processors,
-# since tests of servers wait more than they compute.
-python_tests() { "$VENV/bin/python" -m pytest -q -n $(($(nproc) + 1)) --dist loadfile "$@"; }
+# python_tests [pytest option...]: a file's tests in one process, several files at a time, two more than there are processors,
+# since tests of servers wait more than they compute; in the order of tests_py/conftest.py.
+python_tests() { "$VENV/bin/python" -m pytest -q -n $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder "$@"; }
 
 # test_report NAME=FILE...: a table of the skipped tests and their reasons, and the sums.
 test_report() { python3 scripts/skipped.py "$@"; }

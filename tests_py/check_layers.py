@@ -70,7 +70,7 @@ TESTS_ALSO = {
     "executor": {"kernels", *FOLDER_ALSO["executor", "ring"]},
     "peer": {"base", "model", "arch", "mem", "executor"},
     # A comparison with T-CPU has both sides.
-    "vulkan": {"arch", "ir", "ring", "kernel", "lower", "kernels"},
+    "vulkan": {"arch", "ir", "ring", "kernel", "lower", "kernels", "engine"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
     "amd_sim": {"base", "kernels", "ring"},
@@ -158,7 +158,8 @@ def tests_breach(parts, target):
         return why
     module, to = parts[0], target.split("/")
     if to[0] == "tests_cpp":
-        allowed = {module, "base", *ALLOWED.get(module, [])}  # helpers of the tests below
+        # Helpers of the tests below.
+        allowed = {module, "base", *ALLOWED.get(module, []), *TESTS_ALSO.get(module, ())}
         return None if to[1] in allowed else f"tests of {module} may not include tests of {to[1]}"
     allowed = {PUBLIC, module, *ALLOWED.get(module, []), *TESTS_ALSO.get(module, ())}
     return f"tests of {module} may not include {to[0]}" if to[0] in OURS - allowed else None

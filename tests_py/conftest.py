@@ -1,3 +1,4 @@
+import collections
 import os
 import pathlib
 import shutil
@@ -11,6 +12,28 @@ import zinc_rt
 from fixture_models import NO_SHARED, SHARED
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Files whose slow tests take longest, in that order: minutes to half a minute.
+LONGEST = [
+    "test_server_soak.py",
+    "test_packages.py",
+    "test_server_ledger.py",
+    "test_server_hostile.py",
+    "test_chat_template_hypothesis.py",
+    "test_fixtures.py",
+    "test_agents.py",
+    "test_chat_page.py",
+    "test_kv_types.py",
+    "test_chat_page_agents.py",
+    "test_perplexity.py",
+    "test_notebooks.py",
+]
+
+
+def pytest_collection_modifyitems(items):
+    """These begin first, then those with the most tests, so that no process is left with a long one at the end."""
+    counts = collections.Counter(item.path.name for item in items)
+    rank = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (rank.get(item.path.name, len(rank)), -counts[item.path.name], item.path.name))
 
 
 @pytest.fixture(scope="session")

@@ -72,6 +72,38 @@ def test_a_stream_says_what_the_whole_answer_says(server):
     run(server, work)
 
 
+def test_hashes_of_logits_are_the_engines(server, tiny_engine):
+    session = tiny_engine.tenant("t").session()
+    sampled = {"max_tokens": 12, "ignore_eos": True, "return_logits_hash": True, "temperature": 0.8, "seed": 3}
+
+    async def streamed(stream, n):
+        hashes = [[] for _ in range(n)]
+        async for piece in stream:
+            assert len(piece.logits_hashes) <= 1
+            hashes[piece.index] += piece.logits_hashes
+        return hashes
+
+    async def work(client):
+        return (
+            await client.chat(MESSAGES, **sampled),
+            await client.generate("the thin", n=2, echo=True, **sampled),
+            await streamed(client.stream_chat(MESSAGES, **sampled), 1),
+            await streamed(client.stream_generate("the thin", n=2, **sampled), 2),
+            await client.generate("the thin", **{**sampled, "return_logits_hash": False}),
+        )
+
+    chat, text, streamed_chat, streamed_text, unasked = run(server, work)
+    wanted = session.generate(messages=MESSAGES, **sampled)
+    assert chat.choices[0].logits_hashes == wanted.logits_hashes and len(set(wanted.logits_hashes)) == 12
+    assert streamed_chat == [wanted.logits_hashes]
+    wanted = [choice.logits_hashes for choice in session.generate("the thin", n=2, **sampled).choices]
+    assert [choice.logits_hashes for choice in text.choices] == wanted and wanted[0] != wanted[1]
+    assert streamed_text == wanted
+    assert unasked.choices[0].logits_hashes == []
+    events = list(session.stream("the thin", **sampled))
+    assert [event.logits_hash for event in events if event.token_id is not None] == wanted[0]
+
+
 def test_the_other_calls(server):
     async def work(client):
         ids = await client.tokenize("the thin")

@@ -1,6 +1,7 @@
 """The server as OpenAI's own Python client sees it."""
 
 import asyncio
+import re
 
 import numpy as np
 import pytest
@@ -113,6 +114,32 @@ def test_prompt_logprobs_have_a_field_of_their_own(client):
     with pytest.raises(openai.BadRequestError) as caught:
         chat(client, stream=True, extra_body={"prompt_logprobs": 1})
     assert caught.value.body["param"] == "prompt_logprobs"
+
+
+def test_hashes_of_logits_are_hexadecimal_digits(client):
+    asked = {"extra_body": {"return_logits_hash": True}}
+    answer = client.completions.create(model=MODEL, prompt=[[5, 6], [7]], max_tokens=3, **asked)
+    for choice in answer.choices:
+        hashes = choice.model_extra["logits_hash"]
+        assert len(hashes) == 3 and all(re.fullmatch("[0-9a-f]{16}", digits) for digits in hashes)
+    whole = chat(client, **asked).choices[0].model_extra["logits_hash"]
+    deltas = [c.model_extra.get("logits_hash") for chunk in chat(client, stream=True, **asked) for c in chunk.choices]
+    assert [digits for hashes in deltas for digits in hashes or []] == whole
+    assert "logits_hash" not in chat(client).choices[0].model_extra
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages", {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}),
+        ("/v1/responses", {"input": "hello"}),
+        ("/api/chat", {"messages": [{"role": "user", "content": "hello"}]}),
+        ("/v1/embeddings", {"input": "hello"}),
+    ],
+)
+def test_apis_without_hashes_refuse_them_by_name(server, path, body):
+    status, _, answer = server.request("POST", path, {"model": MODEL, "return_logits_hash": True, **body})
+    assert status == 400 and "return_logits_hash" in str(answer["error"])
 
 
 def test_completions_take_texts_ids_and_lists_of_them(client):

@@ -25,8 +25,9 @@ def lines(tmp_path):
 
 
 def test_it_answers_each_line_as_a_server_does(tiny_model, tmp_path, lines):
+    text = {"prompt": [5, 6], "max_tokens": 4, "seed": 2, "return_logits_hash": True}
     with lines.open("a") as file:
-        file.write(line("text", {"prompt": [5, 6], "max_tokens": 4, "seed": 2}, "/v1/completions") + "\n")
+        file.write(line("text", text, "/v1/completions") + "\n")
         file.write(line("response", {"input": "a", "max_output_tokens": 4, "seed": 2}, "/v1/responses") + "\n")
     out = tmp_path / "out.jsonl"
     result = run_batch(tiny_model, lines, out, "--id", "tiny", "--max-slots", 4)
@@ -39,8 +40,9 @@ def test_it_answers_each_line_as_a_server_does(tiny_model, tmp_path, lines):
         for i in range(0, N, 5):
             answer = server.request("POST", "/v1/chat/completions", chat_body(i))[2]
             assert text_of(output[str(i)]["response"]["body"]) == text_of(answer)
-        answer = server.request("POST", "/v1/completions", {"prompt": [5, 6], "max_tokens": 4, "seed": 2})[2]
-        assert output["text"]["response"]["body"]["choices"][0]["text"] == answer["choices"][0]["text"]
+        answer = server.request("POST", "/v1/completions", text)[2]
+        assert output["text"]["response"]["body"]["choices"] == answer["choices"]
+        assert len(answer["choices"][0]["logits_hash"]) == answer["usage"]["completion_tokens"]
 
 
 def test_embeddings_too(tiny_model, tmp_path):

@@ -93,17 +93,24 @@ def test_a_complaint_is_in_words_of_its_own(server, body, words):
         ("/v1/completions", {"prompt": [[5] * 400] * 128, "echo": True, "logprobs": 20, "max_tokens": 1}),
         ("/v1/completions", {"prompt": "x" * 5000, "n": 128, "prompt_logprobs": 20, "max_tokens": 1}),
         ("/v1/completions", {"prompt": ["x" * 9000] * 100, "n": 128, "echo": True, "max_tokens": 1}),
+        ("/v1/completions", {"prompt": [[5]] * 250, "return_logits_hash": True, "max_tokens": 100000}),
         ("/generate", {"token_ids": [5], "n": 128, "logprobs": 20, "max_tokens": 100000}),
         ("/v1/chat/completions", {**GOOD, "n": 128, "logprobs": True, "top_logprobs": 20, "max_tokens": 100000}),
     ],
 )
 def test_an_answer_that_would_be_too_large_is_refused_before_it_is_made(tiny_model, tmp_path, path, body):
-    config = f'[server]\nmax_answer_bytes = 20000000\n[[models]]\npath = "{tiny_model}"\nmax_slots = 4\n'
+    config = f'[server]\nmax_answer_bytes = 2000000\n[[models]]\npath = "{tiny_model}"\nmax_slots = 4\n'
     (tmp_path / "zinc.toml").write_text(config)
     with serving("--config", tmp_path / "zinc.toml") as server:
         code, _, answer = server.request("POST", path, body)
-        assert code == 400 and answer["error"]["param"] in ("n", "logprobs", "echo", "top_logprobs"), answer
-        assert "20000000 allowed (max_answer_bytes)" in answer["error"]["message"]
+        assert code == 400 and answer["error"]["param"] in (
+            "n",
+            "logprobs",
+            "return_logits_hash",
+            "echo",
+            "top_logprobs",
+        )
+        assert "2000000 allowed (max_answer_bytes)" in answer["error"]["message"]
         few = {**body, "n": 1, "max_tokens": 4}
         if path == "/v1/completions":
             few["prompt"] = [5, 6]

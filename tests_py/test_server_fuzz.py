@@ -123,7 +123,7 @@ BODIES = {
     },
     "/api/generate": {"prompt": "a", "system": "b", "raw": False, "stream": False, "options": {"num_predict": 2}},
     "/api/show": {"model": "tiny"},
-    "/generate": {"token_ids": [1, 2, 3], "max_tokens": 2, "stop_token_ids": [5], "return_token_ids": True},
+    "/generate": {"token_ids": [1, 2, 3], "max_tokens": 2, "stop_token_ids": [5], "return_logits_hash": True},
     "/v1/embeddings": {"input": ["a", [1, 2]], "encoding_format": "base64", "dimensions": 8, "user": "u"},
     "/v1/rerank": {"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1, "return_documents": True},
     "/v1/score": {"text_1": "a", "text_2": ["b", "c"], "user": "u"},

@@ -236,6 +236,7 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   if (!is_end)  // this thread alone writes the ids
     event.pieces = output_.push(token, completion_.token_ids.size() >= request_.min_tokens);
   if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
+  if (details != nullptr && request_.return_logits_hash) event.logits_hash = details->logits_hash;
   {
     const std::lock_guard lock(mutex_);
     const bool is_first = completion_.token_ids.empty();

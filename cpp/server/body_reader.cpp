@@ -87,6 +87,7 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   if (const auto ms = r.number("deadline_ms", 0, 1e9)) q.deadline_ms = *ms;
   r.into(q.cache_salt, r.string("cache_salt", 256));
   r.into(call.return_token_ids, r.boolean("return_token_ids"));
+  r.into(q.return_logits_hash, r.boolean("return_logits_hash"));
   r.into(call.wants_timings, r.boolean("timings"));
   // flex asks for a lower class than the tenant's; priority asks for no more than the tenant's class allows.
   if (auto tier = r.take(r.fields().get_choice(

@@ -34,10 +34,16 @@ std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
 
+// `"0123456789abcdef",`
+constexpr std::uint64_t kBytesOfHash = 19;
+
 // Checks about how many bytes the answer may have, since it is kept until the client has read it. Errors: 400 for more
 // than is allowed.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
-  std::uint64_t bytes = 0;
+  const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
+  // What each field adds, in the order in which a refusal names them.
+  std::pair<const char*, std::uint64_t> parts[] = {
+      {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {
     // A text has at most as many tokens as bytes, and a text longer than the context is refused elsewhere.
     const std::uint64_t n_bytes = request.prompt ? request.prompt->size() : 0;
@@ -47,22 +53,23 @@ ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel&
     const auto of_rows = [&](std::uint64_t rows, std::uint64_t n_top) {
       return rows * (1 + n_top) * bytes_of_logprob(call.api);
     };
-    std::uint64_t one = 0;
-    if (call.echo) one += std::max(n_bytes, 4 * n_prompt);
-    if (call.wants_logprobs) one += of_rows(n_generated + (call.echo ? n_prompt : 0), request.logprobs);
-    if (call.prompt_logprobs) one += of_rows(n_prompt, *call.prompt_logprobs);
-    bytes += request.n * one;
+    const std::uint64_t of_choice[] = {
+        call.prompt_logprobs ? of_rows(n_prompt, *call.prompt_logprobs) : 0,
+        call.wants_logprobs ? of_rows(n_generated + (call.echo ? n_prompt : 0), request.logprobs) : 0,
+        request.return_logits_hash ? kBytesOfHash * n_generated : 0, call.echo ? std::max(n_bytes, 4 * n_prompt) : 0};
+    for (std::size_t i = 0; i < std::size(parts); ++i) parts[i].second += request.n * of_choice[i];
   }
+  std::uint64_t bytes = 0;
+  for (const auto& [_, of_field] : parts) bytes += of_field;
   if (bytes <= most) return {};
   const Request& first = call.requests.front();
-  const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
   ApiError error;
-  error.param = first.n > 1 ? "n" : call.prompt_logprobs ? "prompt_logprobs" : call.wants_logprobs ? logprobs : "echo";
+  error.param = first.n > 1 ? "n" : std::ranges::find_if(parts, [](const auto& p) { return p.second > 0; })->first;
   error.message = fmt::format(
-      "[request] {} prompts, n {}, {}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
+      "[request] {} prompts, n {}, {}{}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
       "(max_answer_bytes); lower one of these, or max_tokens",
-      call.requests.size(), first.n, call.echo ? "echo, " : "", logprobs, first.logprobs,
-      call.prompt_logprobs.value_or(0), bytes, most);
+      call.requests.size(), first.n, call.echo ? "echo, " : "", first.return_logits_hash ? "return_logits_hash, " : "",
+      logprobs, first.logprobs, call.prompt_logprobs.value_or(0), bytes, most);
   return std::unexpected(std::move(error));
 }
 

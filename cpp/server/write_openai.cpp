@@ -1,5 +1,6 @@
 // The answers of the OpenAI API's chats and completions, and of /generate.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -24,6 +25,7 @@ struct ChoiceText {
   std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are shown
   std::uint32_t text_offset = 0;                               // for completions: how many characters come before it
   const std::vector<std::int32_t>* token_ids = nullptr;        // null: not asked for
+  const std::vector<std::uint64_t>* logits_hashes = nullptr;   // null: not asked for
   std::string finish_reason;                                   // empty: it has not ended
   bool has_role = false;                                       // for the first event of a chat's stream
 };
@@ -89,10 +91,15 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
                  values, tops, offsets);
 }
 
-void put_ids(std::string& out, const std::vector<std::int32_t>& ids) {
-  out += '[';
-  for (std::size_t i = 0; i < ids.size(); ++i) fmt::format_to(Out(out), "{}{}", i == 0 ? "" : ",", ids[i]);
-  out += ']';
+// "token_ids": [...], "logits_hash": [...], each where it was asked for. A number of 64 bits is more than many readers
+// of JSON keep, so a hash is a text of 16 hexadecimal digits.
+void put_token_lists(std::string& out, const ChoiceText& c) {
+  if (c.token_ids != nullptr) fmt::format_to(Out(out), R"("token_ids":[{}],)", fmt::join(*c.token_ids, ","));
+  if (c.logits_hashes == nullptr) return;
+  out += R"("logits_hash":[)";
+  for (const std::uint64_t hash : *c.logits_hashes)
+    fmt::format_to(Out(out), "{}\"{:016x}\"", out.back() == '[' ? "" : ",", hash);
+  out += "],";
 }
 
 // The object of a choice; in a stream it has `delta` in place of `message`.
@@ -122,11 +129,7 @@ void put_choice(std::string& out, Api api, const ChoiceText& c, const TokenNames
     append_escaped(out, c.text);
     out += "\",";
   }
-  if (c.token_ids != nullptr) {
-    out += R"("token_ids":)";
-    put_ids(out, *c.token_ids);
-    out += ',';
-  }
+  put_token_lists(out, c);
   out += R"("logprobs":)";
   if (c.logprobs == nullptr)
     out += "null";
@@ -201,13 +204,18 @@ class OpenAiWriter final : public AnswerWriter {
       if (part.event.is_token) ids.push_back(part.event.token_id);
       text.token_ids = &ids;
     }
+    std::vector<std::uint64_t> hashes;
+    if (wants_hashes()) {
+      if (part.event.logits_hash) hashes.push_back(*part.event.logits_hash);
+      text.logits_hashes = &hashes;
+    }
     text.has_role = part.is_first && call_.api == Api::kChat;
     text.text_offset = n_characters_[part.index];
     n_characters_[part.index] += n_characters(text.text);
     if (!calls.empty()) text.calls = calls[0];
     std::string out;
     if (!text.text.empty() || !text.reasoning.empty() || !text.calls.empty() || text.has_role || !logprobs.empty() ||
-        !ids.empty())
+        !ids.empty() || !hashes.empty())
       out = chunk(text);
     // One call or one piece of it a chunk, which is what all clients can read.
     for (std::size_t i = 1; i < calls.size(); ++i) {
@@ -258,6 +266,7 @@ class OpenAiWriter final : public AnswerWriter {
         text.n_prompt_top = *call_.prompt_logprobs;
       }
       if (call_.return_token_ids) text.token_ids = &c.token_ids;
+      if (wants_hashes()) text.logits_hashes = &c.logits_hashes;
       text.finish_reason = finish_of(c);
       put_choice(out, call_.api, text, names_, false);
     }
@@ -267,6 +276,7 @@ class OpenAiWriter final : public AnswerWriter {
   }
 
  private:
+  bool wants_hashes() const { return call_.requests.front().return_logits_hash; }
   ChoiceText of(std::uint32_t index) const {
     ChoiceText text;
     text.index = index;

@@ -22,8 +22,9 @@ Result<std::unique_ptr<Executor>> VulkanExecutor::open(const std::string& path, 
   return open_on(std::move(device), path, options);
 }
 
-Result<std::unique_ptr<Executor>> VulkanExecutor::open_on(std::unique_ptr<Device> device, const std::string& path,
+Result<std::unique_ptr<Executor>> VulkanExecutor::open_on(std::shared_ptr<Device> device, const std::string& path,
                                                           const ExecutorOptions& options) {
+  ZRT_CHECK_OK(device->free_all());
   auto executor = std::unique_ptr<VulkanExecutor>(new VulkanExecutor);
   executor->device_ = std::move(device);
   ZRT_TRY(auto weights, Weights::open(path));

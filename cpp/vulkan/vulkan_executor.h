@@ -12,8 +12,9 @@ namespace zinc_rt::vulkan {
 class VulkanExecutor final : public Executor {
  public:
   static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
-  // On a device that was opened, with the form of fma that it uses.
-  static Result<std::unique_ptr<Executor>> open_on(std::unique_ptr<Device> device, const std::string& path,
+  // On a device that was opened, with the form of fma that it uses, and that no other model has. What a model before
+  // it left there is freed first.
+  static Result<std::unique_ptr<Executor>> open_on(std::shared_ptr<Device> device, const std::string& path,
                                                    const ExecutorOptions& options);
   VulkanExecutor(const VulkanExecutor&) = delete;
 
@@ -46,7 +47,7 @@ class VulkanExecutor final : public Executor {
   ModelTensors tensors_;
   Sizes sizes_;
   ExecutorInfo info_;
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
   std::unique_ptr<MemoryRequest> request_;  // of what stands above it
   ModelMemory memory_;
   Forward forward_;

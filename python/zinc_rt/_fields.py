@@ -43,6 +43,7 @@ class ServerFields(TypedDict, total=False):
     cache_salt: str
     deadline_ms: float
     return_token_ids: bool
+    return_logits_hash: bool
     timings: bool
     user: str
     safety_identifier: str

@@ -50,6 +50,7 @@ class ApiChoice:
     reasoning: str = ""  # the text between <think> and </think>
     token_ids: list[int] = field(default_factory=list)  # with return_token_ids
     logprobs: dict[str, Any] | None = None  # as OpenAI's API has them
+    logits_hashes: list[int] = field(default_factory=list)  # with return_logits_hash, as Completion has them
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class ApiPiece:
     finish_reason: str | None = None  # in the choice's last piece
     token_ids: list[int] = field(default_factory=list)
     logprobs: dict[str, Any] | None = None
+    logits_hashes: list[int] = field(default_factory=list)
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -122,6 +124,7 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
         "finish_reason": choice.get("finish_reason"),
         "token_ids": choice.get("token_ids") or [],
         "logprobs": choice.get("logprobs"),
+        "logits_hashes": [int(digits, 16) for digits in choice.get("logits_hash") or ()],
     }
 
 

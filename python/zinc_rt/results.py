@@ -97,3 +97,4 @@ class StreamEvent:
     index: int  # which of n completions
     logprob: TokenLogprob | None  # when logprobs are asked for
     pieces: list[OutputPiece] = field(default_factory=list)  # where the output is parsed; text has those of the answer
+    logits_hash: int | None = None  # of tokens, when hashes are asked for

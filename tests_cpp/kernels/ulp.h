@@ -18,6 +18,7 @@ inline double ulp_distance(float actual, double expected) {
 struct Function {
   const char* name;
   float (*exact)(float);
+  void (*row)(const float* x, float* y, std::size_t n);  // the same of n numbers
   double (*libm)(double);
   float low, high;  // the domain of the promise
 };

@@ -105,7 +105,8 @@ TEST(ChatBody, EveryFieldArrivesInTheRequest) {
     "stop":["a","b"],"stop_token_ids":[4],"max_completion_tokens":9,"min_tokens":2,"logit_bias":{"12":-3.5},"logprobs":true,
     "top_logprobs":4,"presence_penalty":1,"frequency_penalty":-1,"repetition_penalty":1.1,"ignore_eos":true,"stream":true,
     "stream_options":{"include_usage":true},"service_tier":"flex","cache_salt":"s","deadline_ms":50,"reasoning_effort":"none",
-    "chat_template_kwargs":{"x":1},"tools":[{"type":"function","function":{"name":"f"}}],"return_token_ids":true,"timings":true,
+    "chat_template_kwargs":{"x":1},"tools":[{"type":"function","function":{"name":"f"}}],"return_token_ids":true,"return_logits_hash":true,
+    "timings":true,
     "include_stop_str_in_output":true,"skip_special_tokens":false,"user":"u","metadata":{"a":"b"})");
   const Request& q = call.requests.at(0);
   EXPECT_EQ(q.model, "m");
@@ -125,7 +126,7 @@ TEST(ChatBody, EveryFieldArrivesInTheRequest) {
   EXPECT_FLOAT_EQ(q.presence_penalty, 1);
   EXPECT_FLOAT_EQ(q.frequency_penalty, -1);
   EXPECT_FLOAT_EQ(q.repetition_penalty, 1.1f);
-  EXPECT_TRUE(q.ignore_eos);
+  EXPECT_TRUE(q.ignore_eos && q.return_logits_hash);
   EXPECT_TRUE(call.stream && call.include_usage && call.wants_logprobs && call.return_token_ids && call.wants_timings);
   EXPECT_EQ(q.qos, "batch");
   EXPECT_EQ(q.cache_salt, "s");

@@ -14,7 +14,7 @@ class Products : public ::testing::Test {
   void SetUp() override {
     ZRT_NEED_VULKAN();
     device_ = open_device();
-    ASSERT_TRUE(device_);
+    ASSERT_TRUE(device_ && device_->free_all());
   }
   Buffer upload(std::span<const std::byte> bytes) {
     const auto buffer = device_->allocate(std::max<std::size_t>(bytes.size(), 4), Heap::kHostVisible);
@@ -38,7 +38,7 @@ class Products : public ::testing::Test {
   }
   // The device's product of every row of x with every row of w, in each way that the kernel has.
   void expect_product(DType dtype, const Shape& s, bool is_float_x);
-  std::unique_ptr<Device> device_;
+  std::shared_ptr<Device> device_;
 };
 
 constexpr std::uint32_t ceil_div(std::uint32_t n, std::uint32_t size) {

@@ -19,7 +19,7 @@ inline Result<DeviceInfo> test_device() {
   if (const auto found = test_device(); !found) GTEST_SKIP() << "no Vulkan device: " << found.error().message
 
 // A device with its arithmetic proven once for all tests.
-inline std::unique_ptr<Device> open_device(const Faults& faults = {}) {
+inline std::shared_ptr<Device> open_new_device(const Faults& faults = {}) {
   struct Proof {
     Fma fma;
     bool has_matrices;
@@ -39,8 +39,24 @@ inline std::unique_ptr<Device> open_device(const Faults& faults = {}) {
   return std::move(*device);
 }
 
+// The device that all tests of a process have one after another, since a driver may take longer for the pipelines of a
+// model than for the test. It ends before the driver does.
+struct DeviceOfTests final : ::testing::Environment {
+  static inline std::shared_ptr<Device> device;
+  void TearDown() override { device.reset(); }
+};
+inline ::testing::Environment* const kDeviceOfTests = ::testing::AddGlobalTestEnvironment(new DeviceOfTests);
+
+// That one, or another one while some test has it.
+inline std::shared_ptr<Device> open_device() {
+  auto& kept = DeviceOfTests::device;
+  if (kept.use_count() > 1) return open_new_device();
+  if (kept == nullptr) kept = open_new_device();
+  return kept;
+}
+
 inline std::unique_ptr<Executor> open_vulkan(const std::string& model, const ExecutorOptions& options,
-                                             std::unique_ptr<Device> device = open_device()) {
+                                             std::shared_ptr<Device> device = open_device()) {
   if (device == nullptr) return nullptr;
   auto executor = VulkanExecutor::open_on(std::move(device), model_path(model), options);
   EXPECT_TRUE(executor) << (executor ? "" : executor.error().message);
@@ -50,7 +66,7 @@ inline std::unique_ptr<Executor> open_vulkan(const std::string& model, const Exe
 // The calls on T-CPU and on Vulkan.
 template <class Calls>
 void run_both(const std::string& model, const ExecutorOptions& options, const Calls& calls, Outcome& cpu_outcome,
-              Outcome& outcome, std::unique_ptr<Device> device = open_device()) {
+              Outcome& outcome, std::shared_ptr<Device> device = open_device()) {
   const auto cpu = open(model, options);
   const auto peer = open_vulkan(model, options, std::move(device));
   ASSERT_TRUE(cpu && peer);

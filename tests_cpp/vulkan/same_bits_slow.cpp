@@ -120,7 +120,7 @@ TEST(VulkanLoading, ALargeMatrixIsConvertedInPieces) {
 
 TEST(VulkanForms, MatricesOfIntegers) {
   ZRT_NEED_VULKAN();
-  const auto device = open_device();
+  const auto device = open_new_device();
   ASSERT_TRUE(device);
   if (!device->info().has_matrices) GTEST_SKIP() << device->info().name << " has no int8 matrices";
   EXPECT_EQ(find_matrix_difference(*device).value_or("an error"), "");
@@ -129,10 +129,10 @@ TEST(VulkanForms, MatricesOfIntegers) {
 // Devices without doubles and with an fma that rounds twice are rare, so this form is run where another one would do.
 TEST(VulkanForms, FmaOfIntegers) {
   ZRT_NEED_VULKAN();
-  auto device = open_device();
+  auto device = open_new_device();
   ASSERT_TRUE(device);
   EXPECT_EQ(find_difference(*device, Fma::kIntegers).value_or("an error"), "");
-  device = open_device();
+  device = open_new_device();
   device->use(Fma::kIntegers);
   Outcome a, b;
   const auto calls = [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(9), 8); };

@@ -149,7 +149,7 @@ TEST_F(Vulkan, RefusesByName) {
 // Each of these must be noticed; without the fault the comparison is of equals.
 TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
   const auto differs = [](const Faults& faults, std::optional<Fma> form = {}, const char* model = kModel) {
-    auto device = open_device(faults);
+    auto device = open_new_device(faults);
     if (form) device->use(*form);
     Outcome a, b;
     run_both(

@@ -175,8 +175,9 @@ struct StreamEvent {
   bool is_token = true;       // false: text alone, held back until the end, or preempted
   std::uint32_t index = 0;    // which of n completions
   std::uint64_t time_us = 0;  // of tokens: when the step that made it ended, on a clock that only runs forward
-  std::optional<TokenLogprob> logprob;  // of tokens, when logprobs are asked for
-  std::vector<OutputPiece> pieces;      // with parse_output: all parts, of which text has those of the answer
+  std::optional<TokenLogprob> logprob;       // of tokens, when logprobs are asked for
+  std::vector<OutputPiece> pieces;           // with parse_output: all parts, of which text has those of the answer
+  std::optional<std::uint64_t> logits_hash;  // of tokens, when hashes are asked for
 };
 
 }  // namespace zinc_rt

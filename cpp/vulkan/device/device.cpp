@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
@@ -60,10 +61,7 @@ Status Device::make() {
   api_->GetDeviceQueue(device_, info_.queue_family, 0, &queue_);
   api_->GetPhysicalDeviceMemoryProperties(info_.handle, &memory_);
 
-  VkCommandPoolCreateInfo pool{};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.queueFamilyIndex = info_.queue_family;
-  ZRT_CHECK_OK(check(api_->CreateCommandPool(device_, &pool, nullptr, &pool_), "a command pool"));
+  ZRT_CHECK_OK(make_pool());
   VkSemaphoreTypeCreateInfo type{};
   type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
   type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -84,14 +82,35 @@ Status Device::make() {
   return {};
 }
 
-Device::~Device() {
-  if (device_ == nullptr) return;
-  api_->DeviceWaitIdle(device_);
-  for (const auto& [key, pipeline] : pipelines_) api_->DestroyPipeline(device_, pipeline, nullptr);
+Status Device::make_pool() {
+  VkCommandPoolCreateInfo pool{};
+  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  pool.queueFamilyIndex = info_.queue_family;
+  return check(api_->CreateCommandPool(device_, &pool, nullptr, &pool_), "a command pool");
+}
+
+void Device::free_memory() {
   for (const Held& held : held_) {
     api_->DestroyBuffer(device_, held.buffer.handle, nullptr);
     api_->FreeMemory(device_, held.memory, nullptr);
   }
+  held_.clear();
+  staging_ = {};
+  allocated_bytes_ = 0;
+}
+
+Status Device::free_all() {
+  api_->DeviceWaitIdle(device_);
+  free_memory();
+  api_->DestroyCommandPool(device_, std::exchange(pool_, nullptr), nullptr);
+  return make_pool();
+}
+
+Device::~Device() {
+  if (device_ == nullptr) return;
+  api_->DeviceWaitIdle(device_);
+  for (const auto& [key, pipeline] : pipelines_) api_->DestroyPipeline(device_, pipeline, nullptr);
+  free_memory();
   if (stopwatch_) stopwatch_->destroy(*api_, device_);
   if (cache_ != nullptr) api_->DestroyPipelineCache(device_, cache_, nullptr);
   if (layout_ != nullptr) api_->DestroyPipelineLayout(device_, layout_, nullptr);

@@ -1,6 +1,7 @@
 // One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses, never names of
 // models or ops.
-// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it.
+// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it. It serves one model at a
+// time, and who keeps it may give it to the next one, for which its pipelines are there already.
 #pragma once
 
 #include <functional>
@@ -41,6 +42,8 @@ class Device {
 
   // Errors: kExhausted with the bytes; kUnavailable for more than one allocation of the device may have.
   Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
+  // Memory and commands, of which nothing runs any more. Pipelines stay.
+  Status free_all();
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // of all that allocate() gave
   // Whether write() and read() go through memory of the host, and by which: kHostVisible, given once.
   bool needs_staging() const;
@@ -54,7 +57,7 @@ class Device {
   };
   Status copy(std::span<const Copy> copies);
 
-  // The form of fma that kernels() and pipeline() take. REQUIRES: no pipeline was made yet, but for the self-test's.
+  // The form of fma that make_pipelines() and pipeline() take from now on.
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
   // Whether kernels with cooperative matrices are used; not at first. REQUIRES: info().has_matrices.
@@ -85,6 +88,8 @@ class Device {
  private:
   explicit Device(const DeviceInfo& info, const Faults& faults) : info_(info), faults_(faults) {}
   Status make();
+  Status make_pool();
+  void free_memory();
   Result<std::uint32_t> memory_type(std::uint32_t allowed, Heap heap) const;
   KernelKey in_form(const KernelKey& key) const;
   Result<VkPipeline> make_pipeline(const KernelKey& key) const;

@@ -53,10 +53,10 @@ py::object to_python(const Completion& c) {
 }
 
 py::object to_python(const StreamEvent& e) {
-  return make(
-      "zinc_rt.results", "StreamEvent",
-      py::dict("token_id"_a = e.is_token ? std::optional(e.token_id) : std::nullopt, "text"_a = e.text,
-               "preempted"_a = e.preempted, "index"_a = e.index, "logprob"_a = e.logprob, "pieces"_a = e.pieces));
+  return make("zinc_rt.results", "StreamEvent",
+              py::dict("token_id"_a = e.is_token ? std::optional(e.token_id) : std::nullopt, "text"_a = e.text,
+                       "preempted"_a = e.preempted, "index"_a = e.index, "logprob"_a = e.logprob, "pieces"_a = e.pieces,
+                       "logits_hash"_a = e.logits_hash));
 }
 
 py::object to_python(const Difference& d) {
