@@ -121,6 +121,7 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   info.keeps_denormals = p12.shaderDenormPreserveFloat32 == VK_TRUE;
   info.rounds_to_even = p12.shaderRoundingModeRTEFloat32 == VK_TRUE;
   info.keeps_inf_nan_zero = p12.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
+  info.shared_bytes = p.properties.limits.maxComputeSharedMemorySize;
   info.max_allocation_bytes = p11.maxMemoryAllocationSize;
   for (const auto byte : p.properties.pipelineCacheUUID) info.cache_id += fmt::format("{:02x}", byte);
   info.queue_family = compute_family(api, device);
