@@ -24,10 +24,10 @@ void main() {
   float acc = 0.0;
   for (uint first = 0; first < n_groups; first += kSubgroups) {
     uint g = min(first + subgroup, n_groups - 1);
-    vec2 d = scales_of(own_w + uint64_t(g) * block_bytes());
+    uint scales = read_scales(own_w + uint64_t(g) * block_bytes());
     float factors[kSubgroups];
     UNROLLED for (uint s = 0; s < kSubgroups; ++s) factors[s] = factor_of(own_factors, min(first + s, n_groups - 1));
-    Part parts[4 * kPartsOfLane];  // of all steps, so that they are on their way at once
+    RawPart parts[4 * kPartsOfLane];  // of all steps, so that they are on their way at once
     UNROLLED for (uint i = 0; i < 4 * kPartsOfLane; ++i)
       if (i < kSteps * kPartsOfLane)
         parts[i] = read_part(w[i % kPartsOfLane] + uint64_t(g) * block_bytes(), i / kPartsOfLane, lane % kParts);
@@ -64,6 +64,7 @@ void main() {
     store_c(base, plus(times_256(high_sums), low_sums), 16);
     if (has_second()) store_c(base + 256, plus(times_256(second_high), second_low), 16);
     subgroup_barrier();
+    vec2 d = scales_of(scales);
     UNROLLED for (uint n = 0; n < 8; ++n) {
       uint at = base + 32 * n + lane;
       tile[at] = floatBitsToUint(value_of(int(tile[at]), has_second() ? int(tile[at + 256]) : 0, d));
