@@ -23,7 +23,7 @@ layout(constant_id = 5) const uint HELD = 1;     // of a head of V: its values o
 const uint kQPitch = Q_WORDS + 4, kQLow = ROWS * kQPitch, kScores = 2 * kQLow, kScorePitch = kChunk + 4;
 const uint kWeightsLow = 36;  // behind the high digits of a row's weights
 const uint kStage = kScores + ROWS * kScorePitch, kFacts = kStage + 1024 + 32 * STEP, kScales = kFacts + 4 * ROWS;
-shared uint tile[kScales + 2 * kChunk];
+shared uvec4 tile[(kScales + 2 * kChunk + 3) / 4];
 #include "matrices.glsl"
 const uint kPartTokens = 64, kKeyPitch = STEP / 4 + 4, kKeyLow = kPartTokens * kKeyPitch;
 const uint kPartValues = 128, kValueTokens = STEP / 2, kValuePitch = kValueTokens / 4 + 4,
@@ -35,8 +35,8 @@ const uint kScoreScale = kFacts, kWeightScale = kFacts + ROWS, kOldFactor = kFac
            kNewFactor = kFacts + 3 * ROWS, kKeyScale = kScales, kValueScale = kScales + kChunk;
 const uint kLastFactor = kScoreScale;
 
-float float_at(uint at) { return uintBitsToFloat(tile[at]); }
-void put(uint at, float x) { tile[at] = floatBitsToUint(x); }
+float float_at(uint at) { return uintBitsToFloat(WORD(at)); }
+void put(uint at, float x) { WORD(at) = floatBitsToUint(x); }
 uint subgroup_number() { return gl_LocalInvocationID.x / 32; }
 uint lane() { return gl_LocalInvocationID.x % 32; }
 uint eighth() { return gl_LocalInvocationID.x % 8; }
@@ -64,8 +64,8 @@ void read_query(Tile own) {
     uvec2 digits = uvec2(0u);
     if (is_row && 4 * w < p.head_dim)
       digits = digits_of(vec4(q.v[4 * w], q.v[4 * w + 1], q.v[4 * w + 2], q.v[4 * w + 3]), scaled.inverse);
-    tile[r * kQPitch + w] = digits.x;
-    tile[kQLow + r * kQPitch + w] = digits.y;
+    WORD(r * kQPitch + w) = digits.x;
+    WORD(kQLow + r * kQPitch + w) = digits.y;
   }
   if (l == 0) put(kScoreScale + r, p.scale * scaled.d);
 }
@@ -94,8 +94,8 @@ void put_keys(Tile own, uint first, uint first_word) {
   UNROLLED for (uint n = 0; n < kTurns; ++n) {
     uint at = kStage + token * kKeyPitch + column + 4 * n;
     uvec2 digits = digits_of_codes(two[n], next_two[n]);
-    tile[at] = digits.x;
-    tile[at + kKeyLow] = digits.y;
+    WORD(at) = digits.x;
+    WORD(at + kKeyLow) = digits.y;
   }
 }
 // In rows of values: of the turn's 64 values and two pages an invocation has one value and a pair of tokens.
@@ -112,8 +112,8 @@ void put_values(Tile own, uint first, uint first_value) {
   UNROLLED for (uint n = 0; n < kTurns; ++n) {
     uint at = kStage + (value + n % 2 * 64) * kValuePitch + column + n / 2 * 4;
     uvec2 digits = digits_of_codes(two[n], next_two[n]);
-    tile[at] = digits.x;
-    tile[at + kValueLow] = digits.y;
+    WORD(at) = digits.x;
+    WORD(at + kValueLow) = digits.y;
   }
 }
 
@@ -152,7 +152,7 @@ void score(Tile own, uint at) {
     if (has_sums)
       UNROLLED for (uint n = 0; n < 8; ++n) {
         uint r = lane() / 16 + 2 * n, score_at = scores + r * kScorePitch + lane() % 16;
-        float s = joined(int(tile[score_at]), int(tile[sums + r * kSumPitch + lane() % 16])) * d *
+        float s = joined(int(WORD(score_at)), int(WORD(sums + r * kSumPitch + lane() % 16))) * d *
                   float_at(kScoreScale + first_row + r);
         if (p.softcap > 0.0) s = p.softcap * exact_tanh(s * rcp(p.softcap));
         put(score_at, s);
@@ -195,8 +195,8 @@ void weigh(Tile own, uint at, inout Total total) {
   if (is_row) {
     UNROLLED for (uint i = 0; i < 16; i += 4) {
       uvec2 digits = digits_of(vec4(w[i], w[i + 1], w[i + 2], w[i + 3]), scaled.inverse);
-      tile[row_at + 2 * i + l] = digits.x;
-      tile[row_at + kWeightsLow + 2 * i + l] = digits.y;
+      WORD(row_at + 2 * i + l) = digits.x;
+      WORD(row_at + kWeightsLow + 2 * i + l) = digits.y;
     }
     float new_most = total.is_first || most > total.most ? most : total.most;
     float a = total.is_first ? 0.0 : exact_exp(total.most - new_most);
@@ -218,7 +218,7 @@ uint value_of_lane(uint h) { return h * kPartValues + 16 * subgroup_number() + l
 uint row_of_lane(uint n) { return lane() / 16 + 2 * n; }
 void read_sums(uint sums, out int v[8]) {
   subgroup_barrier();
-  UNROLLED for (uint n = 0; n < 8; ++n) v[n] = int(tile[sums + (lane() / 16 + 2 * n) * kSumPitch + lane() % 16]);
+  UNROLLED for (uint n = 0; n < 8; ++n) v[n] = int(WORD(sums + (lane() / 16 + 2 * n) * kSumPitch + lane() % 16));
   subgroup_barrier();
 }
 float joined_total(uint r, int a, int b, float total) {

@@ -8,7 +8,7 @@
 // Digits, low and high, and codes; then sums. Behind them the factors of the rows of x, and whether one of them was not
 // usual (accumulate.glsl). It is one array, so that a matrix is read from where 16 bytes begin.
 const uint kFactors = (2 * kMatrixRows + kMatrixTokens) * 44, kUnusual = kFactors + kMatrixTokens;
-shared uint tile[kUnusual + 1];
+shared uvec4 tile[(kUnusual + 1 + 3) / 4];
 #include "accumulate.glsl"
 #include "matrices.glsl"
 #include "matrix_digits.glsl"
@@ -51,8 +51,8 @@ void put_down(Brought next, From from, uint g, uint step) {
   if (step > 0) return;
   if (has_minimum() && id < 2 * kMatrixTokens) put(kCodes + id / 2 * kPitch + kMinimums + 4 * (id % 2), next.sums);
   if (id < kMatrixTokens) {
-    tile[kFactors + id] = floatBitsToUint(next.factor);
-    if (!is_usual_factor(next.factor)) tile[kUnusual] = 1u;
+    WORD(kFactors + id) = floatBitsToUint(next.factor);
+    if (!is_usual_factor(next.factor)) WORD(kUnusual) = 1u;
   }
 }
 
@@ -73,7 +73,7 @@ void main() {
   bool is_usual = true;
   float acc[8 * kTiles];
   UNROLLED for (uint n = 0; n < 8 * kTiles; ++n) acc[n] = 0.0;
-  if (id == 0) tile[kUnusual] = 0u;
+  if (id == 0) WORD(kUnusual) = 0u;
   for (uint g = 0; g < n_groups; ++g) {
     uint scales[kRowTiles];
     UNROLLED for (uint r = 0; r < kRowTiles; ++r) scales[r] = read_scales(own_w[r] + uint64_t(g) * block_bytes());
@@ -123,7 +123,7 @@ void main() {
       if (has_second()) low[i] = plus(times_256(second_high[i]), second_low[i]);
     }
     barrier();
-    is_usual = is_usual && tile[kUnusual] == 0u;
+    is_usual = is_usual && WORD(kUnusual) == 0u;
     // Through memory to the invocations: rows of w side by side, of a row of x each.
     UNROLLED for (uint i = 0; i < kTiles; ++i) {
       store_c(own_sums, high[i], kSumPitch);
@@ -134,15 +134,15 @@ void main() {
       float v[8];
       UNROLLED for (uint n = 0; n < 8; ++n) {
         uint at = own_sums + (lane / 16 + 2 * n) * kSumPitch + lane % 16;
-        v[n] = value_of(int(tile[at]), has_second() ? int(tile[at + kSums]) : 0, d);
+        v[n] = value_of(int(WORD(at)), has_second() ? int(WORD(at + kSums)) : 0, d);
         if (X == kQ16A256) is_usual = is_usual && is_usual_value(v[n]);
       }
       if (is_usual)
         UNROLLED for (uint n = 0; n < 8; ++n)
-          acc[8 * i + n] = usual_fma(v[n], uintBitsToFloat(tile[factors + 2 * n]), acc[8 * i + n]);
+          acc[8 * i + n] = usual_fma(v[n], uintBitsToFloat(WORD(factors + 2 * n)), acc[8 * i + n]);
       else
         UNROLLED for (uint n = 0; n < 8; ++n)
-          acc[8 * i + n] = ZRT_FMA(v[n], uintBitsToFloat(tile[factors + 2 * n]), acc[8 * i + n]);
+          acc[8 * i + n] = ZRT_FMA(v[n], uintBitsToFloat(WORD(factors + 2 * n)), acc[8 * i + n]);
       subgroup_barrier();
     }
   }

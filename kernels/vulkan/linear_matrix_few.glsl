@@ -5,7 +5,7 @@
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixFewTokens, rows of w / 16). Included after PUSH.
 const uint kSubgroups = kMatrixWidth / 32, kPlane = 16 * 44, kRegion = 2 * kPlane;
-shared uint tile[kSubgroups * kRegion];  // digits, low and high; then sums
+shared uvec4 tile[(kSubgroups * kRegion + 3) / 4];  // digits, low and high; then sums
 #include "accumulate.glsl"
 #include "matrices.glsl"
 #include "matrix_digits.glsl"
@@ -67,12 +67,12 @@ void main() {
     vec2 d = scales_of(scales);
     UNROLLED for (uint n = 0; n < 8; ++n) {
       uint at = base + 32 * n + lane;
-      tile[at] = floatBitsToUint(value_of(int(tile[at]), has_second() ? int(tile[at + 256]) : 0, d));
+      WORD(at) = floatBitsToUint(value_of(int(WORD(at)), has_second() ? int(WORD(at + 256)) : 0, d));
     }
     barrier();
     UNROLLED for (uint s = 0; s < kSubgroups; ++s) {
       if (first + s >= n_groups) break;
-      float v = uintBitsToFloat(tile[s * kRegion + id]);
+      float v = uintBitsToFloat(WORD(s * kRegion + id));
       is_usual = is_usual && is_usual_factor(factors[s]) && (X != kQ16A256 || is_usual_value(v));
       acc = is_usual ? usual_fma(v, factors[s], acc) : ZRT_FMA(v, factors[s], acc);
     }

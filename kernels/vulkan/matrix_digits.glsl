@@ -19,7 +19,7 @@ uvec2 digits_of(uint codes, uint scale) {
 }
 
 void put(uint at, uvec4 words) {
-  for (uint k = 0; k < 4; ++k) tile[at + k] = words[k];
+  tile[at / 4] = words;
 }
 
 // What an invocation reads of a block for part `i` of a step, and how it becomes digits in rows at `low` and `high`.
@@ -32,15 +32,18 @@ RawPart read_part(uint64_t block, uint step, uint i) {
   return raw;
 }
 void put_digits(uint low, uint high, uvec4 codes, uint scale) {
+  uvec4 lows, highs;
   for (uint k = 0; k < 4; ++k) {
     uvec2 digits = digits_of(codes[k], scale);
-    tile[low + k] = digits.x;
-    tile[high + k] = digits.y;
+    lows[k] = digits.x;
+    highs[k] = digits.y;
   }
+  put(low, lows);
+  put(high, highs);
 }
 void put_minimums(uint low, uint high, uint i, uint minimums) {
-  tile[low + kMinimums + i] = tile[high + kMinimums + 4 + i] = minimums;
-  tile[low + kMinimums + 4 + i] = tile[high + kMinimums + i] = 0u;
+  WORD(low + kMinimums + i) = WORD(high + kMinimums + 4 + i) = minimums;
+  WORD(low + kMinimums + 4 + i) = WORD(high + kMinimums + i) = 0u;
 }
 void put_part(RawPart raw, uint64_t block, uint step, uint i, uint low, uint high) {
   if (X != kQ8A256) {
