@@ -28,7 +28,6 @@ shared uvec4 tile[(kScales + 2 * kChunk + 3) / 4];
 const uint kPartTokens = 64, kKeyPitch = STEP / 4 + 4, kKeyLow = kPartTokens * kKeyPitch;
 const uint kPartValues = 128, kValueTokens = STEP / 2, kValuePitch = kValueTokens / 4 + 4,
            kValueLow = kPartValues * kValuePitch;
-const uint kSumPitch = 20, kSums = 16 * kSumPitch;  // of a subgroup, where parts lay before
 const uint kTurns = STEP / 16;                      // words of a part's digits that an invocation makes
 // Facts of a row, and scales of a token.
 const uint kScoreScale = kFacts, kWeightScale = kFacts + ROWS, kOldFactor = kFacts + 2 * ROWS,

@@ -15,7 +15,6 @@ shared uvec4 tile[(kUnusual + 1 + 3) / 4];
 const uint kHigh = kMatrixRows * kPitch, kCodes = 2 * kHigh, kCodesLow = kCodes + kMatrixTokens * kPitch;
 const uint kTokenTiles = 2, kRowTiles = kMatrixRows * kMatrixTokens / (kMatrixWidth / 32 * 256 * kTokenTiles);
 const uint kTiles = kRowTiles * kTokenTiles, kRowGroups = kMatrixRows / (16 * kRowTiles);
-const uint kSumPitch = 20, kSums = 16 * kSumPitch;  // of 16 columns, so that neighbours are in different banks
 const uint kQuads = kStep / 16;                     // of a row of codes in a step
 const uint kPlanes = X == kQ16A256 ? 2 : 1, kTurns = kPlanes * kMatrixTokens * kQuads / kMatrixWidth;
 

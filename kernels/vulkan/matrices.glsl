@@ -5,6 +5,8 @@
 // kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
 // c lies column by column.
 #extension GL_KHR_shader_subgroup_basic : require
+// Where a kernel keeps the sums of a matrix: columns so far apart that neighbours are in different banks.
+const uint kSumPitch = 20, kSums = 16 * kSumPitch;
 #define WORD(at) tile[(at) / 4][(at) % 4]
 #ifdef ZRT_MATRICES_BY_HAND
 #define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
