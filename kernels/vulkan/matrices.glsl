@@ -85,8 +85,9 @@ spirv_instruction(id = 128) MatrixC plus(MatrixC a, MatrixC b);
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)
 #define store_c(at, c, stride) store_columns(tile[(at) / 4], c, 1, (stride) / 4, 40, 2)
+// Of the subgroup alone: memoryBarrierShared() is one of the whole device.
 void subgroup_barrier() {
-  memoryBarrierShared();
-  subgroupBarrier();
+  controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
+                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
 }
 #endif
