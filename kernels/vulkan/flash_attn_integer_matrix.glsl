@@ -78,58 +78,68 @@ void read_scales(Tile own, uint at) {
   put(kValueScale + id, bf16_to_f32(uint(values.v[j % 16])));
 }
 
-// A part's digits, high and low, in rows of tokens: an invocation has one token and every fourth word of it. What is not
+// A part as it is read, which happens while the one before is multiplied, and as digits, high and low. What is not
 // seen, or lies behind a head, is met by digits of 0, or its scores by nobody.
-void put_keys(Tile own, uint first, uint first_word) {
-  uint token = 8 * subgroup_number() + lane() % 8, column = lane() / 8;
-  if (!is_seen(own, (first + token) / 16 * 16, 16)) return;
-  Words codes = Words(page_of(own, first + token) + codes_at(own.kv_head, p.head_dim) + 4 * (token % 16));
-  uint two[kTurns], next_two[kTurns], n_words = p.head_dim / 4;
+struct Part {
+  uint two[kTurns], next_two[kTurns];
+};
+// In rows of tokens: an invocation has one token and every fourth word of it.
+uint own_token() { return 8 * subgroup_number() + lane() % 8; }
+void read_keys(Tile own, uint first, uint first_word, out Part part) {
+  uint j = first + own_token();
+  bool has_page = is_seen(own, j / 16 * 16, 16);
+  Words codes = Words((has_page ? page_of(own, j) : 0) + codes_at(own.kv_head, p.head_dim) + 4 * (j % 16));
   UNROLLED for (uint n = 0; n < kTurns; ++n) {
-    uint word = min(first_word + column + 4 * n, n_words - 1);
-    two[n] = codes.v[32 * word];
-    next_two[n] = codes.v[32 * word + 16];
+    uint word = min(first_word + lane() / 8 + 4 * n, p.head_dim / 4 - 1);
+    part.two[n] = has_page ? codes.v[32 * word] : 0u;
+    part.next_two[n] = has_page ? codes.v[32 * word + 16] : 0u;
   }
-  UNROLLED for (uint n = 0; n < kTurns; ++n) {
-    uint at = kStage + token * kKeyPitch + column + 4 * n;
-    uvec2 digits = digits_of_codes(two[n], next_two[n]);
-    WORD(at) = digits.x;
-    WORD(at + kKeyLow) = digits.y;
-  }
+}
+void put_digits(uint at, uint low, uint two, uint next_two) {
+  uvec2 digits = digits_of_codes(two, next_two);
+  WORD(at) = digits.x;
+  WORD(at + low) = digits.y;
+}
+void put_keys(Part part) {
+  UNROLLED for (uint n = 0; n < kTurns; ++n)
+    put_digits(kStage + own_token() * kKeyPitch + lane() / 8 + 4 * n, kKeyLow, part.two[n], part.next_two[n]);
 }
 // In rows of values: of the turn's 64 values and two pages an invocation has one value and a pair of tokens.
-void put_values(Tile own, uint first, uint first_value) {
-  uint value = 8 * subgroup_number() + lane() % 8, column = lane() / 8;
-  uint two[kTurns], next_two[kTurns];
+void read_values(Tile own, uint first, uint first_value, out Part part) {
+  uint64_t codes = p.v_offset + codes_at(own.kv_head, p.v_head_dim);
   UNROLLED for (uint n = 0; n < kTurns; ++n) {
-    uint j = first + n / 4 * 32, i = min(first_value + value + n % 2 * 64, p.v_head_dim - 1);
-    uint at = (column + n / 2 % 2 * 4) * p.v_head_dim + i;
-    uint64_t codes = p.v_offset + codes_at(own.kv_head, p.v_head_dim);
-    two[n] = is_seen(own, j, 16) ? Words(page_of(own, j) + codes).v[at] : 0u;
-    next_two[n] = is_seen(own, j + 16, 16) ? Words(page_of(own, j + 16) + codes).v[at] : 0u;
-  }
-  UNROLLED for (uint n = 0; n < kTurns; ++n) {
-    uint at = kStage + (value + n % 2 * 64) * kValuePitch + column + n / 2 * 4;
-    uvec2 digits = digits_of_codes(two[n], next_two[n]);
-    WORD(at) = digits.x;
-    WORD(at + kValueLow) = digits.y;
+    uint j = first + n / 4 * 32, i = min(first_value + own_token() + n % 2 * 64, p.v_head_dim - 1);
+    uint at = (lane() / 8 + n / 2 % 2 * 4) * p.v_head_dim + i;
+    part.two[n] = is_seen(own, j, 16) ? Words(page_of(own, j) + codes).v[at] : 0u;
+    part.next_two[n] = is_seen(own, j + 16, 16) ? Words(page_of(own, j + 16) + codes).v[at] : 0u;
   }
 }
+void put_values(Part part) {
+  UNROLLED for (uint n = 0; n < kTurns; ++n)
+    put_digits(kStage + (own_token() + n % 2 * 64) * kValuePitch + lane() / 8 + n / 2 * 4, kValueLow, part.two[n],
+               part.next_two[n]);
+}
 
-// The chunk's scores. A subgroup makes those of 16 tokens and 16 rows.
-void score(Tile own, uint at) {
+// The chunk's scores. A subgroup makes those of 16 tokens and 16 rows. `part`: keys, then the first values.
+void score(Tile own, uint at, inout Part part) {
   uint first_token = 16 * (subgroup_number() % 4), first_row = 16 * (subgroup_number() / 4);
   uint a_at = kStage + first_token * kKeyPitch, b_at = first_row * kQPitch, sums = kStage + subgroup_number() * kSums;
   bool has_sums = first_row < min(ROWS, own.n_tokens * HEADS);
   read_scales(own, at);
-  for (uint part = 0; part < kChunk; part += kPartTokens) {
-    if (!is_seen(own, at + part, kPartTokens)) continue;
+  for (uint first = 0; first < kChunk; first += kPartTokens) {
+    bool has_products = has_sums && is_seen(own, at + first, kPartTokens);
     MatrixC high_high = zero_matrix(), low_high = zero_matrix(), high_low = zero_matrix(), low_low = zero_matrix();
     for (uint word = 0; word < Q_WORDS; word += STEP / 4) {
       barrier();
-      put_keys(own, at + part, word);
+      put_keys(part);
       barrier();
-      if (has_sums)
+      if (word + STEP / 4 < Q_WORDS)
+        read_keys(own, at + first, word + STEP / 4, part);
+      else if (first + kPartTokens < kChunk)
+        read_keys(own, at + first + kPartTokens, 0, part);
+      else
+        read_values(own, at, 0, part);
+      if (has_products)
         UNROLLED for (uint k = 0; k < STEP / 4; k += 8) {
           if (word + k >= Q_WORDS) break;
           MatrixA high = load_a(a_at + k, kKeyPitch), low = load_a(a_at + kKeyLow + k, kKeyPitch);
@@ -141,14 +151,14 @@ void score(Tile own, uint at) {
         }
     }
     barrier();
-    uint scores = kScores + first_row * kScorePitch + part + first_token;
-    if (has_sums) {
+    uint scores = kScores + first_row * kScorePitch + first + first_token;
+    if (has_products) {
       store_c(scores, plus(times_256(high_high), low_high), kScorePitch);
       store_c(sums, plus(times_256(high_low), low_low), kSumPitch);
     }
     subgroup_barrier();
-    float d = float_at(kKeyScale + part + first_token + lane() % 16);
-    if (has_sums)
+    float d = float_at(kKeyScale + first + first_token + lane() % 16);
+    if (has_products)
       UNROLLED for (uint n = 0; n < 8; ++n) {
         uint r = lane() / 16 + 2 * n, score_at = scores + r * kScorePitch + lane() % 16;
         float s = joined(int(WORD(score_at)), int(WORD(sums + r * kSumPitch + lane() % 16))) * d *
@@ -236,22 +246,30 @@ void main() {
   uint a_at = kStage + 16 * subgroup_number() * kValuePitch, sums = kStage + subgroup_number() * kSums;
   uint b_at = kScores, second_b_at = kScores + 16 * kScorePitch;
   bool has_second = own.n_tokens * HEADS > 16;
-  for (uint at = first_seen(own, 0) / kChunk * kChunk; at <= last_seen(own); at += kChunk) {
-    score(own, at);
+  uint first_chunk = first_seen(own, 0) / kChunk * kChunk;
+  Part part;
+  read_keys(own, first_chunk, 0, part);
+  for (uint at = first_chunk; at <= last_seen(own); at += kChunk) {
+    score(own, at, part);
     weigh(own, at, of_row);
     UNROLLED for (uint h = 0; h < HELD; ++h) {
       MatrixC high_high = zero_matrix(), low_high = zero_matrix(), high_low = zero_matrix(), low_low = zero_matrix();
       MatrixC second_high_high = zero_matrix(), second_low_high = zero_matrix();
       MatrixC second_high_low = zero_matrix(), second_low_low = zero_matrix();
       bool has_values = h * kPartValues + 16 * subgroup_number() < p.v_head_dim;
-      for (uint part = 0; part < kChunk; part += kValueTokens) {
-        if (!is_seen(own, at + part, kValueTokens)) continue;
+      for (uint first = 0; first < kChunk; first += kValueTokens) {
         barrier();
-        put_values(own, at + part, h * kPartValues);
+        put_values(part);
         barrier();
-        if (has_values)
+        if (first + kValueTokens < kChunk)
+          read_values(own, at + first + kValueTokens, h * kPartValues, part);
+        else if (h + 1 < HELD)
+          read_values(own, at, (h + 1) * kPartValues, part);
+        else
+          read_keys(own, at + kChunk, 0, part);
+        if (has_values && is_seen(own, at + first, kValueTokens))
           UNROLLED for (uint k = 0; k < kValueTokens / 4; k += 8) {
-            uint word = part / 4 + k;
+            uint word = first / 4 + k;
             MatrixA high = load_a(a_at + k, kValuePitch), low = load_a(a_at + kValueLow + k, kValuePitch);
             MatrixB w_high = load_b(b_at + word, kScorePitch), w_low = load_b(b_at + kWeightsLow + word, kScorePitch);
             high_high = multiply_add(high, w_high, high_high);
