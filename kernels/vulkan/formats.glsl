@@ -132,9 +132,9 @@ uvec4 quad_of(uvec4 w, uint last, uint64_t address) {
   return (uint(address) & 2u) == 0u ? w : w >> 16 | uvec4(w.yzw, last) << 16;
 }
 uvec4 quad_at(uint64_t address) {
-  uint last;
-  uvec4 w = words_around(address, last);
-  return quad_of(w, last, address);
+  Words w = Words(address & ~uint64_t(3));
+  uvec4 words = uvec4(w.v[0], w.v[1], w.v[2], w.v[3]);
+  return (uint(address) & 2u) == 0u ? words : quad_of(words, w.v[4], address);
 }
 const uint kNibbles = 0x0F0F0F0Fu;
 // Their codes as signed bytes, and the integer scales (x, y) and minimums (z, w) of both.
@@ -170,6 +170,18 @@ RawPart raw_part(uint64_t block, uint i) {
   raw.c = uvec4(first.x, second.x, first.y, second.y);
   return raw;
 }
+Part q6_part(uvec4 low, uvec4 high, uvec2 scales, uint i) {
+  Part part;
+  high >>= 2 * (i % 4 / 2);
+  part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
+  part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
+  for (uint k = 0; k < 4; ++k) {
+    part.first[k] = less(part.first[k], 0x20202020u);
+    part.second[k] = less(part.second[k], 0x20202020u);
+  }
+  part.sub = ivec4(bitfieldExtract(ivec2(scales), 0, 8), 0, 0);
+  return part;
+}
 Part unpacked(RawPart raw, uint64_t block, uint i) {
   Part part;
   switch (FORMAT) {
@@ -194,22 +206,17 @@ Part unpacked(RawPart raw, uint64_t block, uint i) {
       }
       return part;
     }
-    case kQ6_K: {
-      uint p = i % 4 / 2;
-      uvec4 low = quad_of(raw.a, raw.c.x, block), high = quad_of(raw.b, raw.c.y, block) >> (2 * p);
-      part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
-      part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
-      for (uint k = 0; k < 4; ++k) {
-        part.first[k] = less(part.first[k], 0x20202020u);
-        part.second[k] = less(part.second[k], 0x20202020u);
-      }
-      part.sub = ivec4(bitfieldExtract(ivec2(raw.c.zw), 0, 8), 0, 0);
-      return part;
-    }
+    case kQ6_K: return q6_part(quad_of(raw.a, raw.c.x, block), quad_of(raw.b, raw.c.y, block), raw.c.zw, i);
   }
   return Part(raw.a, raw.b, ivec4(raw.c));
 }
-Part part_of(uint64_t block, uint i) { return unpacked(raw_part(block, i), block, i); }
+// The same at once: of Q6_K words that lie as they are wanted are not put together.
+Part part_of(uint64_t block, uint i) {
+  if (FORMAT != kQ6_K) return unpacked(raw_part(block, i), block, i);
+  uvec2 at = halves_at(i) / 16;
+  return q6_part(quad_at(block + 16 * i), quad_at(block + 128 + 32 * (i / 4) + 16 * (i % 2)),
+                 uvec2(byte_at(block + 192 + at.x), byte_at(block + 192 + at.y)), i);
+}
 int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
 
 // What block_scales() reads of a block of 256.
