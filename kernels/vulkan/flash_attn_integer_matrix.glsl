@@ -163,8 +163,12 @@ void score(Tile own, uint at, inout Part part) {
         uint r = lane() / 16 + 2 * n, score_at = scores + r * kScorePitch + lane() % 16;
         float s = joined(int(WORD(score_at)), int(WORD(sums + r * kSumPitch + lane() % 16))) * d *
                   float_at(kScoreScale + first_row + r);
-        if (p.softcap > 0.0) s = p.softcap * exact_tanh(s * rcp(p.softcap));
         put(score_at, s);
+      }
+    if (has_products && p.softcap > 0.0)
+      [[dont_unroll]] for (uint n = 0; n < 8; ++n) {
+        uint score_at = scores + (lane() / 16 + 2 * n) * kScorePitch + lane() % 16;
+        put(score_at, p.softcap * exact_tanh(float_at(score_at) * rcp(p.softcap)));
       }
   }
   barrier();
@@ -179,17 +183,20 @@ struct Total {
 void weigh(Tile own, uint at, inout Total total) {
   uint r = own_row(), l = eighth(), row_at = kScores + r * kScorePitch;
   bool is_row = r < ROWS && sees_of(own, r, at);
+  // The row sees [begin, end) of the chunk's tokens.
+  uint begin = is_row ? max(first_seen(own, r / HEADS), at) - at : 1;
+  uint end = is_row ? min(own.position + r / HEADS + 1 - at, kChunk) : 0;
   float w[16], most = -kInfinity;
   UNROLLED for (uint i = 0; i < 16; ++i) {
     uint j = i / 2 * 16 + 2 * l + i % 2;
-    w[i] = is_row && sees(own, r, at + j) ? float_at(row_at + j) : -kInfinity;
+    w[i] = j >= begin && j < end ? float_at(row_at + j) : -kInfinity;
     most = w[i] > most ? w[i] : most;
   }
   most = largest_of_eight(most);
   float amax = 0.0, sums[2] = {0.0, 0.0};
   UNROLLED for (uint i = 0; i < 16; ++i) {
     uint j = i / 2 * 16 + 2 * l + i % 2;
-    bool is_token = is_row && sees(own, r, at + j);
+    bool is_token = j >= begin && j < end;
     float e = is_token ? exact_exp(w[i] - most) : 0.0;
     if (is_token) sums[i % 2] = sums[i % 2] + e;
     w[i] = is_token ? e * float_at(kValueScale + j) : 0.0;
