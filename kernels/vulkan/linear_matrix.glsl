@@ -2,7 +2,7 @@
 // order. A workgroup makes kMatrixRows rows of w times kMatrixTokens rows of x, a subgroup 16 of w and 32 of x. In a
 // step the workgroup's memory gets the digits of the weights (matrix_digits.glsl) and the codes of x, for all of its
 // subgroups; what the next step needs is on its way meanwhile. After a group an invocation has a row of w and 16 rows of
-// x, and goes on with floats. Matrices have names: a driver keeps an array of them in memory.
+// x, and goes on with floats.
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). Included after PUSH.
 // Digits, low and high, and codes; then sums, four matrices of a subgroup. Behind them the factors of the rows of x, and
@@ -54,6 +54,8 @@ void put_down(From from, uint g, uint step, Brought next) {
   }
 }
 
+float v_at(uint at, vec2 d) { return value_of(int(WORD(at)), has_second() ? int(WORD(at + 2 * kSums)) : 0, d); }
+
 void main() {
   uint id = gl_LocalInvocationID.x, subgroup = id / 32, lane = id % 32;
   uint first_m = gl_WorkGroupID.y * kMatrixRows, first_t = gl_WorkGroupID.x * kMatrixTokens;
@@ -67,12 +69,14 @@ void main() {
   Brought next;
   bring(from, 0, 0, next);
   bool is_usual = true;
-  float acc[16];
-  UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = 0.0;
+  float acc[16], v[16], factor[16];
+#define CLEAR(n) acc[n] = 0.0;
+  EACH_OF_16(CLEAR)
   if (id == 0) WORD(kUnusual) = 0u;
   for (uint g = 0; g < n_groups; ++g) {
     uint scales = read_scales(own_w + uint64_t(g) * block_bytes());
-    MatrixC high0 = zero_matrix(), high1 = zero_matrix(), low0 = zero_matrix(), low1 = zero_matrix();
+    MatrixC first_high0 = zero_matrix(), first_high1 = zero_matrix();
+    MatrixC first_low0 = zero_matrix(), first_low1 = zero_matrix();
     MatrixC second_high0 = zero_matrix(), second_high1 = zero_matrix();
     MatrixC second_low0 = zero_matrix(), second_low1 = zero_matrix();
     barrier();
@@ -81,61 +85,54 @@ void main() {
       barrier();
       bool is_last = step == kSteps - 1;
       bring(from, is_last ? min(g + 1, n_groups - 1) : g, is_last ? 0 : step + 1, next);
-      UNROLLED for (uint k = 0; k < kStep / 32; ++k) {
-        MatrixA high = load_a(kHigh + a_at + 8 * k, kPitch), low = load_a(a_at + 8 * k, kPitch);
-        MatrixB x0 = load_b(b_at + 8 * k, kPitch), x1 = load_b(b_at + 16 * kPitch + 8 * k, kPitch);
-        high0 = multiply_add(high, x0, high0);
-        high1 = multiply_add(high, x1, high1);
-        low0 = multiply_add(low, x0, low0);
-        low1 = multiply_add(low, x1, low1);
-        if (X == kQ16A256) {
-          x0 = load_b(b_low_at + 8 * k, kPitch);
-          x1 = load_b(b_low_at + 16 * kPitch + 8 * k, kPitch);
-          second_high0 = multiply_add(high, x0, second_high0);
-          second_high1 = multiply_add(high, x1, second_high1);
-          second_low0 = multiply_add(low, x0, second_low0);
-          second_low1 = multiply_add(low, x1, second_low1);
-        }
-      }
-      if (has_minimum() && is_last) {
-        MatrixA high = load_a(kHigh + a_at + kMinimums, kPitch), low = load_a(a_at + kMinimums, kPitch);
-        MatrixB x0 = load_b(b_at + kMinimums, kPitch), x1 = load_b(b_at + 16 * kPitch + kMinimums, kPitch);
-        second_high0 = multiply_add(high, x0, second_high0);
-        second_high1 = multiply_add(high, x1, second_high1);
-        second_low0 = multiply_add(low, x0, second_low0);
-        second_low1 = multiply_add(low, x1, second_low1);
-      }
+// The words k.. of rows of w by those of x that begin at `from`, into sums with a name that begins with `into`.
+#define MULTIPLY(k, from, into)                                                                      \
+  {                                                                                                  \
+    MatrixA high = load_a(kHigh + a_at + k, kPitch), low = load_a(a_at + k, kPitch);                 \
+    MatrixB x0 = load_b(from + k, kPitch), x1 = load_b(from + 16 * kPitch + k, kPitch);              \
+    into##high0 = multiply_add(high, x0, into##high0);                                               \
+    into##high1 = multiply_add(high, x1, into##high1);                                               \
+    into##low0 = multiply_add(low, x0, into##low0);                                                  \
+    into##low1 = multiply_add(low, x1, into##low1);                                                  \
+  }
+#define MULTIPLY_CODES(n)                                        \
+  if (n < kStep / 32) {                                          \
+    MULTIPLY(8 * n, b_at, first_)                                \
+    if (X == kQ16A256) MULTIPLY(8 * n, b_low_at, second_)        \
+  }
+      EACH_OF_4(MULTIPLY_CODES)
+      if (has_minimum() && is_last) MULTIPLY(kMinimums, b_at, second_)
       barrier();
     }
     // Through memory to the invocations: rows of w side by side, of a row of x each.
-    store_c(own_sums, plus(times_256(high0), low0), kSumPitch);
-    store_c(own_sums + kSums, plus(times_256(high1), low1), kSumPitch);
+    store_c(own_sums, plus(times_256(first_high0), first_low0), kSumPitch);
+    store_c(own_sums + kSums, plus(times_256(first_high1), first_low1), kSumPitch);
     if (has_second()) {
       store_c(own_sums + 2 * kSums, plus(times_256(second_high0), second_low0), kSumPitch);
       store_c(own_sums + 3 * kSums, plus(times_256(second_high1), second_low1), kSumPitch);
     }
     subgroup_barrier();
     vec2 d = scales_of(scales);
-    float v[16];
-    UNROLLED for (uint n = 0; n < 16; ++n) {
-      uint at = own_sums + (2 * n + lane / 16) * kSumPitch + lane % 16;
-      v[n] = value_of(int(WORD(at)), has_second() ? int(WORD(at + 2 * kSums)) : 0, d);
-      if (X == kQ16A256) is_usual = is_usual && is_usual_value(v[n]);
-    }
+    uint sums = own_sums + lane / 16 * kSumPitch + lane % 16, factors = kFactors + own_token + lane / 16;
+#define READ(n)                                                                               \
+  factor[n] = uintBitsToFloat(WORD(factors + 2 * n));           \
+  v[n] = v_at(sums + 2 * n * kSumPitch, d);                     \
+  if (X == kQ16A256) is_usual = is_usual && is_usual_value(v[n]);
+#define ADD(n) acc[n] = usual_fma(v[n], factor[n], acc[n]);
+#define ADD_ANY(n) acc[n] = ZRT_FMA(v[n], factor[n], acc[n]);
+    EACH_OF_16(READ)
     is_usual = is_usual && WORD(kUnusual) == 0u;
-    uint token = own_token + lane / 16;
-    if (is_usual)
-      UNROLLED for (uint n = 0; n < 16; ++n)
-        acc[n] = usual_fma(v[n], uintBitsToFloat(WORD(kFactors + token + 2 * n)), acc[n]);
-    else
-      UNROLLED for (uint n = 0; n < 16; ++n)
-        acc[n] = ZRT_FMA(v[n], uintBitsToFloat(WORD(kFactors + token + 2 * n)), acc[n]);
+    if (is_usual) {
+      EACH_OF_16(ADD)
+    } else {
+      EACH_OF_16(ADD_ANY)
+    }
   }
   uint n_tokens = Words(p.n_rows).v[0];
   if (m >= p.m) return;
   float bias = p.bias != 0 ? Floats(p.bias).v[m] : 0.0;
-  UNROLLED for (uint n = 0; n < 16; ++n) {
-    uint t = first_t + own_token + lane / 16 + 2 * n;
-    if (t < n_tokens) Floats(float_row(p.y, t, p.m)).v[m] = p.bias != 0 ? acc[n] + bias : acc[n];
-  }
+  uint t = first_t + own_token + lane / 16;
+#define WRITE(n) \
+  if (t + 2 * n < n_tokens) Floats(float_row(p.y, t + 2 * n, p.m)).v[m] = p.bias != 0 ? acc[n] + bias : acc[n];
+  EACH_OF_16(WRITE)
 }
