@@ -5,8 +5,8 @@
 // a chunk at a time and become the digits of the weights in place. An invocation has sums of values as floats.
 // Parts of K are 64 tokens and STEP values; of V 128 values and STEP / 2 tokens. Of the matrices' 16 by 16 sums rows are
 // tokens, then values; columns are rows of the tile, of which the workgroup's memory has ROWS: 16 or 32.
-// Four codes of V in a word are of tokens 2 l and 2 l + 1 of two pages that follow each other; so lie their weights in the
-// digits of the weights, of which eight invocations have a row: l is one's number among them.
+// Four codes of V in a word are of tokens 2 l and 2 l + 1 of two pages that follow each other, and so are the weights in a
+// word of digits. Eight invocations have a row of them: l is one's number among these.
 // Included after PUSH and exact_math.glsl.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
