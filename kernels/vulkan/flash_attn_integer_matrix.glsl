@@ -81,7 +81,7 @@ void read_scales(Tile own, uint at) {
 // A part as it is read, which happens while the one before is multiplied, and as digits, high and low. What is not
 // seen, or lies behind a head, is met by digits of 0, or its scores by nobody.
 struct Part {
-  uint two[8], next_two[8];
+  uint two[kTurns], next_two[kTurns];
 };
 // In rows of tokens: an invocation has one token and every fourth word of it.
 uint own_token() { return 8 * subgroup_number() + lane() % 8; }
@@ -89,13 +89,11 @@ void read_keys(Tile own, uint first, uint first_word, out Part part) {
   uint j = first + own_token();
   bool has_page = is_seen(own, j / 16 * 16, 16);
   Words codes = Words((has_page ? page_of(own, j) : 0) + codes_at(own.kv_head, p.head_dim) + 4 * (j % 16));
-  uint word = first_word + lane() / 8, last = p.head_dim / 4 - 1;
-#define READ_KEYS(n)                                                                      \
-  if (n < kTurns) {                                                                       \
-    part.two[n] = has_page ? codes.v[32 * min(word + 4 * n, last)] : 0u;                  \
-    part.next_two[n] = has_page ? codes.v[32 * min(word + 4 * n, last) + 16] : 0u;        \
+  UNROLLED for (uint n = 0; n < kTurns; ++n) {
+    uint word = min(first_word + lane() / 8 + 4 * n, p.head_dim / 4 - 1);
+    part.two[n] = has_page ? codes.v[32 * word] : 0u;
+    part.next_two[n] = has_page ? codes.v[32 * word + 16] : 0u;
   }
-  EACH_OF_8(READ_KEYS)
 }
 void put_digits(uint at, uint low, uint two, uint next_two) {
   uvec2 digits = digits_of_codes(two, next_two);
@@ -103,37 +101,23 @@ void put_digits(uint at, uint low, uint two, uint next_two) {
   WORD(at + low) = digits.y;
 }
 void put_keys(Part part) {
-  uint at = kStage + own_token() * kKeyPitch + lane() / 8;
-#define PUT_KEYS(n) \
-  if (n < kTurns) put_digits(at + 4 * n, kKeyLow, part.two[n], part.next_two[n]);
-  EACH_OF_8(PUT_KEYS)
+  UNROLLED for (uint n = 0; n < kTurns; ++n)
+    put_digits(kStage + own_token() * kKeyPitch + lane() / 8 + 4 * n, kKeyLow, part.two[n], part.next_two[n]);
 }
 // In rows of values: of the turn's 64 values and two pages an invocation has one value and a pair of tokens.
 void read_values(Tile own, uint first, uint first_value, out Part part) {
   uint64_t codes = p.v_offset + codes_at(own.kv_head, p.v_head_dim);
-  uint d = p.v_head_dim, at0 = lane() / 8 * d + min(first_value + own_token(), d - 1);
-  uint at1 = lane() / 8 * d + min(first_value + own_token() + 64, d - 1);
-// Two values of two pairs of tokens.
-#define READ_VALUES(page, n0, n1, n2, n3)                                                          \
-  {                                                                                                \
-    bool has_two = is_seen(own, page, 16), has_next = is_seen(own, page + 16, 16);                 \
-    Words two = Words((has_two ? page_of(own, page) : 0) + codes);                                 \
-    Words next = Words((has_next ? page_of(own, page + 16) : 0) + codes);                          \
-    part.two[n0] = has_two ? two.v[at0] : 0u, part.next_two[n0] = has_next ? next.v[at0] : 0u;     \
-    part.two[n1] = has_two ? two.v[at1] : 0u, part.next_two[n1] = has_next ? next.v[at1] : 0u;     \
-    part.two[n2] = has_two ? two.v[at0 + 4 * d] : 0u;                                              \
-    part.next_two[n2] = has_next ? next.v[at0 + 4 * d] : 0u;                                       \
-    part.two[n3] = has_two ? two.v[at1 + 4 * d] : 0u;                                              \
-    part.next_two[n3] = has_next ? next.v[at1 + 4 * d] : 0u;                                       \
+  UNROLLED for (uint n = 0; n < kTurns; ++n) {
+    uint j = first + n / 4 * 32, i = min(first_value + own_token() + n % 2 * 64, p.v_head_dim - 1);
+    uint at = (lane() / 8 + n / 2 % 2 * 4) * p.v_head_dim + i;
+    part.two[n] = is_seen(own, j, 16) ? Words(page_of(own, j) + codes).v[at] : 0u;
+    part.next_two[n] = is_seen(own, j + 16, 16) ? Words(page_of(own, j + 16) + codes).v[at] : 0u;
   }
-  READ_VALUES(first, 0, 1, 2, 3)
-  if (kTurns > 4) READ_VALUES(first + 32, 4, 5, 6, 7)
 }
 void put_values(Part part) {
-  uint at = kStage + own_token() * kValuePitch + lane() / 8;
-#define PUT_VALUES(n) \
-  if (n < kTurns) put_digits(at + n % 2 * 64 * kValuePitch + n / 2 * 4, kValueLow, part.two[n], part.next_two[n]);
-  EACH_OF_8(PUT_VALUES)
+  UNROLLED for (uint n = 0; n < kTurns; ++n)
+    put_digits(kStage + (own_token() + n % 2 * 64) * kValuePitch + lane() / 8 + n / 2 * 4, kValueLow, part.two[n],
+               part.next_two[n]);
 }
 
 // The chunk's scores. A subgroup makes those of 16 tokens and 16 rows. `part`: keys, then the first values.
@@ -155,19 +139,16 @@ void score(Tile own, uint at, inout Part part) {
         read_keys(own, at + first + kPartTokens, 0, part);
       else
         read_values(own, at, 0, part);
-#define MULTIPLY_KEYS(n)                                                                                 \
-  if (8 * n < STEP / 4 && word + 8 * n < Q_WORDS) {                                                      \
-    MatrixA high = load_a(a_at + 8 * n, kKeyPitch), low = load_a(a_at + kKeyLow + 8 * n, kKeyPitch);     \
-    MatrixB q_high = load_b(b_at + word + 8 * n, kQPitch);                                               \
-    MatrixB q_low = load_b(b_at + kQLow + word + 8 * n, kQPitch);                                        \
-    high_high = multiply_add(high, q_high, high_high);                                                   \
-    low_high = multiply_add(low, q_high, low_high);                                                      \
-    high_low = multiply_add(high, q_low, high_low);                                                      \
-    low_low = multiply_add(low, q_low, low_low);                                                         \
-  }
-      if (has_products) {
-        EACH_OF_4(MULTIPLY_KEYS)
-      }
+      if (has_products)
+        UNROLLED for (uint k = 0; k < STEP / 4; k += 8) {
+          if (word + k >= Q_WORDS) break;
+          MatrixA high = load_a(a_at + k, kKeyPitch), low = load_a(a_at + kKeyLow + k, kKeyPitch);
+          MatrixB q_high = load_b(b_at + word + k, kQPitch), q_low = load_b(b_at + kQLow + word + k, kQPitch);
+          high_high = multiply_add(high, q_high, high_high);
+          low_high = multiply_add(low, q_high, low_high);
+          high_low = multiply_add(high, q_low, high_low);
+          low_low = multiply_add(low, q_low, low_low);
+        }
     }
     barrier();
     uint scores = kScores + first_row * kScorePitch + first + first_token;
@@ -177,19 +158,17 @@ void score(Tile own, uint at, inout Part part) {
     }
     subgroup_barrier();
     float d = float_at(kKeyScale + first + first_token + lane() % 16);
-    uint score_at = scores + lane() / 16 * kScorePitch + lane() % 16, scale_at = kScoreScale + first_row + lane() / 16;
-    uint sum_at = sums + lane() / 16 * kSumPitch + lane() % 16;
-#define SCALE(n)                                                                                               \
-  put(score_at + 2 * n * kScorePitch,                                                                          \
-      joined(int(WORD(score_at + 2 * n * kScorePitch)), int(WORD(sum_at + 2 * n * kSumPitch))) * d * \
-          float_at(scale_at + 2 * n));
-    if (has_products) {
-      EACH_OF_8(SCALE)
-    }
+    if (has_products)
+      UNROLLED for (uint n = 0; n < 8; ++n) {
+        uint r = lane() / 16 + 2 * n, score_at = scores + r * kScorePitch + lane() % 16;
+        float s = joined(int(WORD(score_at)), int(WORD(sums + r * kSumPitch + lane() % 16))) * d *
+                  float_at(kScoreScale + first_row + r);
+        put(score_at, s);
+      }
     if (has_products && p.softcap > 0.0)
       [[dont_unroll]] for (uint n = 0; n < 8; ++n) {
-        uint at = score_at + 2 * n * kScorePitch;
-        put(at, p.softcap * exact_tanh(float_at(at) * rcp(p.softcap)));
+        uint score_at = scores + (lane() / 16 + 2 * n) * kScorePitch + lane() % 16;
+        put(score_at, p.softcap * exact_tanh(float_at(score_at) * rcp(p.softcap)));
       }
   }
   barrier();
@@ -207,42 +186,34 @@ void weigh(Tile own, uint at, inout Total total) {
   // The row sees [begin, end) of the chunk's tokens.
   uint begin = is_row ? max(first_seen(own, r / HEADS), at) - at : 1;
   uint end = is_row ? min(own.position + r / HEADS + 1 - at, kChunk) : 0;
-  float w[16], most = -kInfinity, amax = 0.0, sum0 = 0.0, sum1 = 0.0;
-#define TOKEN(i) (i / 2 * 16 + 2 * l + i % 2)
-#define READ_SCORE(i)                                                                                       \
-  w[i] = TOKEN(i) >= begin && TOKEN(i) < end ? float_at(row_at + TOKEN(i)) : -kInfinity;               \
-  most = w[i] > most ? w[i] : most;
-  EACH_OF_16(READ_SCORE)
+  float w[16], most = -kInfinity;
+  UNROLLED for (uint i = 0; i < 16; ++i) {
+    uint j = i / 2 * 16 + 2 * l + i % 2;
+    w[i] = j >= begin && j < end ? float_at(row_at + j) : -kInfinity;
+    most = w[i] > most ? w[i] : most;
+  }
   most = largest_of_eight(most);
-#define WEIGH(i)                                                              \
-  {                                                                           \
-    bool is_token = TOKEN(i) >= begin && TOKEN(i) < end;                      \
-    float e = is_token ? exact_exp(w[i] - most) : 0.0;                        \
-    if (is_token && i % 2 == 0) sum0 = sum0 + e;                              \
-    if (is_token && i % 2 == 1) sum1 = sum1 + e;                              \
-    w[i] = is_token ? e * float_at(kValueScale + TOKEN(i)) : 0.0;             \
-    amax = max(amax, magnitude(w[i]));                                        \
+  float amax = 0.0, sums[2] = {0.0, 0.0};
+  UNROLLED for (uint i = 0; i < 16; ++i) {
+    uint j = i / 2 * 16 + 2 * l + i % 2;
+    bool is_token = j >= begin && j < end;
+    float e = is_token ? exact_exp(w[i] - most) : 0.0;
+    if (is_token) sums[i % 2] = sums[i % 2] + e;
+    w[i] = is_token ? e * float_at(kValueScale + j) : 0.0;
+    amax = max(amax, magnitude(w[i]));
   }
-  EACH_OF_16(WEIGH)
   // fold16: the invocation has lanes 2 l and 2 l + 1 of the 16.
-  for (uint mask = 4; mask > 0; mask /= 2) {
-    sum0 = sum0 + subgroupShuffleXor(sum0, mask);
-    sum1 = sum1 + subgroupShuffleXor(sum1, mask);
-  }
-  float sum = sum0 + sum1;
+  for (uint mask = 4; mask > 0; mask /= 2)
+    for (uint i = 0; i < 2; ++i) sums[i] = sums[i] + subgroupShuffleXor(sums[i], mask);
+  float sum = sums[0] + sums[1];
   Scaled scaled = scale_of(largest_of_eight(amax));
   subgroup_barrier();  // the row's scores are read
   if (is_row) {
-#define PUT_WEIGHTS(word, four)                                   \
-  {                                                               \
-    uvec2 digits = digits_of(four, scaled.inverse);               \
-    WORD(row_at + 8 * word + l) = digits.x;                       \
-    WORD(row_at + kWeightsLow + 8 * word + l) = digits.y;         \
-  }
-    PUT_WEIGHTS(0, vec4(w[0], w[1], w[2], w[3]))
-    PUT_WEIGHTS(1, vec4(w[4], w[5], w[6], w[7]))
-    PUT_WEIGHTS(2, vec4(w[8], w[9], w[10], w[11]))
-    PUT_WEIGHTS(3, vec4(w[12], w[13], w[14], w[15]))
+    UNROLLED for (uint i = 0; i < 16; i += 4) {
+      uvec2 digits = digits_of(vec4(w[i], w[i + 1], w[i + 2], w[i + 3]), scaled.inverse);
+      WORD(row_at + 2 * i + l) = digits.x;
+      WORD(row_at + kWeightsLow + 2 * i + l) = digits.y;
+    }
     float new_most = total.is_first || most > total.most ? most : total.most;
     float a = total.is_first ? 0.0 : exact_exp(total.most - new_most);
     float b = total.is_first ? 1.0 : exact_exp(most - new_most);
@@ -261,6 +232,11 @@ void weigh(Tile own, uint at, inout Total total) {
 // Sums of 16 values and 16 rows; an invocation has a value, and every other row from its first one on.
 uint value_of_lane(uint h) { return h * kPartValues + 16 * subgroup_number() + lane() % 16; }
 uint row_of_lane(uint n) { return lane() / 16 + 2 * n; }
+void read_sums(uint sums, out int v[8]) {
+  subgroup_barrier();
+  UNROLLED for (uint n = 0; n < 8; ++n) v[n] = int(WORD(sums + (lane() / 16 + 2 * n) * kSumPitch + lane() % 16));
+  subgroup_barrier();
+}
 float joined_total(uint r, int a, int b, float total) {
   float was = float_at(kOldFactor + r), is = float_at(kNewFactor + r), o = joined(a, b) * float_at(kWeightScale + r);
   if (is < 0.0) return total;
@@ -273,8 +249,9 @@ void main() {
   if (!find_tile(gl_NumWorkGroups.y - 1 - row(), own)) return;
   read_query(own);
   Total of_row = Total(0.0, 0.0, true);
-  float total[HELD * 16];
+  float total[HELD * ROWS / 2];
   uint a_at = kStage + 16 * subgroup_number() * kValuePitch, sums = kStage + subgroup_number() * kSums;
+  uint b_at = kScores, second_b_at = kScores + 16 * kScorePitch;
   bool has_second = own.n_tokens * HEADS > 16;
   uint first_chunk = first_seen(own, 0) / kChunk * kChunk;
   Part part;
@@ -297,53 +274,40 @@ void main() {
           read_values(own, at, (h + 1) * kPartValues, part);
         else
           read_keys(own, at + kChunk, 0, part);
-        if (!has_values || !is_seen(own, at + first, kValueTokens)) continue;
-        uint w_at = kScores + first / 4;
-#define MULTIPLY_VALUES(n)                                                                                \
-  if (n < kValueTokens / 32) {                                                                            \
-    MatrixA high = load_a(a_at + 8 * n, kValuePitch), low = load_a(a_at + kValueLow + 8 * n, kValuePitch); \
-    MatrixB w_high = load_b(w_at + 8 * n, kScorePitch);                                                   \
-    MatrixB w_low = load_b(w_at + kWeightsLow + 8 * n, kScorePitch);                                      \
-    high_high = multiply_add(high, w_high, high_high);                                              \
-    low_high = multiply_add(low, w_high, low_high);                                                 \
-    high_low = multiply_add(high, w_low, high_low);                                                 \
-    low_low = multiply_add(low, w_low, low_low);                                                    \
-    if (ROWS > 16 && has_second) {                                                                  \
-      w_high = load_b(w_at + 16 * kScorePitch + 8 * n, kScorePitch);                                \
-      w_low = load_b(w_at + 16 * kScorePitch + kWeightsLow + 8 * n, kScorePitch);                   \
-      second_high_high = multiply_add(high, w_high, second_high_high);                              \
-      second_low_high = multiply_add(low, w_high, second_low_high);                                 \
-      second_high_low = multiply_add(high, w_low, second_high_low);                                 \
-      second_low_low = multiply_add(low, w_low, second_low_low);                                    \
-    }                                                                                               \
-  }
-        EACH_OF_4(MULTIPLY_VALUES)
+        if (has_values && is_seen(own, at + first, kValueTokens))
+          UNROLLED for (uint k = 0; k < kValueTokens / 4; k += 8) {
+            uint word = first / 4 + k;
+            MatrixA high = load_a(a_at + k, kValuePitch), low = load_a(a_at + kValueLow + k, kValuePitch);
+            MatrixB w_high = load_b(b_at + word, kScorePitch), w_low = load_b(b_at + kWeightsLow + word, kScorePitch);
+            high_high = multiply_add(high, w_high, high_high);
+            low_high = multiply_add(low, w_high, low_high);
+            high_low = multiply_add(high, w_low, high_low);
+            low_low = multiply_add(low, w_low, low_low);
+            if (ROWS > 16 && has_second) {
+              w_high = load_b(second_b_at + word, kScorePitch);
+              w_low = load_b(second_b_at + kWeightsLow + word, kScorePitch);
+              second_high_high = multiply_add(high, w_high, second_high_high);
+              second_low_high = multiply_add(low, w_high, second_low_high);
+              second_high_low = multiply_add(high, w_low, second_high_low);
+              second_low_low = multiply_add(low, w_low, second_low_low);
+            }
+          }
       }
       barrier();
-#define READ_A(n) a[n] = int(WORD(sum_at + 2 * n * kSumPitch));
-#define READ_B(n) b[n] = int(WORD(sum_at + 2 * n * kSumPitch));
-#define TOTAL(n) total[16 * h + n]
-#define JOIN(n) TOTAL(kFirst + n) = joined_total(row_of_lane(kFirst + n), a[n], b[n], TOTAL(kFirst + n));
-// Sums of the digits' products, through memory to the invocations.
-#define JOIN_ALL(high_high, low_high, high_low, low_low)             \
-  store_c(sums, plus(times_256(high_high), low_high), kSumPitch);    \
-  subgroup_barrier();                                                \
-  EACH_OF_8(READ_A)                                                  \
-  subgroup_barrier();                                                \
-  store_c(sums, plus(times_256(high_low), low_low), kSumPitch);      \
-  subgroup_barrier();                                                \
-  EACH_OF_8(READ_B)                                                  \
-  subgroup_barrier();                                                \
-  EACH_OF_8(JOIN)
       int a[8], b[8];
-      uint sum_at = sums + lane() / 16 * kSumPitch + lane() % 16;
-      {
-        const uint kFirst = 0;
-        JOIN_ALL(high_high, low_high, high_low, low_low)
-      }
+      store_c(sums, plus(times_256(high_high), low_high), kSumPitch);
+      read_sums(sums, a);
+      store_c(sums, plus(times_256(high_low), low_low), kSumPitch);
+      read_sums(sums, b);
+      UNROLLED for (uint n = 0; n < 8; ++n)
+        total[h * ROWS / 2 + n] = joined_total(row_of_lane(n), a[n], b[n], total[h * ROWS / 2 + n]);
       if (ROWS > 16 && has_second) {
-        const uint kFirst = 8;
-        JOIN_ALL(second_high_high, second_low_high, second_high_low, second_low_low)
+        store_c(sums, plus(times_256(second_high_high), second_low_high), kSumPitch);
+        read_sums(sums, a);
+        store_c(sums, plus(times_256(second_high_low), second_low_low), kSumPitch);
+        read_sums(sums, b);
+        UNROLLED for (uint n = 0; n < 8; ++n)
+          total[h * ROWS / 2 + 8 + n] = joined_total(row_of_lane(8 + n), a[n], b[n], total[h * ROWS / 2 + 8 + n]);
       }
     }
   }
@@ -351,9 +315,11 @@ void main() {
   barrier();
   UNROLLED for (uint h = 0; h < HELD; ++h) {
     uint i = value_of_lane(h);
-#define WRITE(n)                                                                   \
-  if (n < ROWS / 2 && i < p.v_head_dim && is_there(own, row_of_lane(n)))           \
-    floats_of(own, p.y, row_of_lane(n), p.v_head_dim).v[i] = TOTAL(n) * float_at(kLastFactor + row_of_lane(n));
-    EACH_OF_16(WRITE)
+    if (i < p.v_head_dim)
+      UNROLLED for (uint n = 0; n < ROWS / 2; ++n) {
+        uint r = row_of_lane(n);
+        float y = total[h * ROWS / 2 + n] * float_at(kLastFactor + r);
+        if (is_there(own, r)) floats_of(own, p.y, r, p.v_head_dim).v[i] = y;
+      }
   }
 }

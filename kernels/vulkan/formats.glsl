@@ -33,7 +33,6 @@ uint word_at(uint64_t address) {
 
 // Each byte of v, below 128, less the same byte of c.
 uint less(uint v, uint c) { return ((v | 0x80808080u) - c) ^ 0x80808080u; }
-uvec4 less(uvec4 v, uint c) { return ((v | 0x80808080u) - c) ^ 0x80808080u; }
 // Bits i..i + 3 of v, one a byte.
 uint spread_bits(uint v, uint i) {
   v = v >> i & 15u;
@@ -176,8 +175,10 @@ Part q6_part(uvec4 low, uvec4 high, uvec2 scales, uint i) {
   high >>= 2 * (i % 4 / 2);
   part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
   part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
-  part.first = less(part.first, 0x20202020u);
-  part.second = less(part.second, 0x20202020u);
+  for (uint k = 0; k < 4; ++k) {
+    part.first[k] = less(part.first[k], 0x20202020u);
+    part.second[k] = less(part.second[k], 0x20202020u);
+  }
   part.sub = ivec4(bitfieldExtract(ivec2(scales), 0, 8), 0, 0);
   return part;
 }

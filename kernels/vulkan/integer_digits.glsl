@@ -15,9 +15,13 @@ Scaled scale_of(float amax) {
 }
 // x: the high digits, y: the low ones. Where the inverse is 0 so are the codes, whatever x is.
 uvec2 digits_of(vec4 x, float inverse) {
-  ivec4 codes = inverse > 0.0 ? ivec4((x * inverse + kRound) - kRound) : ivec4(0);
-  uvec4 high = uvec4(codes + 128 >> 8 & 255), low = uvec4(codes & 255);
-  return uvec2(high.x | high.y << 16 | high.z << 8 | high.w << 24, low.x | low.y << 16 | low.z << 8 | low.w << 24);
+  uvec2 words = uvec2(0u);
+  for (uint i = 0; i < 4; ++i) {
+    int code = inverse > 0.0 ? int(round_int(x[i] * inverse)) : 0;
+    uint at = 8 * (i / 2 + i % 2 * 2);
+    words |= uvec2(uint(code + 128 >> 8 & 255) << at, uint(code & 255) << at);
+  }
+  return words;
 }
 
 // Adds the products of four codes, two in a word, and their digits: high bytes and low bytes times high digits, then both

@@ -10,9 +10,6 @@ const uint kSumPitch = 20, kSums = 16 * kSumPitch;
 #define WORD(at) tile[(at) / 4][(at) % 4]
 #ifdef ZRT_MATRICES_BY_HAND
 #define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
-#define EACH_OF_4(F) UNROLLED for (uint each = 0; each < 4; ++each) { F(each) }
-#define EACH_OF_8(F) UNROLLED for (uint each = 0; each < 8; ++each) { F(each) }
-#define EACH_OF_16(F) UNROLLED for (uint each = 0; each < 16; ++each) { F(each) }
 struct MatrixA {
   uint at, stride;
 };
@@ -59,10 +56,6 @@ void store_c(uint at, MatrixC c, uint stride) {
 void subgroup_barrier() { barrier(); }
 #else
 #define UNROLLED [[unroll]]
-// Written out, since a driver keeps arrays of loops that it does not unroll in memory, and those of matrices always.
-#define EACH_OF_4(F) F(0) F(1) F(2) F(3)
-#define EACH_OF_8(F) EACH_OF_4(F) F(4) F(5) F(6) F(7)
-#define EACH_OF_16(F) EACH_OF_8(F) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
 #extension GL_EXT_spirv_intrinsics : require
 #define MATRIX(rows, columns, use) \
   spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 39], id = 4456, 3, rows, columns, use)

@@ -9,15 +9,13 @@ layout(constant_id = 1) const uint X = kQ8A256;
 const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == kQ8A256 ? 44 : 20, kMinimums = 32;
 const uint kParts = 4;  // of a row in a step
 
-// Digits of codes, each times scale: low and high ones. Codes are multiplied two at a time, as numbers of 16 bits; with
-// 0x8080 added to each none borrows from its neighbour. Codes with a sign have 128 added.
-void digits_of(uvec4 codes, uint scale, out uvec4 low, out uvec4 high) {
+// Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as
+// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour. Codes with a sign have 128 added.
+uvec2 digits_of(uint codes, uint scale) {
   const uint kBias = has_minimum() ? 0u : 0x00800080u;
-  uvec4 biased = codes ^ 257u * kBias;
-  uint less = 0x80808080u - kBias * scale;
-  uvec4 even = (biased & 0x00FF00FFu) * scale + less, odd = (biased >> 8 & 0x00FF00FFu) * scale + less;
-  low = (even & 0x00FF00FFu | odd << 8 & 0xFF00FF00u) ^ 0x80808080u;
-  high = (even >> 8 & 0x00FF00FFu | odd & 0xFF00FF00u) ^ 0x80808080u;
+  uint biased = codes ^ 257u * kBias, less = 0x80808080u - kBias * scale;
+  uint even = (biased & 0x00FF00FFu) * scale + less, odd = (biased >> 8 & 0x00FF00FFu) * scale + less;
+  return uvec2(even & 0x00FF00FFu | odd << 8 & 0xFF00FF00u, even >> 8 & 0x00FF00FFu | odd & 0xFF00FF00u) ^ 0x80808080u;
 }
 
 void put(uint at, uvec4 words) {
@@ -35,7 +33,11 @@ RawPart read_part(uint64_t block, uint step, uint i) {
 }
 void put_digits(uint low, uint high, uvec4 codes, uint scale) {
   uvec4 lows, highs;
-  digits_of(codes, scale, lows, highs);
+  for (uint k = 0; k < 4; ++k) {
+    uvec2 digits = digits_of(codes[k], scale);
+    lows[k] = digits.x;
+    highs[k] = digits.y;
+  }
   put(low, lows);
   put(high, highs);
 }

@@ -28,7 +28,7 @@ const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.c
 const u32 kLinearWidth = 128;  // of linear.glsl
 const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
-const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 64;
+const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 128;
 const u32 kMatrixFewRows = 16, kMatrixFewTokens = 16;  // of linear_matrix_few.glsl
 const u32 kFewTokens = 8;                              // rows of x that a workgroup of linear.comp may take
 const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
