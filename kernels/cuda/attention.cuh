@@ -283,6 +283,13 @@ __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashA
   }
 }
 
+// What a kernel for heads of kDim values knows of them; 0: of any.
+template <uint32_t kDim>
+__device__ __forceinline__ push::FlashAttn with_heads_of(push::FlashAttn c) {
+  if constexpr (kDim != 0) c.head_dim = c.v_head_dim = kDim;
+  return c;
+}
+
 // Where a chunk of a query head leaves its values, maximum and sum for flash_attn_merge. head: counted through all
 // tokens of the step.
 __device__ __forceinline__ float* record_at(const OpArgs& args, uint64_t head, uint32_t chunk) {

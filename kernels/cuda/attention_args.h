@@ -80,10 +80,17 @@ constexpr uint32_t attend_rotated_bytes(uint32_t group, uint32_t head_dim, uint3
   return group * (head_dim + head_dim / 64 * 4) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
 
-// The merge of chunks (flash_attn.cu): threads of a workgroup, chunks that are merged as they come, and bytes of shared
-// memory for more.
-constexpr uint32_t kMergeThreads = 256, kMergeAtOnce = 33,
-                   kMergeBytes = kMergeThreads / 32 * (2 * 32 * 32 * 4 + 32 * 16);
+// The merge of chunks (flash_attn.cu): threads of a workgroup; records that come to shared memory at once, and how many
+// times as many are on their way, on a GPU with much shared memory and on others; bytes of shared memory where a head
+// has up to `chunks` chunks.
+constexpr uint32_t kMergeThreads = 256, kMergeBatch = 16, kMergeDepth = 12, kMergeSmallDepth = 4;
+ZRT_CUDA_HD constexpr uint32_t merge_bytes_of_warp(uint32_t chunks, uint32_t depth) {
+  const uint32_t wanted = (chunks + kMergeBatch - 2) / kMergeBatch;
+  return 32 * 16 + (wanted < depth ? wanted : depth) * kMergeBatch * 32 * 4;
+}
+constexpr uint32_t merge_bytes(uint32_t chunks, uint32_t depth) {
+  return kMergeThreads / 32 * merge_bytes_of_warp(chunks, depth);
+}
 
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
 // and the bytes of shared memory for q of the rows and for K and V of two steps, all f16. Rows lie an odd number of

@@ -177,47 +177,23 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
   return {exact::exp(was - now), exact::exp(most - now)};
 }
 
-// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values.
-__device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
-  const uint32_t lane = threadIdx.x % 32;
-  const bool has_value = i < v_dim;
-  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
-  for (uint32_t first = 1; first < n; first += 32) {
-    const uint32_t count = min(32u, n - first);
-    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
-    const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
-    const MergeFactors own_factors = merge_factors(most, largest);
-    const float* of = records + static_cast<uint64_t>(first) * floats + i;
-#pragma unroll 8
-    for (uint32_t j = 0; j < count; ++j, of += floats) {
-      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, own_factors.before, j),
-                  b_j = __shfl_sync(0xFFFFFFFFu, own_factors.after, j);
-      o = __fmaf_rn(o_j, b_j, o * a_j);
-      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
-    }
-  }
-  return o * exact::rcp(sum);
-}
-
-// The same of many chunks. The warp copies 16 records' pieces at a time to its part of shared memory (MergeMemory), far
-// ahead of those that it merges, since what was recorded first may have left the L2.
-constexpr uint32_t kMergeStages = 4;  // of 16 records
-struct MergeMemory {
-  float values[kMergeStages][16][32];  // of records
-  float4 factors[32];                  // before, after, and the chunk's sum
-};
-static_assert(sizeof(MergeMemory) == kMergeBytes / (kMergeThreads / 32));
-__device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float* records, uint32_t floats, uint32_t n,
-                                                uint32_t v_dim, uint32_t first_value) {
-  const uint32_t lane = threadIdx.x % 32;
-  const auto copy = [&](uint32_t first, uint32_t stage) {
+// 32 values of a head from first_value on, of which a lane has one, merged out of the records of its n chunks by a warp.
+// Its part of shared memory has the factors of 32 chunks, and behind them pieces of records: kDepth times kMergeBatch of
+// them are on their way ahead of those that are merged, since what was recorded first may have left the L2. The first
+// chunk needs no factors.
+template <uint32_t kDepth>
+__device__ __forceinline__ float merged(float4* memory, const float* records, uint32_t floats, uint32_t n,
+                                        uint32_t v_dim, uint32_t first_value) {
+  const uint32_t lane = threadIdx.x % 32, row = lane / 8, at = lane % 8 * 4;
+  float* const pieces = reinterpret_cast<float*>(memory + 32);
+  const bool has_piece = first_value + at < floats;
+  const float* from = records + static_cast<uint64_t>(1 + row) * floats + first_value + at;
+  uint32_t asked = 1 + row;
+  const auto copy = [&](uint32_t stage) {
+    float* to = pieces + (stage * kMergeBatch + row) * 32 + at;
 #pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t row = i * 4 + lane / 8, at = lane % 8 * 4;
-      if (first + row < n && first_value + at < floats)
-        copy_16(memory.values[stage][row] + at,
-                records + static_cast<uint64_t>(first + row) * floats + first_value + at);
-    }
+    for (uint32_t i = 0; i < kMergeBatch; i += 4, from += 4 * floats, asked += 4)
+      if (has_piece && asked < n) copy_16(to + i * 32, from);
     end_copy_batch();
   };
   // Maximum and sum of a record.
@@ -226,11 +202,15 @@ __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float
     const bool is_there = first + lane < n;
     return is_there ? make_float2(own[0], own[1]) : make_float2(-__int_as_float(0x7f800000), 0.0f);
   };
-#pragma unroll
-  for (uint32_t stage = 0; stage < kMergeStages; ++stage) copy(1 + 16 * stage, stage);
   float2 next = ask(1), after_next = ask(33);
   float o = first_value + lane < v_dim ? records[first_value + lane] : 0.0f, largest = records[v_dim],
         sum = records[v_dim + 1];
+#pragma unroll 1
+  for (uint32_t stage = 0; stage < kDepth; ++stage) copy(stage);
+  const auto add = [&](const float* piece, const float4& of) {
+    o = __fmaf_rn(*piece, of.y, o * of.x);
+    sum = __fmaf_rn(of.z, of.y, sum * of.x);
+  };
   uint32_t stage = 0;
 #pragma unroll 1
   for (uint32_t first = 1; first < n; first += 32) {
@@ -238,22 +218,25 @@ __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float
     next = after_next;
     after_next = ask(first + 64);
     const MergeFactors f = merge_factors(own.x, largest);
-    memory.factors[lane] = make_float4(f.before, f.after, own.y, 0.0f);
+    __syncwarp();
+    memory[lane] = make_float4(f.before, f.after, own.y, 0.0f);
 #pragma unroll 1
-    for (uint32_t at = first; at < min(first + 32, n); at += 16) {
-      wait_for_copy_batches<kMergeStages - 1>();
+    for (uint32_t begin = 0; begin < 32 && first + begin < n; begin += kMergeBatch) {
+      wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
-      const uint32_t count = min(16u, n - at);
-      const float4* factors = memory.factors + (at - first);
-#pragma unroll 8
-      for (uint32_t j = 0; j < count; ++j) {
-        const float4 of = factors[j];
-        o = __fmaf_rn(memory.values[stage][j][lane], of.y, o * of.x);
-        sum = __fmaf_rn(of.z, of.y, sum * of.x);
+      const float* piece = pieces + stage * kMergeBatch * 32 + lane;
+      const float4* factors = memory + begin;
+      const uint32_t count = n - (first + begin);
+      if (count >= kMergeBatch) {
+#pragma unroll
+        for (uint32_t j = 0; j < kMergeBatch; ++j) add(piece + j * 32, factors[j]);
+      } else {
+#pragma unroll 1
+        for (uint32_t j = 0; j < count; ++j) add(piece + j * 32, factors[j]);
       }
       __syncwarp();
-      copy(at + 16 * kMergeStages, stage);
-      stage = stage + 1 < kMergeStages ? stage + 1 : 0;
+      copy(stage);
+      stage = stage + 1 < kDepth ? stage + 1 : 0;
     }
   }
   return o * exact::rcp(sum);
@@ -274,9 +257,8 @@ __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim
 
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more
-// than kMergeAtOnce chunks.
-template <bool kIsRotated>
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes.
+template <bool kIsRotated, uint32_t kDepth>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
@@ -298,9 +280,9 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
-    value = n > kMergeAtOnce ? merged_of_many(reinterpret_cast<MergeMemory*>(memory)[threadIdx.x / 32], records, floats,
-                                              n, v_dim, i - lane)
-                             : merged(records, floats, n, v_dim, i);
+    auto* own = reinterpret_cast<uint8_t*>(memory) +
+                threadIdx.x / 32 * merge_bytes_of_warp(args.symbols[symbol::Attention::chunks], kDepth);
+    value = merged<kDepth>(reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
   }
   if constexpr (kIsRotated) {
     values[threadIdx.x] = value;
@@ -320,9 +302,15 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
   quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
-  merge<false>(args);
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  merge<false, kMergeDepth>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
-  merge<true>(args);
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
+  merge<true, kMergeDepth>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_small(const __grid_constant__ OpArgs args) {
+  merge<false, kMergeSmallDepth>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated_small(const __grid_constant__ OpArgs args) {
+  merge<true, kMergeSmallDepth>(args);
 }

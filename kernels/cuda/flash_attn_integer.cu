@@ -65,7 +65,8 @@ struct Attend {
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
   // own_pages: own_page().
-  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there is zeros.
+  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there stays as it
+  // was: it is multiplied by digits that are 0, or makes scores that are not read.
   using Codes = uint4[kSteps][4];
   // The scales of the lane's four keys.
   struct KeyPlace {
@@ -88,7 +89,6 @@ struct Attend {
     for (uint32_t s = 0; s < kSteps; ++s)
 #pragma unroll
       for (uint32_t j = 0; j < 4; ++j) {
-        k[s][j] = make_uint4(0, 0, 0, 0);
         if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
       }
   }
@@ -104,9 +104,7 @@ struct Attend {
       const uint8_t* from = page_at(args, false, page) + at;
 #pragma unroll
       for (uint32_t j = 0; j < 2; ++j) {
-        uint4& to = v[i / 2][i % 2 * 2 + j];
-        to = make_uint4(0, 0, 0, 0);
-        if (is_there) to = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
+        if (is_there) v[i / 2][i % 2 * 2 + j] = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
       }
     }
   }
@@ -154,9 +152,11 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
-    const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads;
+    const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group];
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
+    const Records records{record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group, 0),
+                          args.symbols[symbol::Attention::chunks], args.symbols[symbol::Attention::floats]};
     const uint32_t first_chunk = chunks.first_chunk, last_chunk = chunks.last_chunk;
     uint32_t chunk = first_chunk + blockIdx.z;
     const bool is_early = chunks.is_early(args, chunk);
@@ -168,7 +168,7 @@ struct Attend {
     float* total = scales_of_q + (group + 3) / 4 * 4;
     Range range = chunks.range_of(chunk);
     int32_t own_pages = own_page(chunks.pages, chunk, range);
-    Codes codes;
+    Codes codes = {};
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
     if (is_early) wait_for_inputs();
@@ -208,15 +208,13 @@ struct Attend {
         }
         __syncthreads();
         ask_values(codes, own_pages, range, 0);
-        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
           const Exponentials e = exponentials(c, shared.scores[h], scales_of_q[h0 + h], range);
           const float d = make_digits(e.p, d_v, range, shared.weights[h / 4], h,
                                       [](uint32_t token) { return token / 8 * 2 + token % 2; });
           if (lane() > 0) continue;
-          float* of =
-              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          float* of = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + c.v_head_dim;
           shared.factors[h] = join_head(of, e, !is_whole || is_first);
           shared.d[h] = d;
         }
@@ -236,7 +234,7 @@ struct Attend {
             const float d = shared.d[h];
             o = make_float4(o.x * d, o.y * d, o.z * d, o.w * d);
             if (!is_whole) {
-              *reinterpret_cast<float4*>(record_at(args, first_head + h, chunk) + i) = o;
+              *reinterpret_cast<float4*>(records.at(h0 + h, chunk) + i) = o;
               continue;
             }
             float* of = total + (h0 + h) * total_pitch + i;
@@ -259,7 +257,7 @@ struct Attend {
   }
 };
 
-template <uint32_t kTiles>
+template <uint32_t kTiles, uint32_t kDim>
 __device__ __forceinline__ void attend_integer(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint2, memory);
   __shared__ __align__(16) Shared<kTiles> shared;
@@ -270,13 +268,19 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kTiles>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, memory);
+  Attend<kTiles>{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(shared, memory);
 }
 
-// Of kv heads with up to four query heads, and with more.
+// Of kv heads with up to four query heads, and with more; of heads of 128 values, and of others.
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4_128(const __grid_constant__ OpArgs args) {
+  attend_integer<1, 128>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8_128(const __grid_constant__ OpArgs args) {
+  attend_integer<2, 128>(args);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4(const __grid_constant__ OpArgs args) {
-  attend_integer<1>(args);
+  attend_integer<1, 0>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8(const __grid_constant__ OpArgs args) {
-  attend_integer<2>(args);
+  attend_integer<2, 0>(args);
 }

@@ -43,10 +43,10 @@ struct Attend {
       float x[rotated::kRegisters];
       rotated::rotate(q_row + h * c.head_dim, c.head_dim, x);
       uint2* codes = q + h / kHeads * n_blocks * 2 * 32 + h % kHeads * 4;
-#pragma unroll
-      for (uint32_t b = 0; b < kMostBlocks; ++b) {
-        if (b >= n_blocks) continue;
-        const rotated::QBlock block = rotated::quantize_block(x[2 * b], x[2 * b + 1]);
+#pragma unroll 1
+      for (uint32_t b = 0; b < n_blocks; ++b) {
+        const rotated::QBlock block =
+            rotated::quantize_block(rotated::register_of(x, 2 * b), rotated::register_of(x, 2 * b + 1));
         const auto store = [&](uint32_t i, int code) {
           const rotated::QPlace at = rotated::place_of_q<kIsR8>(b * kv::kBlock + i);
           reinterpret_cast<int8_t*>(codes + at.step * 32 + at.word)[at.byte] = static_cast<int8_t>(code);
@@ -58,7 +58,8 @@ struct Attend {
     }
   }
 
-  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales.
+  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales. What is not seen, or not of
+  // the head, stays as it was: its scores are not read.
   struct Keys {
     uint4 words[kVectors];
     uint2 scales[kKeyBlocks];
@@ -73,11 +74,9 @@ struct Attend {
 #pragma unroll
     for (uint32_t b = 0; b < kKeyBlocks; ++b) {
       const bool has_block = is_there && first + b < n_blocks;
-      k.scales[b] = uint2{0, 0};
       if (has_block) k.scales[b] = *reinterpret_cast<const uint2*>(scales + b * 32);
 #pragma unroll
       for (uint32_t i = b * kVectors / kKeyBlocks; i < (b + 1) * kVectors / kKeyBlocks; ++i) {
-        k.words[i] = make_uint4(0, 0, 0, 0);
         if (has_block) k.words[i] = *reinterpret_cast<const uint4*>(words + i * 256);
       }
     }
@@ -126,22 +125,26 @@ struct Attend {
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
   }
+  // The threads go through the pages together; a thread has the same place of each.
   __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
-    const uint32_t vectors = c.v_head_dim / 32, n_blocks = c.v_head_dim / kv::kBlock, of_page = 16 * vectors,
-                   scales = 2 * n_blocks;
-#pragma unroll 1
-    for (uint32_t i = 0; i < kPages; ++i) {
-      const int32_t page = page_of(own_pages, i);
-      if (!has_page(range, i)) continue;
-      const uint8_t* from = page_at(args, false, page);
-      const uint8_t* codes = from + kv::codes_at(false, kv_head, c.v_head_dim);
-      for (uint32_t at = threadIdx.x; at < of_page; at += kThreads)
-        copy_16(values + (i * 16 + at / vectors) * value_pitch() + at % vectors * 16, codes + at * 16);
-      const uint32_t at = kThreads - 1 - threadIdx.x;  // other warps than those of narrow heads' codes
-      if (at < scales)
-        copy_16(scales_of_values(values) + (i * scales + at) * 8,
-                from + kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim) + at * 16);
+    const uint32_t shift = c.v_head_dim == 64 ? 1 : c.v_head_dim == 128 ? 2 : 3, vectors = 1u << shift;  // a token's
+    const uint32_t pitch = value_pitch(), token = threadIdx.x >> shift, tokens = kThreads >> shift;
+    const uint8_t* codes =
+        page_at(args, false, 0) + kv::codes_at(false, kv_head, c.v_head_dim) + threadIdx.x % (16 * vectors) * 16;
+    uint8_t* to = values + token * pitch + threadIdx.x % vectors * 16;
+    const uint64_t page_bytes = args.symbols[symbol::Attention::pitch_kv_v];
+#pragma unroll 2
+    for (uint32_t first = token / 16; first < kPages; first += tokens / 16, to += tokens * pitch) {
+      const auto page = static_cast<uint32_t>(page_of(own_pages, first));
+      if (has_page(range, first)) copy_16(to, codes + page * page_bytes);
     }
+    // Scales, by other warps than those of narrow heads' codes.
+    const uint32_t at = kThreads - 1 - threadIdx.x, of_page = at >> shift;
+    const int32_t page = page_of(own_pages, of_page % kPages);
+    if (of_page < kPages && has_page(range, of_page))
+      copy_16(
+          scales_of_values(values) + at * 8,
+          page_at(args, false, page) + kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim) + at % vectors * 16);
     end_copy_batch();
   }
 
@@ -187,9 +190,11 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Shared& shared, uint8_t* memory) const {
-    const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads, n_blocks = c.head_dim / kv::kBlock;
+    const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group], n_blocks = c.head_dim / kv::kBlock;
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
+    const Records records{record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group, 0),
+                          args.symbols[symbol::Attention::chunks], args.symbols[symbol::Attention::floats]};
     uint32_t chunk = chunks.first_chunk + blockIdx.z;
     const bool is_early = chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
@@ -203,7 +208,7 @@ struct Attend {
     float* total = q_scales + eights * n_blocks * kHeads;
     Range range = chunks.range_of(chunk);
     int32_t own_pages = own_page(chunks.pages, chunk, range);
-    Keys keys;
+    Keys keys = {};
     ask_keys(keys, own_pages, range, 0);
     ask_values(memory, own_pages, range);
     if (is_early) wait_for_inputs();
@@ -211,7 +216,7 @@ struct Attend {
                    (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
                group, q, q_scales);
     __syncthreads();
-    const float scale = c.scale * (1.0f / static_cast<float>(c.head_dim));
+    const float scale = c.scale * rotated::inverse_of(c.head_dim);
     uint32_t half = 0;
 #pragma unroll 1
     for (;; half ^= 1) {
@@ -242,14 +247,12 @@ struct Attend {
         wait_for_copy_batches<0>();
         __syncthreads();  // scores and values are there, and nobody reads the values before
         if (asks_next) ask_values(memory + (half ^ 1) * value_bytes, own_pages, range);
-        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
           const Exponentials e = exponentials(c, shared.scores[h], scale, own_range);
           weigh(shared, e, scales_of_values(values), own_range, h);
           if (lane() > 0) continue;
-          float* of =
-              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          float* of = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + c.v_head_dim;
           shared.factors[h] = join_head(of, e, is_alone);
         }
         __syncthreads();
@@ -262,7 +265,7 @@ struct Attend {
           for (uint32_t tile = 0; tile < 2; ++tile) {
             const uint32_t h = tile * 4 + lane() % 4;
             if (h >= n) continue;
-            float* to = (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + first;
+            float* to = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + first;
             const float d = shared.d[block][h];
 #pragma unroll
             for (uint32_t part = 0; part < 2; ++part) {
@@ -307,7 +310,7 @@ struct Attend {
   }
 };
 
-template <bool kIsR8>
+template <bool kIsR8, uint32_t kDim>
 __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) Shared shared;
@@ -318,12 +321,20 @@ __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kIsR8>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, reinterpret_cast<uint8_t*>(memory));
+  Attend<kIsR8>{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(
+      shared, reinterpret_cast<uint8_t*>(memory));
 }
 
+// Of heads of 128 values, and of others.
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8_128(const __grid_constant__ OpArgs args) {
+  attend_rotated<true, 128>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r4_128(const __grid_constant__ OpArgs args) {
+  attend_rotated<false, 128>(args);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8(const __grid_constant__ OpArgs args) {
-  attend_rotated<true>(args);
+  attend_rotated<true, 0>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r4(const __grid_constant__ OpArgs args) {
-  attend_rotated<false>(args);
+  attend_rotated<false, 0>(args);
 }

@@ -113,42 +113,50 @@ __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&
   codes[0] = code(a), codes[1] = code(b);
   return d;
 }
+// Eight lanes try a factor, all four at once. Value i of the block belongs to sum i % 16; lane l of the eight has those
+// of sums l and 8 + l.
 __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&codes)[2]) {
   const float most = largest_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   codes[0] = codes[1] = 0;
   if (finite != 0.0f || most > 0x1p100f) return 0x7e00u;
   if (most < 0x1p-100f) return 0;
-  const float inverse = exact::div(kv::kMost, most), z[2] = {a * inverse, b * inverse};
   constexpr auto factors = rotated::copied(kv::kFactors);
-  float best_gain = -1.0f, best_factor = 0.0f;
+  static_assert(sizeof(factors.of) == 4 * sizeof(float));
+  const auto factor_of = [&](uint32_t i) {
+    return i < 2 ? (i == 0 ? factors.of[0] : factors.of[1]) : (i == 2 ? factors.of[2] : factors.of[3]);
+  };
+  const uint32_t lane = threadIdx.x % 32;
+  const float inverse = exact::div(kv::kMost, most), z[2] = {a * inverse, b * inverse}, factor = factor_of(lane / 8);
+  float sums[2] = {0.0f, 0.0f};
+  int squares = 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < 4; ++i)
 #pragma unroll
-  for (const float factor : factors.of) {
-    int tried[2];
-    float of_table[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      int value;
-      rotated::nearest(z[i] * factor, tried[i], value);
-      of_table[i] = static_cast<float>(value);
+    for (uint32_t k = 0; k < 2; ++k) {
+      const float x = __shfl_sync(0xFFFFFFFFu, i < 2 ? z[0] : z[1], static_cast<int>(lane % 8 + 16 * (i % 2) + 8 * k));
+      const int value = rotated::nearest(x * factor).value;
+      sums[k] = __fmaf_rn(x, static_cast<float>(value), sums[k]);
+      squares += value * value;
     }
-    // Value i of the block belongs to sum i % 16: those of a lane, and of the lane 16 before or after it.
-    const bool is_first = threadIdx.x % 32 < 16;
-    float sum = 0.0f;
+  float t = sums[0] + sums[1];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float other_z = __shfl_xor_sync(0xFFFFFFFFu, z[i], 16),
-                  other_t = __shfl_xor_sync(0xFFFFFFFFu, of_table[i], 16);
-      sum = __fmaf_rn(is_first ? z[i] : other_z, is_first ? of_table[i] : other_t, sum);
-      sum = __fmaf_rn(is_first ? other_z : z[i], is_first ? other_t : of_table[i], sum);
-    }
-    const float t = 0.0f + fold_half_warp(sum),
-                squares = sum_of_warp(of_table[0] * of_table[0] + of_table[1] * of_table[1]);  // whole numbers
-    const float gain = exact::div(t * t, squares);
-    if (!(gain > best_gain)) continue;
-    best_gain = gain;
-    best_factor = exact::div(t, squares);
-    codes[0] = tried[0], codes[1] = tried[1];
+  for (int w = 4; w > 0; w /= 2) {
+    t = t + __shfl_xor_sync(0xFFFFFFFFu, t, w);
+    squares += __shfl_xor_sync(0xFFFFFFFFu, squares, w);
   }
+  t = 0.0f + t;
+  const float of_squares = static_cast<float>(squares);
+  float gain = exact::div(t * t, of_squares);
+  uint32_t best = lane / 8;  // of equal gains the first factor's
+#pragma unroll
+  for (int w = 8; w < 32; w *= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFu, gain, w);
+    const uint32_t of = __shfl_xor_sync(0xFFFFFFFFu, best, w);
+    if (other > gain || (other == gain && of < best)) gain = other, best = of;
+  }
+  const float best_factor = __shfl_sync(0xFFFFFFFFu, exact::div(t, of_squares), static_cast<int>(best * 8));
+#pragma unroll
+  for (uint32_t i = 0; i < 2; ++i) codes[i] = rotated::nearest(z[i] * factor_of(best)).code;
   const uint16_t d = f32_to_f16(best_factor * (most * (kv::kStoredScale / kv::kMost)));
   return d == 0x7c00u ? 0x7e00u : d;
 }
@@ -161,11 +169,10 @@ __device__ inline void store_rotated(const float* x, const CacheRow& row, uint32
   rotated::rotate(x, row.head_dim, values);
   uint8_t* codes = row.page + kv::codes_at(is_r8, head, row.head_dim);
   auto* scales = reinterpret_cast<uint16_t*>(row.page + kv::scales_at(is_r8, head, row.n_heads, row.head_dim));
-#pragma unroll
-  for (uint32_t b = 0; b < rotated::kRegisters / 2; ++b) {
-    if (b >= n_blocks) continue;
+#pragma unroll 1
+  for (uint32_t b = 0; b < n_blocks; ++b) {
     int made[2];
-    const float first = values[2 * b], second = values[2 * b + 1];
+    const float first = rotated::register_of(values, 2 * b), second = rotated::register_of(values, 2 * b + 1);
     const uint16_t d = is_r8 ? codes_of_eight_bits(first, second, made) : codes_of_four_bits(first, second, made);
     const uint32_t key_word = lane / 4 * kv::kPageTokens + row.token;
     if (is_r8) {

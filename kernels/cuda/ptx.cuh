@@ -26,6 +26,14 @@ __device__ __forceinline__ void let_next_start() {
 #endif
 }
 
+// Byte i is byte (selector >> 4 i) % 8 of the eight of a and b. The highest bits of the selector's numbers must be 0:
+// __byte_perm clears them, which costs an instruction.
+__device__ __forceinline__ uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+  return bytes;
+}
+
 // A line of 128 bytes of global memory, which nobody writes, on its way to the L2. Nothing waits for it.
 __device__ __forceinline__ void prefetch_line(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));

@@ -30,16 +30,27 @@ __device__ __forceinline__ float signed_by(uint32_t r, float x) {
   return (signs.of[r] >> (threadIdx.x % 32) & 1) != 0 ? -x : x;
 }
 
+// x[i], of an i that a compiler does not know.
+__device__ __forceinline__ float register_of(const float (&x)[kRegisters], uint32_t i) {
+  float value = x[0];
+#pragma unroll
+  for (uint32_t r = 1; r < kRegisters; ++r) value = r == i ? x[r] : value;
+  return value;
+}
+
+// What follows has loops that are not unrolled: code that runs once a launch comes from memory, and takes longer to
+// arrive than to run.
+
 // H in place, of n = 64, 128 or 256 values.
 __device__ __forceinline__ void transform(float (&x)[kRegisters], uint32_t n) {
   const uint32_t lane = threadIdx.x % 32;
-#pragma unroll
+#pragma unroll 1
   for (uint32_t h = 1; h < 32; h *= 2)
 #pragma unroll
     for (uint32_t r = 0; r < kRegisters; ++r) {
       if (r * 32 >= n) continue;
       const float other = __shfl_xor_sync(0xFFFFFFFFu, x[r], static_cast<int>(h));
-      x[r] = (lane & h) != 0 ? other - x[r] : x[r] + other;
+      x[r] = other + ((lane & h) != 0 ? -x[r] : x[r]);
     }
 #pragma unroll
   for (uint32_t h = 1; h < kRegisters; h *= 2)
@@ -58,30 +69,47 @@ __device__ __forceinline__ void rotate(const float* x, uint32_t n, float (&y)[kR
   for (uint32_t r = 0; r < kRegisters; ++r) y[r] = r * 32 < n ? signed_by(r, x[threadIdx.x % 32 + 32 * r]) : 0.0f;
   transform(y, n);
 }
+// 1 / n of a power of two.
+__device__ __forceinline__ float inverse_of(uint32_t n) {
+  return __uint_as_float(0x7F000000u - __float_as_uint(static_cast<float>(n)));
+}
 // In place: x = s H(x) * (1 / n).
 __device__ __forceinline__ void rotate_back(float (&x)[kRegisters], uint32_t n) {
   transform(x, n);
 #pragma unroll
-  for (uint32_t r = 0; r < kRegisters; ++r) x[r] = signed_by(r, x[r]) * (1.0f / static_cast<float>(n));
-}
-
-// The code of four bits whose table value is nearest, and that value.
-__device__ __forceinline__ void nearest(float y, int& code, int& value) {
-  constexpr auto table = copied(kv::kTable);
-  constexpr auto middles = copied(kv::kMiddles);
-  code = 0, value = table.of[0];
-#pragma unroll
-  for (int i = 0; i < 15; ++i)
-    if (middles.of[i] < y) {
-      ++code;
-      value += table.of[i + 1] - table.of[i];
-    }
+  for (uint32_t r = 0; r < kRegisters; ++r) x[r] = signed_by(r, x[r]) * inverse_of(n);
 }
 
 ZRT_CUDA_HD constexpr uint32_t word(const Copy<int8_t, 16>& table, int at) {
   uint32_t bits = 0;
   for (int i = 0; i < 4; ++i) bits |= static_cast<uint32_t>(static_cast<uint8_t>(table.of[at + i])) << 8 * i;
   return bits;
+}
+
+constexpr bool is_symmetric(const Copy<int8_t, 16>& table, const Copy<float, 15>& middles) {
+  bool is = true;
+  for (uint32_t i = 0; i < 16; ++i) is = is && table.of[i] == -table.of[15 - i];
+  for (uint32_t i = 0; i < 15; ++i) is = is && middles.of[i] == -middles.of[14 - i];
+  return is;
+}
+static_assert(is_symmetric(copied(kv::kTable), copied(kv::kMiddles)));
+
+// The code of four bits whose table value is nearest, and that value. The table and what lies between its values are
+// symmetric: magnitudes are counted, and a number that is not positive stays in the lower half when it lies on a middle.
+struct Nearest {
+  int code, value;
+};
+__device__ __forceinline__ Nearest nearest(float y) {
+  constexpr auto table = copied(kv::kTable);
+  constexpr auto middles = copied(kv::kMiddles);
+  const bool is_upper = y > 0.0f;
+  const auto bits = [](float x) { return static_cast<int>(__float_as_uint(x)); };  // in the order of magnitudes
+  const int magnitude = bits(y < 0.0f ? -y : y) + (is_upper ? 0 : 1);
+  int n = 0;
+#pragma unroll
+  for (int i = 8; i < 15; ++i) n += magnitude > bits(middles.of[i]) ? 1 : 0;
+  const int value = static_cast<int>(__byte_perm(word(table, 8), word(table, 12), static_cast<uint32_t>(n)) & 0xFF);
+  return {is_upper ? 8 + n : 7 - n, is_upper ? value : -value};
 }
 
 }  // namespace rotated

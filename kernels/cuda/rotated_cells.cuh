@@ -11,13 +11,13 @@ namespace zinc_rt::cuda::rotated {
 
 constexpr uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
 
-// The table values of a word's eight codes, from its lowest four bits on.
+// The table values of a word's eight codes, from its lowest four bits on. Only the lower half of a selector counts.
 __device__ __forceinline__ uint2 table_values(uint32_t codes) {
   constexpr auto table = copied(kv::kTable);
   constexpr uint32_t w0 = word(table, 0), w1 = word(table, 4), w2 = word(table, 8), w3 = word(table, 12);
   const uint32_t at = codes & 0x77777777u, half = (codes >> 1 & 0x44444444u) | 0x32103210u;
   const auto of = [&](uint32_t shift) {
-    return __byte_perm(__byte_perm(w0, w1, at >> shift), __byte_perm(w2, w3, at >> shift), half >> shift);
+    return select_bytes(select_bytes(w0, w1, at >> shift), select_bytes(w2, w3, at >> shift), half >> shift);
   };
   return uint2{of(0), of(16)};
 }

@@ -6,6 +6,20 @@
 
 namespace zinc_rt::cuda {
 
+// exact::exp of what is not above 0, or NaN. Without branches, so that several are made side by side.
+__device__ __forceinline__ float exp_of_difference(float x) {
+  const bool is_usual = x > -104.0f;
+  const exact::ExpParts e = exact::exp_parts(is_usual ? x : 0.0f);
+  return is_usual ? exact::scale2(e.p, e.n) : (x == x ? 0.0f : x);
+}
+
+// The largest of numbers of which none is a NaN: their bits in an order without signs.
+__device__ __forceinline__ float largest_number_of_warp(float v) {
+  const uint32_t bits = __float_as_uint(v), sign = 0x80000000u;
+  const uint32_t most = __reduce_max_sync(0xFFFFFFFFu, (bits & sign) != 0 ? ~bits : bits | sign);
+  return __uint_as_float((most & sign) != 0 ? most ^ sign : ~most);
+}
+
 // Of a head in a chunk, by a warp whose lanes have every 32nd token: 0 where it is not seen.
 struct Exponentials {
   float p[4], most, sum;
@@ -16,16 +30,19 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
   Exponentials e;
   e.most = -__int_as_float(0x7f800000);
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    e.p[i] = scores[lane + 32 * i] * scale;
-    if (c.softcap > 0.0f) e.p[i] = c.softcap * exact::tanh(e.p[i] * exact::rcp(c.softcap));
-    if (range.has(lane + 32 * i) && e.p[i] > e.most) e.most = e.p[i];
+  for (uint32_t i = 0; i < 4; ++i) e.p[i] = scores[lane + 32 * i] * scale;
+  if (c.softcap > 0.0f) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) e.p[i] = c.softcap * exact::tanh(e.p[i] * exact::rcp(c.softcap));
   }
-  e.most = largest_of_warp(e.most);
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i)
+    if (range.has(lane + 32 * i) && e.p[i] > e.most) e.most = e.p[i];
+  e.most = largest_number_of_warp(e.most);
   float sum = 0.0f;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
-    e.p[i] = range.has(lane + 32 * i) ? exact::exp(e.p[i] - e.most) : 0.0f;
+    e.p[i] = range.has(lane + 32 * i) ? exp_of_difference(e.p[i] - e.most) : 0.0f;
     // The token 16 before or after is of the same of 16 sums.
     const float other = __shfl_xor_sync(0xFFFFFFFFu, e.p[i], 16);
     sum = (sum + (lane < 16 ? e.p[i] : other)) + (lane < 16 ? other : e.p[i]);
@@ -58,21 +75,33 @@ __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&
   return of.d;
 }
 
-// What o and the sum so far, and those of the chunk, are multiplied by.
+// What o and the sum so far, and those of the chunk, are multiplied by; not read where the chunk is alone.
 struct Factors {
   float before, after;
 };
 // The chunk's maximum and sum join those of the head, which follow its values: in a record, or in what is merged here.
 __device__ __forceinline__ Factors join_head(float* of, const Exponentials& e, bool is_alone) {
-  const float was = is_alone ? e.most : of[0], now = e.most > was ? e.most : was;
-  const Factors f{exact::exp(was - now), exact::exp(e.most - now)};
-  of[1] = is_alone ? e.sum : __fmaf_rn(e.sum, f.after, of[1] * f.before);
-  of[0] = now;
+  if (is_alone) {
+    of[0] = e.most, of[1] = e.sum;
+    return {};
+  }
+  const float was = of[0], now = e.most > was ? e.most : was;
+  const Factors f{exp_of_difference(was - now), exp_of_difference(e.most - now)};
+  of[0] = now, of[1] = __fmaf_rn(e.sum, f.after, of[1] * f.before);
   return f;
 }
 __device__ __forceinline__ float join_value(float own, float was, Factors f, bool is_alone) {
   return is_alone ? own : __fmaf_rn(own, f.after, was * f.before);
 }
+
+// Those of the workgroup's heads (record_at).
+struct Records {
+  float* first;
+  uint32_t chunks, floats;
+  __device__ __forceinline__ float* at(uint32_t head, uint32_t chunk) const {
+    return first + static_cast<uint64_t>(head * chunks + chunk) * floats;
+  }
+};
 
 // The chunks of a token, in turn from the blockIdx.z-th, and the pages of its slot.
 struct TokenChunks {

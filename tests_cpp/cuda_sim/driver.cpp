@@ -23,12 +23,18 @@ namespace {
 
 using zinc_rt::ring::kStandIn;
 
-constexpr std::size_t kPoisoned = 1u << 20, kDefaultShared = 48u << 10, kMostShared = 227u << 10;
+constexpr std::size_t kPoisoned = 1u << 20, kDefaultShared = 48u << 10;
 
 // The device's memory: ZRT_CUDA_SIM_BYTES, or 8 GiB. Tests change it as they run.
 std::size_t device_bytes() {
   const char* bytes = std::getenv("ZRT_CUDA_SIM_BYTES");
   return bytes != nullptr ? std::strtoull(bytes, nullptr, 10) : std::size_t{8} << 30;
+}
+
+// Bytes of shared memory that a workgroup may have: ZRT_CUDA_SIM_SHARED, or those of an H200.
+std::size_t most_shared() {
+  const char* bytes = std::getenv("ZRT_CUDA_SIM_SHARED");
+  return bytes != nullptr ? std::strtoull(bytes, nullptr, 10) : std::size_t{227} << 10;
 }
 
 struct Launch {
@@ -175,7 +181,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = kMostShared; return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = static_cast<int>(most_shared());
+      return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -333,7 +341,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   ++n_calls;
   const std::lock_guard lock(mutex);
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
-      static_cast<std::size_t>(value) > kMostShared)
+      static_cast<std::size_t>(value) > most_shared())
     return CUDA_ERROR_INVALID_VALUE;
   shared_limits[reinterpret_cast<const cuda_sim::Kernel*>(function)] = static_cast<std::size_t>(value);
   return CUDA_SUCCESS;

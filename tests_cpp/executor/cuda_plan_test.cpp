@@ -164,9 +164,11 @@ act.roped, state.k, state.v = RMS_NORM_FUSED_ROPE_KV_WRITE(act.q, act.k, act.v, 
 act.y = OP(act.roped, state.k, state.v, request.pos, request.slot, request.pages) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
 act.yq = QUANTIZE(act.y)
 )";
-std::string attention_text(std::string_view op) {
+// pages: of a slot.
+std::string attention_text(std::string_view op, std::string_view pages = "256") {
   std::string text(kAttention);
-  return text.replace(text.find("OP("), 2, op);
+  text.replace(text.find("OP("), 2, op);
+  return text.replace(text.find("[64, 256]") + 5, 3, pages);
 }
 
 struct PlanCase {
@@ -325,18 +327,31 @@ std::vector<PlanCase> plan_cases() {
       {"attention of decoding slots",
        decode,
        1,
-       {"flash_attn_staged/flash_attn_1_f16_128 1x8x32 256 +71680", "flash_attn/flash_attn_merge 1x16x1 256 +0"},
+       {"flash_attn_staged/flash_attn_1_f16_128 1x8x32 256 +71680", "flash_attn/flash_attn_merge 1x16x1 256 +36864"},
        540672},
       {"attention of decoding slots",
        decode,
        16,
-       {"flash_attn_staged/flash_attn_1_f16_128 16x8x5 256 +71680", "flash_attn/flash_attn_merge 16x16x1 256 +0"},
+       {"flash_attn_staged/flash_attn_1_f16_128 16x8x5 256 +71680", "flash_attn/flash_attn_merge 16x16x1 256 +36864"},
        8650752},
+      {"attention of decoding slots in 32k",
+       attention_text("FLASH_ATTN", "2048"),
+       1,
+       {"flash_attn_staged/flash_attn_1_f16_128 1x8x66 256 +71680", "flash_attn/flash_attn_merge 1x16x1 256 +200704"},
+       4325376},
+      {"attention of decoding slots in 32k on a GeForce",
+       attention_text("FLASH_ATTN", "2048"),
+       1,
+       {"flash_attn_staged/flash_attn_1_f16_128 1x8x41 256 +71680",
+        "flash_attn/flash_attn_merge_small 1x16x1 256 +69632"},
+       4325376,
+       geforce()},
       {"attention of prompts",
        prefill,
        64,
        {"kv_write_batched/rope_kv_write_heads 64x11x1 128 +0", "flash_attn_staged/flash_attn_f16_128 64x8x2 256 +69632",
-        "flash_attn_runs/flash_attn_runs_f16_128 528x1x1 128 +102400", "flash_attn/flash_attn_merge 64x16x1 256 +0"},
+        "flash_attn_runs/flash_attn_runs_f16_128 528x1x1 128 +102400",
+        "flash_attn/flash_attn_merge 64x16x1 256 +36864"},
        34603008},
       {"attention of prompts",
        prefill,

@@ -218,10 +218,16 @@ TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuInStepsWithPrompts) {
   }
 }
 
-// More chunks than are merged as they come.
+// More chunks than t_cuda has on their way to a merge, and a few.
+constexpr std::uint32_t kManyChunks = 210, kManyPages = (kManyChunks + 1) * 8;
+TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpuBehindManyChunks) {
+  SKIP_WITHOUT("i16");
+  expect_same({2, 1, 64, 64, 0, 0, "i16", kManyPages}, {{0, kManyChunks * 128 + 5}}, true);
+  expect_same({1, 1, 16, 48, 0, 0, "i16", 296}, {{0, 36 * 128 + 5}}, true);
+}
 TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuBehindManyChunks) {
   SKIP_WITHOUT("k8v4");
-  expect_same({2, 1, 64, 64, 0, 0, "k8v4", 296}, {{0, 36 * 128 + 5}}, true);
+  expect_same({2, 1, 64, 64, 0, 0, "k8v4", kManyPages}, {{0, kManyChunks * 128 + 5}}, true);
   expect_same({1, 1, 64, 256, 0, 0, "k4v4", 296}, {{0, 34 * 128 - 1}}, true);
 }
 

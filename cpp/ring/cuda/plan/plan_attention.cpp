@@ -227,14 +227,16 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
   args.symbols[Symbol::run_tokens] = plan.run_tokens;
   args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
+  const std::string of_heads = push.head_dim == 128 && push.v_head_dim == 128 ? "_128" : "";
   if (kv_write != nullptr)
     p.launch("flash_attn_staged", "flash_attn_1_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendThreads, plan.shared + own_q_bytes(push), token_args(args, *kv_write));
   else if (plan.kind == Kind::kInteger)
-    p.launch("flash_attn_integer", push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_4" : "flash_attn_i16_8",
-             c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
+    p.launch("flash_attn_integer",
+             (push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_4" : "flash_attn_i16_8") + of_heads, c.rows(),
+             push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
   else if (plan.kind == Kind::kRotated)
-    p.launch("flash_attn_rotated", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts,
+    p.launch("flash_attn_rotated", "flash_attn_" + type + of_heads, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendRotatedThreads, plan.shared, args);
   else if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
@@ -246,10 +248,12 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     p.launch("flash_attn_runs", "flash_attn_runs_" + type_and_width,
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
-  if (plan.has_records())
-    p.launch("flash_attn", plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge", c.rows(),
-             ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
-             records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
+  if (!plan.has_records()) return;
+  const bool is_deep = cuda::merge_bytes(records.chunks, cuda::kMergeDepth) + kOwnShared <= p.most_shared();
+  const std::string merge = plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
+  p.launch("flash_attn", is_deep ? merge : merge + "_small", c.rows(),
+           ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
+           cuda::merge_bytes(records.chunks, is_deep ? cuda::kMergeDepth : cuda::kMergeSmallDepth), args);
 }
 
 // The last kernel of a token quantizes its row where it has whole blocks of it.

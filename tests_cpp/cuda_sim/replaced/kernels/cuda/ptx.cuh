@@ -23,6 +23,10 @@ inline uint32_t signed_byte(uint32_t word, uint32_t i) {
   return static_cast<uint32_t>(static_cast<std::int8_t>(word >> (8 * i)));
 }
 
+inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  return __byte_perm(a, b, selector);  // where a highest bit is set, it is as wrong as on a GPU
+}
+
 inline void prefetch_line(const void* at) {
   static_cast<void>(*static_cast<const volatile char*>(at));  // for who watches addresses
 }
