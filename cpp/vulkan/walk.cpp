@@ -138,7 +138,8 @@ Forward::Walk::Source Forward::Walk::glu_for(const Product& reader, Place gate, 
     dispatch("glu", {}, parts(width, push::kWidth), rows, push::Glu{at(gate), at(up), at(gate), width, activation});
     return {gate};
   }
-  dispatch("glu_quantize", {as_constant(source.form)}, parts(width, 4 * push::kWidth), rows,
+  const std::uint32_t each = kind == kMany ? 4 : 1;  // values of an invocation
+  dispatch("glu_quantize", {as_constant(source.form), each}, parts(width, 4 * push::kWidth * each), rows,
            push::GluQuantize{at(gate), at(up), at(rows_in(source.form, gate)), width, activation,
                              static_cast<std::uint32_t>(activation_row_bytes(source.form, width))});
   return source;

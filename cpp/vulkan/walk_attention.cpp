@@ -6,6 +6,41 @@
 #include "vulkan/walk.h"
 
 namespace zinc_rt::vulkan {
+namespace {
+
+// The attention of a prompt over integers: a kernel, its constants, and the workgroups of a token.
+struct Tiles {
+  std::string_view kernel;
+  std::vector<std::uint32_t> constants;
+  std::uint32_t n;
+};
+
+// By matrices: as many rows, and as long parts of K and V, as a workgroup's memory has room for.
+std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, std::uint32_t shared_bytes) {
+  struct Size {
+    std::uint32_t rows, step;
+  };
+  constexpr Size kSizes[] = {{32, 128}, {32, 64}, {16, 128}, {16, 64}};
+  const std::uint32_t q_words = parts(shape.head_dim, 32) * 8, n_parts = parts(group, push::kAttendMatrixHeads),
+                      n_heads = parts(group, n_parts);
+  const auto* size = std::ranges::find_if(kSizes, [&](const Size& s) {
+    return sizeof(std::uint32_t) * ZRT_ATTEND_MATRIX_WORDS(s.rows, s.step, q_words) <= shared_bytes;
+  });
+  if (size == std::end(kSizes)) return {};
+  return Tiles{"flash_attn_integer_matrix",
+               {n_heads, size->rows / n_heads, size->rows, size->step, q_words, parts(shape.v_head_dim, 128)},
+               shape.n_kv_heads * n_parts};
+}
+Tiles tiles(const LayerShape& shape, std::uint32_t group) {
+  // Half as many heads of long ones, whose values take as many registers.
+  const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
+                      n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
+  return {"flash_attn_integer_tile",
+          {n_heads, std::max(held, parts(shape.head_dim, push::kAttendWidth))},
+          shape.n_kv_heads * parts(group, n_heads)};
+}
+
+}  // namespace
 
 void Forward::Walk::place_heads(std::size_t i) {
   const LayerShape& shape = shape_of(i);
@@ -68,11 +103,9 @@ void Forward::Walk::attend(std::size_t i) {
                              static_cast<float>(c.attention_softcap)};
   if (has_integers && kind == kMany) {
     const std::uint32_t group = c.n_heads / shape.n_kv_heads;
-    // Half as many heads of long ones, whose values take as many registers.
-    const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
-                        n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
-    dispatch("flash_attn_integer_tile", {n_heads, std::max(held, parts(shape.head_dim, push::kAttendWidth))},
-             shape.n_kv_heads * parts(group, n_heads), Rows::kTokens, push);
+    auto chosen = device.uses_matrices() ? matrix_tiles(shape, group, device.info().shared_bytes) : std::nullopt;
+    if (!chosen) chosen = tiles(shape, group);
+    dispatch(chosen->kernel, std::move(chosen->constants), chosen->n, Rows::kTokens, push);
     return;
   }
   dispatch(has_integers ? "flash_attn_integer" : "flash_attn", {as_constant(model.kv_dtype), is_split ? 1u : 0u},

@@ -1,9 +1,6 @@
-// FLASH_ATTN of prompts over cells of integers: what flash_attn_integer.comp computes, and in its order, for up to
-// kAttendTokens tokens of a slot and HEADS heads of a kv head at once, so that K and V are read once for all of them.
-// A workgroup takes the tokens from its own on, up to the next position that kAttendTokens divides or the slot's end; a
-// workgroup of a token in between has nothing to do.
+// FLASH_ATTN of prompts over cells of integers, on devices without matrices: what flash_attn_integer.comp computes, and
+// in its order, for a tile of rows (attend_tile.glsl), so that K and V are read once for all of them.
 // 128 invocations: a token of the chunk each; then eight a row of scores; then values of V, HELD each.
-// Grid: (kv heads times parts of their heads, tokens).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -14,30 +11,16 @@ layout(local_size_x = kAttendWidth) in;
 PUSH(FlashAttn);
 layout(constant_id = 0) const uint HEADS = 1;
 layout(constant_id = 1) const uint HELD = 1;  // of a head of V: its values over 128, rounded up
-const uint kRows = HEADS * kAttendTokens, kChunk = kAttendWidth, kLanes = 8, kWords = HELD * kAttendWidth / 8;
+const uint TOKENS = kAttendTokens;
+#include "attend_tile.glsl"
+const uint kRows = HEADS * TOKENS, kLanes = 8, kWords = HELD * kAttendWidth / 8;
 
-// Row r is token r / HEADS, head r % HEADS. Digits: high and low ones of four values, then of the next four.
+// Digits: high and low ones of four values, then of the next four.
 shared uvec4 q_digits[kRows * kWords], p_digits[kRows * kChunk / 8];
 shared float scores[kRows * kChunk], value_scales[kChunk], lane_sums[kRows * 16], parts[kAttendWidth];
 shared ivec2 q_sums[kRows], p_sums[kRows];
 shared float score_scales[kRows], weight_scales[kRows], old_factors[kRows], new_factors[kRows], last_factors[kRows];
 
-// The tokens of the tile, and what each sees.
-struct Tile {
-  uint first, n_tokens, position, kv_head, head, n_heads;  // head: the first; position: the first token's
-  uint64_t pages;
-};
-uint first_seen(Tile tile, uint token) {
-  uint position = tile.position + token;
-  return p.window > 0u && position >= p.window ? position - p.window + 1 : 0;
-}
-bool is_there(Tile tile, uint r) { return r / HEADS < tile.n_tokens && r % HEADS < tile.n_heads; }
-// Whether row r sees token j.
-bool sees(Tile tile, uint r, uint j) { return j <= tile.position + r / HEADS && j >= first_seen(tile, r / HEADS); }
-bool sees_of(Tile tile, uint r, uint at) {
-  return is_there(tile, r) && at <= tile.position + r / HEADS && at + kChunk > first_seen(tile, r / HEADS);
-}
-uint64_t page_of(Tile tile, uint j) { return p.cache + uint64_t(Words(tile.pages).v[j / 16]) * p.page_bytes; }
 uint lane() { return gl_LocalInvocationID.x % kLanes; }
 uint own_row() { return gl_LocalInvocationID.x / kLanes; }
 // The largest of a number from each of the row's eight invocations; a NaN is skipped. All invocations call it.
@@ -55,7 +38,7 @@ float largest_of_row(float mine, float least) {
 void read_queries(Tile tile) {
   uint r = own_row(), n = p.head_dim / 8;
   bool is_row = r < kRows && is_there(tile, r);
-  Floats q = Floats(float_row(p.q, (tile.first + r / HEADS) * p.n_heads + tile.head + r % HEADS, p.head_dim));
+  Floats q = floats_of(tile, p.q, r, p.head_dim);
   float amax = 0.0;
   for (uint i = lane(); is_row && i < p.head_dim; i += kLanes) amax = max(amax, magnitude(q.v[i]));
   Scaled scaled = scale_of(largest_of_row(amax, 0.0));
@@ -82,7 +65,7 @@ void read_queries(Tile tile) {
 
 // Eight values for all rows: upper and lower bytes of the first four, then of the next four, and each row's digits.
 void add_eight(Tile tile, uvec4 codes, bool are_weights, uint word, inout ivec4 sums[kRows]) {
-  [[unroll]] for (uint t = 0; t < kAttendTokens; ++t) {
+  [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
     if (t >= tile.n_tokens) continue;
     [[unroll]] for (uint h = 0; h < HEADS; ++h) {
       uint r = t * HEADS + h;
@@ -103,7 +86,7 @@ void score(Tile tile, uint at) {
   ivec4 sums[kRows];
   [[unroll]] for (uint r = 0; r < kRows; ++r) sums[r] = ivec4(0);
   float d = 0.0;
-  if (j >= first_seen(tile, 0) && j < tile.position + tile.n_tokens) {
+  if (j >= first_seen(tile, 0) && j <= last_seen(tile)) {
     uint64_t page = page_of(tile, j);
     uint token = j % 16;
     Words codes = Words(page + codes_at(tile.kv_head, p.head_dim));
@@ -182,7 +165,7 @@ void weigh(Tile tile, uint at, inout float total_max, inout float total_sum, ino
 }
 
 void attend(Tile tile) {
-  uint id = gl_LocalInvocationID.x, last = tile.position + tile.n_tokens - 1;
+  uint id = gl_LocalInvocationID.x, last = last_seen(tile);
   read_queries(tile);
   float total_max = 0.0, total_sum = 0.0, total[HELD * kRows];
   bool is_first = true;
@@ -216,7 +199,7 @@ void attend(Tile tile) {
   barrier();
   [[unroll]] for (uint r = 0; r < kRows; ++r) {
     if (!is_there(tile, r)) continue;
-    Floats y = Floats(float_row(p.y, (tile.first + r / HEADS) * p.n_heads + tile.head + r % HEADS, p.v_head_dim));
+    Floats y = floats_of(tile, p.y, r, p.v_head_dim);
     [[unroll]] for (uint h = 0; h < HELD; ++h) {
       uint i = h * kAttendWidth + id;
       if (i < p.v_head_dim) y.v[i] = total[h * kRows + r] * last_factors[r];
@@ -225,19 +208,6 @@ void attend(Tile tile) {
 }
 
 void main() {
-  uint t = row(), n_rows = gl_NumWorkGroups.y, position = Words(p.positions).v[t];
-  int slot = Ints(p.slots).v[t];
-  if (position % kAttendTokens != 0 && t > 0 && Ints(p.slots).v[t - 1] == slot) return;
-  uint n = 1;
-  while (t + n < n_rows && (position + n) % kAttendTokens != 0 && Ints(p.slots).v[t + n] == slot) ++n;
-  uint group = p.n_heads / p.n_kv_heads, n_parts = (group + HEADS - 1) / HEADS, part = gl_WorkGroupID.x % n_parts;
   Tile tile;
-  tile.first = t;
-  tile.n_tokens = n;
-  tile.position = position;
-  tile.kv_head = gl_WorkGroupID.x / n_parts;
-  tile.head = tile.kv_head * group + part * HEADS;
-  tile.n_heads = min(HEADS, group - part * HEADS);
-  tile.pages = p.pages + uint64_t(slot) * p.width * 4u;
-  attend(tile);
+  if (find_tile(row(), tile)) attend(tile);
 }

@@ -121,13 +121,20 @@ uvec2 halves_at(uint i) {
   }
   return uvec2(0, 16) + 32 * i;
 }
-// 16 bytes from an address that is a multiple of 2.
-uvec4 quad_at(uint64_t address) {
-  bool is_odd = (uint(address) & 2u) != 0u;
+// 16 bytes from an address that is a multiple of 2: the words that they lie in, `last` the fifth one if there is one, and
+// what they are.
+uvec4 words_around(uint64_t address, out uint last) {
   Words w = Words(address & ~uint64_t(3));
-  if (!is_odd) return uvec4(w.v[0], w.v[1], w.v[2], w.v[3]);
-  return uvec4(w.v[0] >> 16 | w.v[1] << 16, w.v[1] >> 16 | w.v[2] << 16, w.v[2] >> 16 | w.v[3] << 16,
-               w.v[3] >> 16 | w.v[4] << 16);
+  last = w.v[(uint(address) & 2u) == 0u ? 3 : 4];
+  return uvec4(w.v[0], w.v[1], w.v[2], w.v[3]);
+}
+uvec4 quad_of(uvec4 w, uint last, uint64_t address) {
+  return (uint(address) & 2u) == 0u ? w : w >> 16 | uvec4(w.yzw, last) << 16;
+}
+uvec4 quad_at(uint64_t address) {
+  Words w = Words(address & ~uint64_t(3));
+  uvec4 words = uvec4(w.v[0], w.v[1], w.v[2], w.v[3]);
+  return (uint(address) & 2u) == 0u ? words : quad_of(words, w.v[4], address);
 }
 const uint kNibbles = 0x0F0F0F0Fu;
 // Their codes as signed bytes, and the integer scales (x, y) and minimums (z, w) of both.
@@ -135,17 +142,56 @@ struct Part {
   uvec4 first, second;
   ivec4 sub;
 };
-Part part_of(uint64_t block, uint i) {
-  Part part;
+// What is read for it, so that it may be on its way while something else is computed.
+struct RawPart {
+  uvec4 a, b, c;
+};
+RawPart raw_part(uint64_t block, uint i) {
+  RawPart raw = RawPart(uvec4(0u), uvec4(0u), uvec4(0u));
   uvec2 at = halves_at(i);
   switch (FORMAT) {
     case kQ4_K:
+    case kQ5_K:
+      raw.a = Quads(block).v[0];
+      raw.b = Quads(block + (FORMAT == kQ4_K ? 16 : 48)).v[i];
+      if (FORMAT == kQ5_K) raw.c = Quads(block + 16).v[i % 2];
+      return raw;
+    case kQ6_K:
+      raw.a = words_around(block + 16 * i, raw.c.x);
+      raw.b = words_around(block + 128 + 32 * (i / 4) + 16 * (i % 2), raw.c.y);
+      raw.c.zw = uvec2(byte_at(block + 192 + at.x / 16), byte_at(block + 192 + at.y / 16));
+      return raw;
+  }
+  for (uint k = 0; k < 4; ++k) {
+    raw.a[k] = codes4(block, at.x + 4 * k);
+    raw.b[k] = codes4(block, at.y + 4 * k);
+  }
+  ivec2 first = sub_block(block, at.x / 16), second = sub_block(block, at.y / 16);
+  raw.c = uvec4(first.x, second.x, first.y, second.y);
+  return raw;
+}
+Part q6_part(uvec4 low, uvec4 high, uvec2 scales, uint i) {
+  Part part;
+  high >>= 2 * (i % 4 / 2);
+  part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
+  part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
+  for (uint k = 0; k < 4; ++k) {
+    part.first[k] = less(part.first[k], 0x20202020u);
+    part.second[k] = less(part.second[k], 0x20202020u);
+  }
+  part.sub = ivec4(bitfieldExtract(ivec2(scales), 0, 8), 0, 0);
+  return part;
+}
+Part unpacked(RawPart raw, uint64_t block, uint i) {
+  Part part;
+  switch (FORMAT) {
+    case kQ4_K:
     case kQ5_K: {
-      uvec4 head = Quads(block).v[0], q = Quads(block + (FORMAT == kQ4_K ? 16 : 48)).v[i];
+      uvec4 head = raw.a, q = raw.b;
       part.first = q & kNibbles;
       part.second = q >> 4 & kNibbles;
       if (FORMAT == kQ5_K) {
-        uvec4 high = Quads(block + 16).v[i % 2] >> (i & ~1u);
+        uvec4 high = raw.c >> (i & ~1u);
         part.first |= (high & 0x01010101u) << 4;
         part.second |= (high >> 1 & 0x01010101u) << 4;
       }
@@ -160,29 +206,30 @@ Part part_of(uint64_t block, uint i) {
       }
       return part;
     }
-    case kQ6_K: {
-      uint p = i % 4 / 2;
-      uvec4 low = quad_at(block + 16 * i), high = quad_at(block + 128 + 32 * (i / 4) + 16 * (i % 2)) >> (2 * p);
-      part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
-      part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
-      for (uint k = 0; k < 4; ++k) {
-        part.first[k] = less(part.first[k], 0x20202020u);
-        part.second[k] = less(part.second[k], 0x20202020u);
-      }
-      part.sub = ivec4(signed_byte_at(block + 192 + at.x / 16), signed_byte_at(block + 192 + at.y / 16), 0, 0);
-      return part;
-    }
+    case kQ6_K: return q6_part(quad_of(raw.a, raw.c.x, block), quad_of(raw.b, raw.c.y, block), raw.c.zw, i);
   }
-  for (uint k = 0; k < 4; ++k) {
-    part.first[k] = codes4(block, at.x + 4 * k);
-    part.second[k] = codes4(block, at.y + 4 * k);
-  }
-  ivec2 first = sub_block(block, at.x / 16), second = sub_block(block, at.y / 16);
-  part.sub = ivec4(first.x, second.x, first.y, second.y);
-  return part;
+  return Part(raw.a, raw.b, ivec4(raw.c));
+}
+// The same at once: of Q6_K words that lie as they are wanted are not put together.
+Part part_of(uint64_t block, uint i) {
+  if (FORMAT != kQ6_K) return unpacked(raw_part(block, i), block, i);
+  uvec2 at = halves_at(i) / 16;
+  return q6_part(quad_at(block + 16 * i), quad_at(block + 128 + 32 * (i / 4) + 16 * (i % 2)),
+                 uvec2(byte_at(block + 192 + at.x), byte_at(block + 192 + at.y)), i);
 }
 int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
 
+// What block_scales() reads of a block of 256.
+uint raw_scales(uint64_t block) {
+  switch (FORMAT) {
+    case kQ4_K:
+    case kQ5_K: return Words(block).v[0];
+    case kQ2_K: return Words(block + 80).v[0];
+    case kQ3_K: return half_at(block + 108);
+    case kQ6_K: return half_at(block + 208);
+  }
+  return half_at(block);
+}
 // The float scale of a block (x), and that of its minimums (y).
 vec2 block_scales(uint64_t block) {
   switch (FORMAT) {

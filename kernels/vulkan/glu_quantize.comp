@@ -1,5 +1,6 @@
-// GLU (glu.comp) and QUANTIZE of what it gives, which is kept in no other form. Grid: (width / 256, rows), a value an
-// invocation, then four for the first 64.
+// GLU (glu.comp) and QUANTIZE of what it gives, which is kept in no other form. An invocation has EACH values of GLU: 1,
+// and then four of QUANTIZE for the first 64, where rows are few and what one does takes long; 4 where rows are many.
+// Grid: (width / (256 EACH), rows).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -7,18 +8,25 @@
 layout(local_size_x = 256) in;
 PUSH(GluQuantize);
 #include "quantize.glsl"
+layout(constant_id = 1) const uint EACH = 1;
 shared float gated[256];
 
+float glu(float gate, float up) { return (p.act == 1u ? gelu_tanh(gate) : silu(gate)) * up; }
+
 void main() {
-  uint id = own_id(), first = gl_WorkGroupID.x * 256, i = first + id;
-  gated[id] = 0.0;
-  if (i < p.width) {
-    float gate = Floats(float_row(p.gate, row(), p.width)).v[i], up = Floats(float_row(p.up, row(), p.width)).v[i];
-    gated[id] = (p.act == 1u ? gelu_tanh(gate) : silu(gate)) * up;
+  uint id = own_id(), first = gl_WorkGroupID.x * 256 * EACH, i = first + 4 * id;
+  uint64_t gate = float_row(p.gate, row(), p.width), up = float_row(p.up, row(), p.width);
+  float values[4] = {0.0, 0.0, 0.0, 0.0};
+  if (EACH == 4) {
+    if (i < p.width) {  // a multiple of 32
+      vec4 gates = FloatQuads(gate).v[i / 4], ups = FloatQuads(up).v[i / 4];
+      for (uint k = 0; k < 4; ++k) values[k] = glu(gates[k], ups[k]);
+    }
+  } else {
+    gated[id] = first + id < p.width ? glu(Floats(gate).v[first + id], Floats(up).v[first + id]) : 0.0;
+    barrier();
+    for (uint k = 0; k < 4; ++k) values[k] = id < 64 ? gated[4 * id + k] : 0.0;
+    if (id >= 64) i = p.width;
   }
-  barrier();
-  bool has_part = id < 64;
-  float values[4];
-  for (uint k = 0; k < 4; ++k) values[k] = has_part ? gated[4 * id + k] : 0.0;
-  quantize4(values, has_part ? first + 4 * id : p.width, p.width, p.y + uint64_t(row()) * p.y_row_bytes);
+  quantize4(values, i, p.width, p.y + uint64_t(row()) * p.y_row_bytes);
 }

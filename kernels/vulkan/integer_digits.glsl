@@ -35,7 +35,15 @@ void add_codes(uint two, uint next_two, uint high, uint low, inout ivec4 sums) {
   sums += ivec4(dot4(upper, high), dot4(lower, high), dot4(upper, low), dot4(lower, low));
 }
 ivec2 sum_of_digits(uint high, uint low) { return ivec2(dot4(0x01010101u, high), dot4(0x01010101u, low)); }
+// Of A and B: integers, which are no denormals.
+float joined(int a, int b) { return usual_fma(float(a), 256.0, float(b)); }
 float joined(ivec4 sums, ivec2 sum_of_digits) {
   ivec2 ab = 256 * sums.xz + sums.yw + 128 * sum_of_digits;
-  return ZRT_FMA(float(ab.x), 256.0, float(ab.y));
+  return joined(ab.x, ab.y);
+}
+
+// The same four codes as two digits each, high (x) and low (y) ones, as q's: signed bytes, as |code| <= kMostCode.
+uvec2 digits_of_codes(uint two, uint next_two) {
+  uint upper = upper_bytes(two, next_two), lower = (two & 0x00FF00FFu) | (next_two << 8 & 0xFF00FF00u);
+  return uvec2((upper & 0x7F7F7F7Fu) + (lower >> 7 & 0x01010101u) ^ upper & 0x80808080u, lower);
 }

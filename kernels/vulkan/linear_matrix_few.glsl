@@ -5,7 +5,7 @@
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixFewTokens, rows of w / 16). Included after PUSH.
 const uint kSubgroups = kMatrixWidth / 32, kPlane = 16 * 44, kRegion = 2 * kPlane;
-shared uint tile[kSubgroups * kRegion];  // digits, low and high; then sums
+shared uvec4 tile[(kSubgroups * kRegion + 3) / 4];  // digits, low and high; then sums
 #include "accumulate.glsl"
 #include "matrices.glsl"
 #include "matrix_digits.glsl"
@@ -24,13 +24,16 @@ void main() {
   float acc = 0.0;
   for (uint first = 0; first < n_groups; first += kSubgroups) {
     uint g = min(first + subgroup, n_groups - 1);
-    vec2 d = scales_of(own_w + uint64_t(g) * block_bytes());
+    uint scales = read_scales(own_w + uint64_t(g) * block_bytes());
     float factors[kSubgroups];
     UNROLLED for (uint s = 0; s < kSubgroups; ++s) factors[s] = factor_of(own_factors, min(first + s, n_groups - 1));
-    Part parts[4 * kPartsOfLane];  // of all steps, so that they are on their way at once
+    RawPart parts[4 * kPartsOfLane];  // of all steps, so that they are on their way at once
     UNROLLED for (uint i = 0; i < 4 * kPartsOfLane; ++i)
       if (i < kSteps * kPartsOfLane)
         parts[i] = read_part(w[i % kPartsOfLane] + uint64_t(g) * block_bytes(), i / kPartsOfLane, lane % kParts);
+    MatrixB ahead[8];  // of q8a256 all codes of the group
+    if (X == kQ8A256)
+      UNROLLED for (uint k = 0; k < 8; ++k) ahead[k] = load_b_from(x + 256 * g + 32 * k, stride);
     MatrixC high_sums = zero_matrix(), low_sums = zero_matrix();
     MatrixC second_high = zero_matrix(), second_low = zero_matrix();
     UNROLLED for (uint step = 0; step < 4; ++step) {
@@ -44,7 +47,11 @@ void main() {
       UNROLLED for (uint k = 0; k < kStep / 32; ++k) {
         uint64_t from = x + 256 * g + kStep * step + 32 * k;
         MatrixA high = load_a(base + kPlane + 8 * k, kPitch), low = load_a(base + 8 * k, kPitch);
-        MatrixB codes = load_b_from(from, stride);
+        MatrixB codes;
+        if (X == kQ8A256)
+          codes = ahead[step * (kStep / 32) + k];
+        else
+          codes = load_b_from(from, stride);
         high_sums = multiply_add(high, codes, high_sums);
         low_sums = multiply_add(low, codes, low_sums);
         if (X == kQ16A256) {
@@ -61,17 +68,18 @@ void main() {
       second_low = multiply_add(load_a(base + kMinimums, kPitch), sums, second_low);
       subgroup_barrier();
     }
-    store_c(base, plus(times_256(high_sums), low_sums), 16);
-    if (has_second()) store_c(base + 256, plus(times_256(second_high), second_low), 16);
+    store_c(base, plus(times_256(high_sums), low_sums), kSumPitch);
+    if (has_second()) store_c(base + kSums, plus(times_256(second_high), second_low), kSumPitch);
     subgroup_barrier();
+    vec2 d = scales_of(scales);
     UNROLLED for (uint n = 0; n < 8; ++n) {
-      uint at = base + 32 * n + lane;
-      tile[at] = floatBitsToUint(value_of(int(tile[at]), has_second() ? int(tile[at + 256]) : 0, d));
+      uint at = base + (2 * n + lane / 16) * kSumPitch + lane % 16;
+      WORD(at) = floatBitsToUint(value_of(int(WORD(at)), has_second() ? int(WORD(at + kSums)) : 0, d));
     }
     barrier();
     UNROLLED for (uint s = 0; s < kSubgroups; ++s) {
       if (first + s >= n_groups) break;
-      float v = uintBitsToFloat(tile[s * kRegion + id]);
+      float v = uintBitsToFloat(WORD(s * kRegion + id / 16 * kSumPitch + id % 16));
       is_usual = is_usual && is_usual_factor(factors[s]) && (X != kQ16A256 || is_usual_value(v));
       acc = is_usual ? usual_fma(v, factors[s], acc) : ZRT_FMA(v, factors[s], acc);
     }

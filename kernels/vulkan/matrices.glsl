@@ -5,6 +5,9 @@
 // kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
 // c lies column by column.
 #extension GL_KHR_shader_subgroup_basic : require
+// Where a kernel keeps the sums of a matrix: columns so far apart that neighbours are in different banks.
+const uint kSumPitch = 20, kSums = 16 * kSumPitch;
+#define WORD(at) tile[(at) / 4][(at) % 4]
 #ifdef ZRT_MATRICES_BY_HAND
 #define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
 struct MatrixA {
@@ -34,7 +37,7 @@ MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
     uvec2 e = element_of(i);
     for (uint k = 0; k < 8; ++k) {
       uint at = e.y * b.stride + k;
-      c.v[i] += dot4(tile[a.at + e.x * a.stride + k], b.memory != 0 ? Words(b.memory).v[at] : tile[b.at + at]);
+      c.v[i] += dot4(WORD(a.at + e.x * a.stride + k), b.memory != 0 ? Words(b.memory).v[at] : WORD(b.at + at));
     }
   }
   return c;
@@ -48,7 +51,7 @@ MatrixC plus(MatrixC a, MatrixC b) {
   return a;
 }
 void store_c(uint at, MatrixC c, uint stride) {
-  for (uint i = 0; i < 8; ++i) tile[at + element_of(i).y * stride + element_of(i).x] = uint(c.v[i]);
+  for (uint i = 0; i < 8; ++i) WORD(at + element_of(i).y * stride + element_of(i).x) = uint(c.v[i]);
 }
 void subgroup_barrier() { barrier(); }
 #else
@@ -61,29 +64,30 @@ void subgroup_barrier() { barrier(); }
 #define MatrixC MATRIX(16, 16, 2)
 // Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of
 // workgroups (2).
-spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uint from, int row_major, uint stride,
+spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uvec4 from, int row_major, uint stride,
                                                spirv_literal int operands, int scope);
-spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uint from, int column_major, uint stride,
+spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uvec4 from, int column_major, uint stride,
                                                   spirv_literal int operands, int scope);
 // Of memory by address: aligned (2) to 16 bytes.
-spirv_instruction(id = 4457) MatrixB load_columns_from(spirv_by_reference uint from, int column_major, uint stride,
+spirv_instruction(id = 4457) MatrixB load_columns_from(spirv_by_reference uvec4 from, int column_major, uint stride,
                                                        spirv_literal int operands, spirv_literal int alignment);
-spirv_instruction(id = 4458) void store_columns(spirv_by_reference uint to, MatrixC c, int column_major, uint stride,
+spirv_instruction(id = 4458) void store_columns(spirv_by_reference uvec4 to, MatrixC c, int column_major, uint stride,
                                                 spirv_literal int operands, int scope);
 // All are signed (15).
 spirv_instruction(id = 4459) MatrixC multiply_add_signed(MatrixA a, MatrixB b, MatrixC c, spirv_literal int signs);
 spirv_instruction(id = 80) MatrixC filled_with(int value);
 spirv_instruction(id = 143) MatrixC times(MatrixC c, int factor);
 spirv_instruction(id = 128) MatrixC plus(MatrixC a, MatrixC b);
-#define load_a(at, stride) load_rows(tile[at], 0, stride, 48, 2)
-#define load_b(at, stride) load_columns(tile[at], 1, stride, 48, 2)
-#define load_b_from(memory, stride) load_columns_from(Words(memory).v[0], 1, stride, 2, 16)
+#define load_a(at, stride) load_rows(tile[(at) / 4], 0, (stride) / 4, 48, 2)
+#define load_b(at, stride) load_columns(tile[(at) / 4], 1, (stride) / 4, 48, 2)
+#define load_b_from(memory, stride) load_columns_from(Quads(memory).v[0], 1, (stride) / 4, 2, 16)
 #define zero_matrix() filled_with(0)
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)
-#define store_c(at, c, stride) store_columns(tile[at], c, 1, stride, 40, 2)
+#define store_c(at, c, stride) store_columns(tile[(at) / 4], c, 1, (stride) / 4, 40, 2)
+// Of the subgroup alone: memoryBarrierShared() is one of the whole device.
 void subgroup_barrier() {
-  memoryBarrierShared();
-  subgroupBarrier();
+  controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
+                 gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);
 }
 #endif

@@ -10,44 +10,51 @@ const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == 
 const uint kParts = 4;  // of a row in a step
 
 // Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as
-// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour.
-uvec2 digits_of(uint codes, int scale) {
-  uint biased = codes ^ 0x80808080u;
-  uint even = ((biased & 0x00FF00FFu) - 0x00800080u) * uint(scale) + 0x80808080u ^ 0x80808080u;
-  uint odd = ((biased >> 8 & 0x00FF00FFu) - 0x00800080u) * uint(scale) + 0x80808080u ^ 0x80808080u;
-  return uvec2(even & 0x00FF00FFu | (odd & 0x00FF00FFu) << 8, even >> 8 & 0x00FF00FFu | odd & 0xFF00FF00u);
+// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour. Codes with a sign have 128 added.
+uvec2 digits_of(uint codes, uint scale) {
+  const uint kBias = has_minimum() ? 0u : 0x00800080u;
+  uint biased = codes ^ 257u * kBias, less = 0x80808080u - kBias * scale;
+  uint even = (biased & 0x00FF00FFu) * scale + less, odd = (biased >> 8 & 0x00FF00FFu) * scale + less;
+  return uvec2(even & 0x00FF00FFu | odd << 8 & 0xFF00FF00u, even >> 8 & 0x00FF00FFu | odd & 0xFF00FF00u) ^ 0x80808080u;
 }
 
 void put(uint at, uvec4 words) {
-  for (uint k = 0; k < 4; ++k) tile[at + k] = words[k];
+  tile[at / 4] = words;
 }
 
 // What an invocation reads of a block for part `i` of a step, and how it becomes digits in rows at `low` and `high`.
-Part read_part(uint64_t block, uint step, uint i) {
-  if (X == kQ8A256) return part_of(block, kParts * step + i);
+RawPart read_part(uint64_t block, uint step, uint i) {
+  if (X == kQ8A256) return raw_part(block, kParts * step + i);
+  RawPart raw = RawPart(uvec4(0u), uvec4(0u), uvec4(0u));
   uint64_t at = block + kStep * step + 16 * i;
-  return Part(quad_at(at + kLowDigits), quad_at(at), ivec4(0));
+  raw.a = words_around(at + kLowDigits, raw.c.x);
+  raw.b = words_around(at, raw.c.y);
+  return raw;
 }
-void put_digits(uint low, uint high, uvec4 codes, int scale) {
+void put_digits(uint low, uint high, uvec4 codes, uint scale) {
+  uvec4 lows, highs;
   for (uint k = 0; k < 4; ++k) {
     uvec2 digits = digits_of(codes[k], scale);
-    tile[low + k] = digits.x;
-    tile[high + k] = digits.y;
+    lows[k] = digits.x;
+    highs[k] = digits.y;
   }
+  put(low, lows);
+  put(high, highs);
 }
 void put_minimums(uint low, uint high, uint i, uint minimums) {
-  tile[low + kMinimums + i] = tile[high + kMinimums + 4 + i] = minimums;
-  tile[low + kMinimums + 4 + i] = tile[high + kMinimums + i] = 0u;
+  WORD(low + kMinimums + i) = WORD(high + kMinimums + 4 + i) = minimums;
+  WORD(low + kMinimums + 4 + i) = WORD(high + kMinimums + i) = 0u;
 }
-void put_part(Part part, uint64_t block, uint step, uint i, uint low, uint high) {
+void put_part(RawPart raw, uint64_t block, uint step, uint i, uint low, uint high) {
   if (X != kQ8A256) {
-    put(low + 4 * i, part.first);
-    put(high + 4 * i, part.second);
+    put(low + 4 * i, quad_of(raw.a, raw.c.x, block));
+    put(high + 4 * i, quad_of(raw.b, raw.c.y, block));
     return;
   }
+  Part part = unpacked(raw, block, kParts * step + i);
   uvec2 at = (halves_at(kParts * step + i) - kStep * step) / 4;
-  put_digits(low + at.x, high + at.x, part.first, part.sub.x);
-  put_digits(low + at.y, high + at.y, part.second, part.sub.y);
+  put_digits(low + at.x, high + at.x, part.first, uint(part.sub.x));
+  put_digits(low + at.y, high + at.y, part.second, uint(part.sub.y));
   if (FORMAT == kQ4_K || FORMAT == kQ5_K) {  // a scale for two sub-blocks: an even part has four minimums
     if (i % 2 == 0) put_minimums(low, high, (kParts * step + i) / 2, uint(part.sub.z | part.sub.w << 16) * 0x0101u);
   } else if (has_minimum() && step == 0) {
@@ -57,8 +64,10 @@ void put_part(Part part, uint64_t block, uint step, uint i, uint low, uint high)
   }
 }
 
-vec2 scales_of(uint64_t block) {
-  return X == kQ8A256 ? block_scales(block) : vec2(bf16_to_f32(half_at(block + kScale)), 0.0);
+uint read_scales(uint64_t block) { return X == kQ8A256 ? raw_scales(block) : half_at(block + kScale); }
+vec2 scales_of(uint raw) {
+  if (X != kQ8A256) return vec2(bf16_to_f32(raw), 0.0);
+  return vec2(f16_to_f32(raw & 0xFFFFu), has_minimum() ? f16_to_f32(raw >> 16) : 0.0);
 }
 // A group's v of isum and msum, or of A and B.
 float value_of(int first, int second, vec2 d) {

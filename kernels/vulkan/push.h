@@ -19,12 +19,16 @@ const u32 kWidth = 64;
 const u32 kAttendWidth = 128;  // of FLASH_ATTN: one token of a chunk each
 // Of flash_attn_integer_tile.comp: tokens of a run that a workgroup takes, heads at most.
 const u32 kAttendTokens = 4, kAttendHeads = 4;
+// Of flash_attn_integer_matrix.glsl: invocations, heads of a tile at most, and the words of a workgroup's memory: of so
+// many rows with a head of q in so many words of digits, and a step of so many bytes.
+const u32 kAttendMatrixWidth = 256, kAttendMatrixHeads = 8;
+#define ZRT_ATTEND_MATRIX_WORDS(rows, step, q_words) (1280 + 32 * (step) + (rows) * (2 * (q_words) + 144))
 const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
 const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
 const u32 kLinearWidth = 128;  // of linear.glsl
 const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
-const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 64;
+const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 128;
 const u32 kMatrixFewRows = 16, kMatrixFewTokens = 16;  // of linear_matrix_few.glsl
 const u32 kFewTokens = 8;                              // rows of x that a workgroup of linear.comp may take
 const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM

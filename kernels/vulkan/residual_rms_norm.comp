@@ -11,7 +11,6 @@
 layout(local_size_x = kNormWidth) in;
 PUSH(ResidualRmsNorm);
 #include "quantize.glsl"
-layout(buffer_reference, scalar, buffer_reference_align = 16) buffer FloatQuads { vec4 v[]; };
 const uint kParts = 2, kTurn = 4 * kNormWidth, kHeldValues = kParts * kTurn, kRuns = kHeldValues / 256;
 shared float staged[kHeldValues], lanes[kRuns * 16], run_sums[kRuns];
 

@@ -11,17 +11,17 @@ layout(local_size_x = 32) in;
 PUSH(SelfTest);
 // Rows lie as the kernels' do: kPitch words apart, in the middle of an array that has other numbers everywhere else.
 const uint kPitch = 44, kPlane = 16 * kPitch;
-shared uint tile[3 * kPlane];
+shared uvec4 tile[(3 * kPlane + 3) / 4];
 #include "matrices.glsl"
 
 void main() {
   uint id = gl_LocalInvocationID.x, a_at = kPlane + 8, b_at = 2 * kPlane + 16;
-  for (uint i = id; i < 3 * kPlane; i += 32) tile[i] = 0x5A5A5A5Au;
+  for (uint i = id; i < 3 * kPlane; i += 32) WORD(i) = 0x5A5A5A5Au;
   barrier();
   for (uint i = id; i < 128; i += 32) {
     uint at = i / 8 * kPitch + i % 8;
-    tile[a_at + at] = Words(p.a).v[i];
-    tile[b_at + at] = Words(p.b).v[i];
+    WORD(a_at + at) = Words(p.a).v[i];
+    WORD(b_at + at) = Words(p.b).v[i];
   }
   barrier();
   MatrixA a = load_a(a_at, kPitch);
@@ -30,5 +30,5 @@ void main() {
   barrier();
   store_c(kPlane, c, 16);
   barrier();
-  for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = tile[kPlane + i];
+  for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = WORD(kPlane + i);
 }

@@ -18,8 +18,8 @@ inline Result<DeviceInfo> test_device() {
 #define ZRT_NEED_VULKAN() \
   if (const auto found = test_device(); !found) GTEST_SKIP() << "no Vulkan device: " << found.error().message
 
-// A device with its arithmetic proven once for all tests.
-inline std::shared_ptr<Device> open_new_device(const Faults& faults = {}) {
+// A device with its arithmetic proven once for all tests; shared_bytes: said to be a workgroup's, 0 leaves it.
+inline std::shared_ptr<Device> open_new_device(const Faults& faults = {}, std::uint32_t shared_bytes = 0) {
   struct Proof {
     Fma fma;
     bool has_matrices;
@@ -31,7 +31,9 @@ inline std::shared_ptr<Device> open_new_device(const Faults& faults = {}) {
     return Proof{(*device)->fma(), (*device)->uses_matrices()};
   }();
   EXPECT_TRUE(proof) << (proof ? "" : proof.error().message);
-  auto device = Device::open(*test_device(), faults);
+  auto info = *test_device();
+  if (shared_bytes > 0) info.shared_bytes = shared_bytes;
+  auto device = Device::open(info, faults);
   EXPECT_TRUE(device) << (device ? "" : device.error().message);
   if (!proof || !device) return nullptr;
   (*device)->use(proof->fma);
@@ -75,9 +77,10 @@ void run_both(const std::string& model, const ExecutorOptions& options, const Ca
   EXPECT_FALSE(outcome.tokens.empty());
 }
 template <class Calls>
-void expect_same(const std::string& model, const ExecutorOptions& options, const Calls& calls) {
+void expect_same(const std::string& model, const ExecutorOptions& options, const Calls& calls,
+                 std::shared_ptr<Device> device = open_device()) {
   Outcome a, b;
-  run_both(model, options, calls, a, b);
+  run_both(model, options, calls, a, b, std::move(device));
   EXPECT_EQ(a.tokens, b.tokens) << model;
   EXPECT_EQ(a, b) << model;
 }

@@ -58,6 +58,49 @@ TEST_P(EveryFamily, CachesOfOtherTypes) {
   }
 }
 
+// Attention of prompts over integers by matrices, those of the test; with the memory of a workgroup that GPUs have it
+// takes twice as many rows as with that of Mesa's processor device, which has more than it says.
+class MatricesByHand : public EveryFamily {
+ protected:
+  void SetUp() override {
+    ZRT_NEED_VULKAN();
+    if (const auto opened = RingExecutor::open(model_path(GetParam()), with_integers(small_options())); !opened)
+      GTEST_SKIP() << opened.error().message;
+  }
+  static void expect_same_by_hand(const ExecutorOptions& options, void (*calls)(Executor&, Outcome&)) {
+    for (const std::uint32_t kib : {32, 48})
+      expect_same(GetParam(), options, calls, open_new_device({.matrices_by_hand = true}, kib * 1024));
+  }
+  static ExecutorOptions with_integers(ExecutorOptions options) {
+    options.kv_dtype = "i16";
+    return options;
+  }
+};
+TEST_P(MatricesByHand, APromptInChunks) {
+  expect_same_by_hand(with_integers(small_options()), prompt_in_chunks);
+}
+TEST_P(MatricesByHand, BatchesOfSlots) {
+  auto options = with_integers(small_options());
+  options.max_slots = 16;
+  options.kv_pages = 16;
+  expect_same_by_hand(options, batches_of_slots);
+}
+TEST_P(MatricesByHand, ALongHistory) {
+  expect_same_by_hand(with_integers(long_options()), long_history);
+}
+
+// Groups of heads that fill tiles, that do not, and of which a tile has a part.
+TEST(VulkanForms, GroupsOfHeadsByMatrices) {
+  ZRT_NEED_VULKAN();
+  for (const auto& [n_heads, n_kv_heads] : {std::pair{1u, 1u}, {3u, 1u}, {10u, 2u}, {9u, 1u}}) {
+    TinyFloat shape{.n_heads = n_heads, .n_kv_heads = n_kv_heads, .n_layers = 1, .head_dim = 64, .window = 70};
+    auto options = long_options();
+    options.kv_dtype = "i16";
+    expect_same(write_tiny_float("groups", shape), options, long_history,
+                open_new_device({.matrices_by_hand = true}, 48 * 1024));
+  }
+}
+
 TEST_P(EveryFamily, CheckpointsOfState) {
   const auto options = checkpoint_options();
   expect_same(GetParam(), options, checkpoints_of_state);
@@ -104,6 +147,7 @@ std::vector<std::string> in_one_format(const std::vector<std::string>& names) {
   return first;
 }
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryFamily, ::testing::ValuesIn(supported(models_in(own_models()))), name_of);
+INSTANTIATE_TEST_SUITE_P(Vulkan, MatricesByHand, ::testing::ValuesIn(supported(models_in(own_models()))), name_of);
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryModel, ::testing::ValuesIn(supported(all_models())), name_of);
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryShape, ::testing::ValuesIn(in_one_format(supported(all_models()))), name_of);
 

@@ -85,16 +85,25 @@ TEST_F(Vulkan, FloatMatricesHaveTheBitsOfTCpu) {
 }
 
 // Heads that are no power of two, of other values than keys, and of more than an invocation has; windows and softcaps.
-TEST_F(Vulkan, CachesOfIntegersHoldHeadsOfManySizes) {
+class CachesOfIntegers : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { ZRT_NEED_VULKAN(); }
+};
+TEST_P(CachesOfIntegers, HoldHeadsOfManySizes) {
   const TinyFloat shapes[] = {{.n_layers = 1, .head_dim = 80, .window = 24, .softcap = 3},
                               {.n_layers = 1, .head_dim = 96, .v_head_dim = 144},
                               {.n_layers = 1, .head_dim = 272, .softcap = 20}};
   auto options = small_options();
   options.kv_dtype = "i16";
   for (std::size_t i = 0; i < std::size(shapes); ++i)
-    expect_same(write_tiny_float("heads" + std::to_string(i), shapes[i]), options,
-                [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(40), 33); });
+    expect_same(
+        write_tiny_float("heads" + std::to_string(i), shapes[i]), options,
+        [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(40), 33); },
+        open_new_device({.matrices_by_hand = GetParam()}));
 }
+INSTANTIATE_TEST_SUITE_P(Vulkan, CachesOfIntegers, ::testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "MatricesByHand" : "AsTheDeviceDoes");
+});
 
 TEST_F(Vulkan, HoldsWhatItsPlanSays) {
   const auto peer = open_vulkan(kModel, small_options());
@@ -207,7 +216,9 @@ TEST(VulkanModules, MatricesGetTheTypesOfTheirElements) {
       EXPECT_TRUE(std::ranges::equal(code, module.words)) << module.name;
     }
   }
-  EXPECT_EQ(n_with_matrices, 1 + 2 * std::size(kFmaForms));  // self_test_matrix; linear_matrix, linear_matrix_few
+  EXPECT_EQ(
+      n_with_matrices,
+      1 + 3 * std::size(kFmaForms));  // self_test_matrix; linear_matrix, linear_matrix_few, flash_attn_integer_matrix
 }
 
 // Without the pass that forbids it drivers compute otherwise than written; the device is then refused.

@@ -62,7 +62,7 @@ class Device {
   Fma fma() const { return form_; }
   // Whether kernels with cooperative matrices are used; not at first. REQUIRES: info().has_matrices.
   void use_matrices(bool yes) { uses_matrices_ = yes; }
-  bool uses_matrices() const { return uses_matrices_; }
+  bool uses_matrices() const { return uses_matrices_ || faults_.matrices_by_hand; }
   // Makes the pipelines of kernels on several threads, those that are there already left out. The driver's work is kept
   // in the user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);

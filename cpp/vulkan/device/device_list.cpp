@@ -121,6 +121,7 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   info.keeps_denormals = p12.shaderDenormPreserveFloat32 == VK_TRUE;
   info.rounds_to_even = p12.shaderRoundingModeRTEFloat32 == VK_TRUE;
   info.keeps_inf_nan_zero = p12.shaderSignedZeroInfNanPreserveFloat32 == VK_TRUE;
+  info.shared_bytes = p.properties.limits.maxComputeSharedMemorySize;
   info.max_allocation_bytes = p11.maxMemoryAllocationSize;
   for (const auto byte : p.properties.pipelineCacheUUID) info.cache_id += fmt::format("{:02x}", byte);
   info.queue_family = compute_family(api, device);
@@ -143,8 +144,10 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   if (info.has_sizes_of_subgroups &&
       (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
     missing.emplace_back("subgroupSizeControl");
+  constexpr std::uint32_t kMatrixSharedBytes = 48 * 1024;  // that kernels with matrices may want
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
-                      have.v12.vulkanMemoryModel == VK_TRUE && has_matrices(api, device);
+                      info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
+                      has_matrices(api, device);
   // linear.glsl shuffles among eight neighbours, in workgroups of 128.
   constexpr VkSubgroupFeatureFlags kSubgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if ((p11.subgroupSupportedOperations & kSubgroup) != kSubgroup) missing.emplace_back("shuffles in subgroups");

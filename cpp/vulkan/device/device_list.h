@@ -21,6 +21,7 @@ struct DeviceInfo {
   std::uint32_t subgroup_size = 0;      // that pipelines have
   bool has_sizes_of_subgroups = false;  // a pipeline must ask for it, as the driver may choose another
   bool has_matrices = false;            // cooperative ones of int8, 16 x 32 by 32 x 16, in subgroups of 32
+  std::uint32_t shared_bytes = 0;       // that a workgroup may have
   std::uint32_t queue_family = 0;
   std::uint64_t memory_bytes = 0;          // of the largest heap of its own
   std::uint64_t max_allocation_bytes = 0;  // one region may have

@@ -64,8 +64,9 @@ void Device::keep_cache() const {
 
 KernelKey Device::in_form(const KernelKey& key) const {
   if (find_module(key.name) != nullptr) return key;
-  const auto name = fmt::format("{}.{}", key.name, to_string(form_));
-  const Module* module = find_module(name);
+  const Module* module = nullptr;
+  if (faults_.matrices_by_hand) module = find_module(fmt::format("{}_by_hand.{}", key.name, to_string(form_)));
+  if (module == nullptr) module = find_module(fmt::format("{}.{}", key.name, to_string(form_)));
   return {module != nullptr ? module->name : key.name, key.constants};
 }
 

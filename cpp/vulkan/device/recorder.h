@@ -19,8 +19,9 @@ struct Faults {
   bool shuffled = false;           // what may run in any order is recorded backwards
   std::uint32_t lost_barrier = 0;  // of each so many barriers one is left out; 0: none
   // No faults, the bits must be the same:
-  bool more_barriers = false;  // one after each dispatch
-  bool timed = false;          // and a timestamp
+  bool more_barriers = false;     // one after each dispatch
+  bool timed = false;             // and a timestamp
+  bool matrices_by_hand = false;  // kernels with matrices, by what invocations make (kernels/vulkan/matrices.glsl)
 };
 
 class Recorder {
