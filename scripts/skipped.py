@@ -11,8 +11,9 @@ import xml.etree.ElementTree as ElementTree
 # Lines of GoogleTest; in the summary at its end names stand without a time.
 PASSED = re.compile(r"^\[       OK \] .* \(\d+ ms\)$", re.MULTILINE)
 SKIPPED = re.compile(r"^\[  SKIPPED \] .* \(\d+ ms\)$", re.MULTILINE)
-# The text of GTEST_SKIP() stands between the place and an empty line or the next mark.
-REASON = re.compile(r": Skipped\n(.*?)\n*(?=^\[|^\S+:\d+: |\Z)", re.MULTILINE | re.DOTALL)
+# The text of GTEST_SKIP() stands between the place and the next place or mark, such as [ RUN      ]. It may begin with
+# a bracket itself, as errors do.
+REASON = re.compile(r": Skipped\n(.*?)\n*(?=^\[[ =-]|^\S+:\d+: |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def outcomes(case):

@@ -23,6 +23,9 @@ no fixtures
 /a/b_test.cpp:50: Skipped
 no GPU
 [  SKIPPED ] A.third (0 ms)
+/a/b_test.cpp:60: Skipped
+[gpu] no driver
+[  SKIPPED ] A.with_a_bracket (0 ms)
 [       OK ] A.fourth (3 ms)
 </system-out></testcase>
 <testcase name="seeds" status="run"><system-out>4 inputs</system-out></testcase>
@@ -49,5 +52,6 @@ def test_reasons_are_counted_over_both(tmp_path):
         "    C++  Python  skipped because",
         "      2       1  no fixtures",
         "      1       1  no GPU",
-        "4 passed, 2 failed, 5 skipped",
+        "      1          [gpu] no driver",
+        "4 passed, 2 failed, 6 skipped",
     ]
