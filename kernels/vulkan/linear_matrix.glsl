@@ -59,6 +59,17 @@ void put_down(From from, uint g, uint step, Brought next) {
   }
 }
 
+// To eight sums of these names: the products of what is around under the names a0_high to a1_low with x0 and x1.
+#define ADD_PRODUCTS(high, low)                        \
+  high##00 = multiply_add(a0_high, x0, high##00);      \
+  low##00 = multiply_add(a0_low, x0, low##00);         \
+  high##10 = multiply_add(a1_high, x0, high##10);      \
+  low##10 = multiply_add(a1_low, x0, low##10);         \
+  high##01 = multiply_add(a0_high, x1, high##01);      \
+  low##01 = multiply_add(a0_low, x1, low##01);         \
+  high##11 = multiply_add(a1_high, x1, high##11);      \
+  low##11 = multiply_add(a1_low, x1, low##11);
+
 // Of 16 by 16 sums an invocation has a row of w and 8 rows of x.
 void join(uint sums, uint scales, uint token, inout bool is_usual, inout float acc[8]) {
   uint lane = gl_LocalInvocationID.x % 32;
@@ -121,25 +132,11 @@ void main() {
           MatrixA a0_high = load_a(a_high_at + k, kPitch), a0_low = load_a(a_at + k, kPitch);
           MatrixA a1_high = load_a(a_high_at + 16 * kPitch + k, kPitch), a1_low = load_a(a_at + 16 * kPitch + k, kPitch);
           MatrixB x0 = load_b(b_at + k, kPitch), x1 = load_b(b_at + 16 * kPitch + k, kPitch);
-          high00 = multiply_add(a0_high, x0, high00);
-          low00 = multiply_add(a0_low, x0, low00);
-          high10 = multiply_add(a1_high, x0, high10);
-          low10 = multiply_add(a1_low, x0, low10);
-          high01 = multiply_add(a0_high, x1, high01);
-          low01 = multiply_add(a0_low, x1, low01);
-          high11 = multiply_add(a1_high, x1, high11);
-          low11 = multiply_add(a1_low, x1, low11);
+          ADD_PRODUCTS(high, low)
           if (X == kQ16A256) {
             x0 = load_b(b_low_at + k, kPitch);
             x1 = load_b(b_low_at + 16 * kPitch + k, kPitch);
-            second_high00 = multiply_add(a0_high, x0, second_high00);
-            second_low00 = multiply_add(a0_low, x0, second_low00);
-            second_high10 = multiply_add(a1_high, x0, second_high10);
-            second_low10 = multiply_add(a1_low, x0, second_low10);
-            second_high01 = multiply_add(a0_high, x1, second_high01);
-            second_low01 = multiply_add(a0_low, x1, second_low01);
-            second_high11 = multiply_add(a1_high, x1, second_high11);
-            second_low11 = multiply_add(a1_low, x1, second_low11);
+            ADD_PRODUCTS(second_high, second_low)
           }
         }
       if (!is_last) barrier();
@@ -153,14 +150,7 @@ void main() {
       MatrixA a1_high = load_a(a_high_at + 16 * kPitch + kMinimums, kPitch);
       MatrixA a1_low = load_a(a_at + 16 * kPitch + kMinimums, kPitch);
       MatrixB x0 = load_b(b_at + kMinimums, kPitch), x1 = load_b(b_at + 16 * kPitch + kMinimums, kPitch);
-      second_high00 = multiply_add(a0_high, x0, second_high00);
-      second_low00 = multiply_add(a0_low, x0, second_low00);
-      second_high10 = multiply_add(a1_high, x0, second_high10);
-      second_low10 = multiply_add(a1_low, x0, second_low10);
-      second_high01 = multiply_add(a0_high, x1, second_high01);
-      second_low01 = multiply_add(a0_low, x1, second_low01);
-      second_high11 = multiply_add(a1_high, x1, second_high11);
-      second_low11 = multiply_add(a1_low, x1, second_low11);
+      ADD_PRODUCTS(second_high, second_low)
     }
     if (has_second()) {
       second_high00 = plus(times_256(second_high00), second_low00);
