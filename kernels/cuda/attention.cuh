@@ -207,6 +207,13 @@ __device__ __forceinline__ float exp_of_nonpositive(float x) {
   return __uint_as_float(__float_as_uint(e.p) + (static_cast<uint32_t>(e.n + 64) << 23)) * 0x1p-64f;
 }
 
+// e^x for x <= 0 or NaN: exact::exp without its branches, so that several are made side by side.
+__device__ __forceinline__ float exp_of_difference(float x) {
+  const bool is_there = x > -104.0f;
+  const float e = exp_of_nonpositive(is_there ? x : 0.0f);
+  return is_there ? e : x == x ? 0.0f : x;
+}
+
 // The fold of 16 lanes in registers.
 __device__ __forceinline__ float fold(const float (&lane)[16]) {
   float v[8];

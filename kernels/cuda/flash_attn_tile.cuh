@@ -18,13 +18,6 @@ __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t
   return {min(max(chunk * kChunk, first_seen(window, pos)) - chunk * kChunk, end), end};
 }
 
-// e^x for x <= 0 or NaN: exact::exp without its branches.
-__device__ __forceinline__ float weight_of(float x) {
-  const bool is_there = x > -104.0f;
-  const float w = exp_of_nonpositive(is_there ? x : 0.0f);
-  return is_there ? w : x == x ? 0.0f : x;
-}
-
 template <class Cell, int kSteps>
 struct Tile {
   static constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
@@ -226,7 +219,7 @@ struct Tile {
       }
 #pragma unroll
       for (uint32_t j = 0; j < kChunk / 16; ++j) {
-        const float w = weight_of(v[j] - most);
+        const float w = exp_of_difference(v[j] - most);
         of[16 * j] = w;
         if (seen.has(lane + 16 * j)) sum = sum + w;
       }

@@ -27,11 +27,6 @@ __device__ __forceinline__ float joined(int upper_high, int lower_high, int uppe
   return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low));
 }
 
-// Of magnitudes: the bits of those are in their order, and of a NaN above all.
-__device__ __forceinline__ float largest_or_nan_of_warp(float v) {
-  return __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(v) & 0x7FFFFFFFu));
-}
-
 // The scale of codes by the largest magnitude among the values, which is NaN where one of them is, and its inverse.
 struct CodeScale {
   float d, inverse;

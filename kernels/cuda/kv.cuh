@@ -44,14 +44,9 @@ __device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t f
   }
 }
 
-// The largest of a warp's values, and their sum.
-__device__ __forceinline__ float largest_of_warp(float v) {
-#pragma unroll
-  for (int w = 16; w > 0; w /= 2) {
-    const float other = __shfl_xor_sync(0xFFFFFFFFu, v, w);
-    v = other > v ? other : v;
-  }
-  return v;
+// The largest of a warp's magnitudes, a NaN where one is: their bits are in their order, and of a NaN above all.
+__device__ __forceinline__ float largest_or_nan_of_warp(float v) {
+  return __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(v) & 0x7FFFFFFFu));
 }
 __device__ __forceinline__ float largest_of_two(float a, float b) {
   const float most = a < 0 ? -a : a, other = b < 0 ? -b : b;
@@ -80,7 +75,7 @@ __device__ inline void store_integers(const float* x, const CacheRow& row, uint3
     most = a > most ? a : most;
     finite = finite + x[i] * 0.0f;
   }
-  most = largest_of_warp(most);
+  most = largest_or_nan_of_warp(most);
   const bool is_finite = sum_of_warp(finite) == 0.0f, is_usable = is_finite && most >= 0x1p-100f;
   const uint32_t d = is_usable   ? (__float_as_uint(most * (1.0f / kMost)) + 0xffffu) >> 16
                      : is_finite ? 0
@@ -101,7 +96,7 @@ __device__ inline void store_integers(const float* x, const CacheRow& row, uint3
 // A block of 64 values, of which lane l has the l-th and the (32 + l)-th, as codes; gives d. The rules:
 // kernels/cpu/quant/rotated_kv.h.
 __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&codes)[2]) {
-  const float most = largest_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
+  const float most = largest_or_nan_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   uint16_t d = f32_to_f16(most * (1.0f / 127.0f));
   if (finite != 0.0f || d == 0x7c00u) d = 0x7e00u;
   const bool is_usable = d != 0x7e00u && d != 0;
@@ -116,7 +111,7 @@ __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&
 // Eight lanes try a factor, all four at once. Value i of the block belongs to sum i % 16; lane l of the eight has those
 // of sums l and 8 + l.
 __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&codes)[2]) {
-  const float most = largest_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
+  const float most = largest_or_nan_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   codes[0] = codes[1] = 0;
   if (finite != 0.0f || most > 0x1p100f) return 0x7e00u;
   if (most < 0x1p-100f) return 0;

@@ -6,13 +6,6 @@
 
 namespace zinc_rt::cuda {
 
-// exact::exp of what is not above 0, or NaN. Without branches, so that several are made side by side.
-__device__ __forceinline__ float exp_of_difference(float x) {
-  const bool is_usual = x > -104.0f;
-  const exact::ExpParts e = exact::exp_parts(is_usual ? x : 0.0f);
-  return is_usual ? exact::scale2(e.p, e.n) : (x == x ? 0.0f : x);
-}
-
 // The largest of numbers of which none is a NaN: their bits in an order without signs.
 __device__ __forceinline__ float largest_number_of_warp(float v) {
   const uint32_t bits = __float_as_uint(v), sign = 0x80000000u;
