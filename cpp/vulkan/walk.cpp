@@ -74,19 +74,19 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  n,
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
-    const bool has_groups = form == DType::kQ8A256 || form == DType::kQ16A256;
     const bool is_of_outputs = rows == Rows::kOutputs;
     // Which kernel by the step's rows (kOne, kFew, kMany), without matrices and with them.
     struct Way {
       std::string_view kernel;
-      std::optional<std::uint32_t> n_tokens;  // its constant
+      std::optional<std::uint32_t> width;  // its constant
       std::uint32_t n_groups;
       Rows rows;
       Grid grid;
     };
     const Rows tiles = is_of_outputs ? Rows::kOutputTiles : Rows::kTokenTiles;
-    const Way one{"linear", 1, linear_groups(n), rows, Grid::kByRows},
-        few{"linear", push::kFewTokens, linear_groups(n), tiles, Grid::kByRows},
+    const Way floats{"linear", {}, linear_groups(n), rows, Grid::kByRows},
+        one{"linear_row", row_width(k), parts(n, push::kRowRows), rows, Grid::kByRows},
+        few{"linear", {}, linear_groups(n), tiles, Grid::kByRows},
         many{"linear_tiled", {}, parts(n, push::kWidth), tiles, Grid::kPlain},
         few_matrices{"linear_matrix_few",
                      {},
@@ -98,10 +98,10 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                       parts(n, push::kMatrixRows),
                       is_of_outputs ? Rows::kOutputMatrices : Rows::kTokenMatrices,
                       Grid::kByRows};
-    const Way ways[3][kKinds] = {{one, one, many}, {one, few, many}, {one, few_matrices, many_matrices}};
-    const Way& way = ways[has_groups ? device.uses_matrices() ? 2 : 1 : 0][kind];
+    const Way ways[3][kKinds] = {{floats, floats, many}, {one, few, many}, {one, few_matrices, many_matrices}};
+    const Way& way = ways[has_groups(form) ? device.uses_matrices() ? 2 : 1 : 0][kind];
     std::vector<std::uint32_t> constants{as_constant(format), as_constant(form)};
-    if (way.n_tokens) constants.push_back(*way.n_tokens);
+    if (way.width) constants.push_back(*way.width);
     dispatch(way.kernel, std::move(constants), way.n_groups, way.rows, arguments, way.grid);
   }
 }
@@ -112,11 +112,14 @@ void Forward::Walk::expert_products(const Source& x, bool is_by_choice, std::ini
   for (const Target& target : targets) {
     const DType form = form_of(target.product), format = target.product.weight->dtype;
     const auto w_row = row_bytes(format, k);
-    dispatch("moe_linear", {as_constant(format), as_constant(form), 1}, linear_groups(target.product.n_rows),
-             Rows::kChoices,
+    const std::uint32_t n = target.product.n_rows;
+    std::vector<std::uint32_t> constants{as_constant(format), as_constant(form)};
+    if (has_groups(form)) constants.push_back(row_width(k));
+    dispatch(has_groups(form) ? "moe_linear_row" : "moe_linear", std::move(constants),
+             has_groups(form) ? parts(n, push::kRowRows) : linear_groups(n), Rows::kChoices,
              push::MoeLinear{at(rows_in(form, x.x)), at(target.product.weight) + target.product.first_row * w_row,
                              at(memory.activations.expert_ids), at(target.y), target.product.weight->dims[1] * w_row, k,
-                             target.product.n_rows, static_cast<std::uint32_t>(activation_row_bytes(form, k)),
+                             n, static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                              static_cast<std::uint32_t>(w_row), is_by_choice ? 1 : model.shape.experts.n_used},
              Grid::kByRows);
   }

@@ -2,6 +2,8 @@
 // Thread rule: as Device.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/vulkan/push.h"
 #include "vulkan/forward.h"
 
@@ -105,6 +107,12 @@ struct Forward::Walk {
   void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
   // z = the norm of x + y; without y, of x.
   void residual_norm(Place x, std::optional<Place> y, const Tensor* weight, const Source& z, Rows rows);
+  static bool has_groups(DType form) { return form == DType::kQ8A256 || form == DType::kQ16A256; }
+  // Invocations of a workgroup of linear_row.glsl for rows of so many values: eight a group of 256, whole subgroups.
+  std::uint32_t row_width(std::uint32_t k) const {
+    const std::uint32_t whole = std::max(32u, device.info().subgroup_size);
+    return std::min(parts(k, 256 * whole / 8) * whole, push::kRowWidth);
+  }
   // Workgroups of linear.glsl for so many rows of a matrix.
   std::uint32_t linear_groups(std::uint32_t n_rows) const {
     return parts(n_rows, push::kLinearWidth / device.info().subgroup_size * push::kLinearRows);

@@ -170,18 +170,6 @@ RawPart raw_part(uint64_t block, uint i) {
   raw.c = uvec4(first.x, second.x, first.y, second.y);
   return raw;
 }
-Part q6_part(uvec4 low, uvec4 high, uvec2 scales, uint i) {
-  Part part;
-  high >>= 2 * (i % 4 / 2);
-  part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
-  part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
-  for (uint k = 0; k < 4; ++k) {
-    part.first[k] = less(part.first[k], 0x20202020u);
-    part.second[k] = less(part.second[k], 0x20202020u);
-  }
-  part.sub = ivec4(bitfieldExtract(ivec2(scales), 0, 8), 0, 0);
-  return part;
-}
 Part unpacked(RawPart raw, uint64_t block, uint i) {
   Part part;
   switch (FORMAT) {
@@ -196,26 +184,25 @@ Part unpacked(RawPart raw, uint64_t block, uint i) {
         part.second |= (high >> 1 & 0x01010101u) << 4;
       }
       // Of sub-blocks 2 j and 2 j + 1, j = i / 2, two bytes each.
-      uvec3 bytes = i < 4 ? uvec3(head.yzw) >> (16 * (i / 2)) : uvec3(head.yzw) >> (16 * (i / 2 - 2));
-      uvec2 scale = uvec2(bytes.x, bytes.x >> 8), minimum = uvec2(bytes.y, bytes.y >> 8);
-      if (i < 4) {
-        part.sub = ivec4(scale & 63u, minimum & 63u);
-      } else {
-        uvec2 low = uvec2(bytes.z, bytes.z >> 8) & 255u;
-        part.sub = ivec4((low & 15u) | (scale >> 6 & 3u) << 4, (low >> 4) | (minimum >> 6 & 3u) << 4);
-      }
+      uvec3 bytes = head.yzw >> (8 * (i & 2u));
+      uint scales = i < 4 ? bytes.x & 0x3F3Fu : (bytes.z & 0x0F0Fu) | (bytes.x >> 2 & 0x3030u);
+      uint minimums = i < 4 ? bytes.y & 0x3F3Fu : (bytes.z >> 4 & 0x0F0Fu) | (bytes.y >> 2 & 0x3030u);
+      part.sub = ivec4(scales & 255u, scales >> 8 & 255u, minimums & 255u, minimums >> 8 & 255u);
       return part;
     }
-    case kQ6_K: return q6_part(quad_of(raw.a, raw.c.x, block), quad_of(raw.b, raw.c.y, block), raw.c.zw, i);
+    case kQ6_K: {
+      uvec4 low = quad_of(raw.a, raw.c.x, block), high = quad_of(raw.b, raw.c.y, block) >> (2 * (i % 4 / 2));
+      part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
+      part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
+      for (uint k = 0; k < 4; ++k) {
+        part.first[k] = less(part.first[k], 0x20202020u);
+        part.second[k] = less(part.second[k], 0x20202020u);
+      }
+      part.sub = ivec4(bitfieldExtract(ivec2(raw.c.zw), 0, 8), 0, 0);
+      return part;
+    }
   }
   return Part(raw.a, raw.b, ivec4(raw.c));
-}
-// The same at once: of Q6_K words that lie as they are wanted are not put together.
-Part part_of(uint64_t block, uint i) {
-  if (FORMAT != kQ6_K) return unpacked(raw_part(block, i), block, i);
-  uvec2 at = halves_at(i) / 16;
-  return q6_part(quad_at(block + 16 * i), quad_at(block + 128 + 32 * (i / 4) + 16 * (i % 2)),
-                 uvec2(byte_at(block + 192 + at.x), byte_at(block + 192 + at.y)), i);
 }
 int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
 

@@ -9,8 +9,8 @@ PUSH(Linear);
 #include "linear.glsl"
 
 uint64_t matrix() { return p.w; }
-uint first_row() { return gl_WorkGroupID.x * TOKENS; }
-uint n_rows() { return TOKENS == 1 ? 1 : Words(p.n_rows).v[0] - first_row(); }
+uint first_row() { return gl_WorkGroupID.x * kTokens; }
+uint n_rows() { return kTokens == 1 ? 1 : Words(p.n_rows).v[0] - first_row(); }
 uint64_t row_of_x(uint t) { return p.x + uint64_t(first_row() + min(t, n_rows() - 1)) * p.x_row_bytes; }
 void store(uint t, uint m, float value) {
   Floats(float_row(p.y, first_row() + t, p.m)).v[m] = p.bias != 0 ? value + Floats(p.bias).v[m] : value;

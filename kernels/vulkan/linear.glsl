@@ -2,30 +2,25 @@
 // X is the type of x: quantized (types.glsl), it takes the format's integer dot (rules 3 and 4); float, it takes the float
 // dot of the widened weights (rule 4).
 // Order: groups of 256 ascending. q8a256 and q16a256: acc = fma(v, d_x, acc); others: acc = acc + v.
-// Grid: (rows of x / TOKENS, rows of w / (subgroups * kLinearRows)). A subgroup makes kLinearRows outputs of TOKENS rows
+// Grid: (rows of x / kTokens, rows of w / (subgroups * kLinearRows)). A subgroup makes kLinearRows outputs of kTokens rows
 // of x, with a group an eight of its invocations at a time. In an eight an invocation has 32 weights, or two of the 16
-// lanes. TOKENS is 1, or 8 for x of groups of 256: an invocation of each eight then ends up with one row of x.
+// lanes. kTokens is 1, or 8 for x of groups of 256: an invocation of each eight then ends up with one row of x.
 // Included after PUSH.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "accumulate.glsl"
-layout(constant_id = 1) const uint X = kF32;
-layout(constant_id = 2) const uint TOKENS = 1;
+#include "groups.glsl"
 // What the kernel has.
 uint64_t matrix();
 uint64_t row_of_x(uint t);  // of the t-th of the workgroup's rows of x
 uint n_rows();              // of these that there are
 void store(uint t, uint m, float value);
 
-const uint kRows = kLinearRows, kSums = kRows * kFewTokens;
+const bool kHasGroups = X == kQ8A256 || X == kQ16A256;
+const uint kTokens = kHasGroups ? kFewTokens : 1, kRows = kLinearRows, kSums = kRows * kFewTokens;
 
 // Sums over an eight, by row of x and row of w; an invocation gets those of its row of x as the first ones.
 void sum_over_eight(inout int v[kSums], uint i) {
-  if (TOKENS == 1) {
-    for (uint r = 0; r < kRows; ++r)
-      for (uint mask = 4; mask > 0; mask /= 2) v[r] += subgroupShuffleXor(v[r], mask);
-    return;
-  }
   uint n = kSums / 2;
   for (uint mask = 4; mask > 0; mask /= 2) {
     bool is_upper = (i & mask) != 0;
@@ -52,19 +47,14 @@ float float_group(uint64_t w, uint64_t x, uint first, uint n, uint i) {
 // Group g of the rows w, for the invocation's row of x.
 void k_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
   Part part[kRows];
-  for (uint r = 0; r < kRows; ++r) part[r] = part_of(w[r] + uint64_t(g) * block_bytes(), i);
+  for (uint r = 0; r < kRows; ++r) part[r] = unpacked(raw_part(w[r] + g * block_bytes(), i), w[r] + g * block_bytes(), i);
   uvec2 at = halves_at(i);
   int isum[kSums], msum[kSums];
-  for (uint t = 0; t < TOKENS; ++t) {
+  for (uint t = 0; t < kTokens; ++t) {
     uint64_t x = row_of_x(t);
     Quads codes = Quads(x + 256 * g);
     uvec4 first = codes.v[at.x / 16], second = codes.v[at.y / 16];
-    ivec2 sums = ivec2(0);
-    if (has_minimum()) {
-      Words head = Words(x + q8a256_heads(p.k) + g * kQ8A256Head);
-      sums.x = bitfieldExtract(int(head.v[1 + at.x / 32]), int(at.x / 16 % 2 * 16), 16);
-      sums.y = bitfieldExtract(int(head.v[1 + at.y / 32]), int(at.y / 16 % 2 * 16), 16);
-    }
+    ivec2 sums = has_minimum() ? sums_of(x, g, at.x, at.y) : ivec2(0);
     for (uint r = 0; r < kRows; ++r) {
       isum[t * kRows + r] = part[r].sub.x * dot16(part[r].first, first) + part[r].sub.y * dot16(part[r].second, second);
       msum[t * kRows + r] = part[r].sub.z * sums.x + part[r].sub.w * sums.y;
@@ -72,10 +62,8 @@ void k_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
   }
   sum_over_eight(isum, i);
   if (has_minimum()) sum_over_eight(msum, i);
-  for (uint r = 0; r < kRows; ++r) {
-    vec2 d = block_scales(w[r] + uint64_t(g) * block_bytes());
-    v[r] = has_minimum() ? usual_fma(float(isum[r]), d.x, float(msum[r]) * -d.y) : float(isum[r]) * d.x;
-  }
+  for (uint r = 0; r < kRows; ++r)
+    v[r] = value_of(isum[r], has_minimum() ? msum[r] : 0, scales_of(read_scales(w[r] + g * block_bytes())));
 }
 
 // Of fixed16: the codes times the high digits of x, and times the low ones.
@@ -87,7 +75,7 @@ void fixed_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
     w_low[j] = quad_at(block + kLowDigits);
   }
   int a[kSums], b[kSums];
-  for (uint t = 0; t < TOKENS; ++t) {
+  for (uint t = 0; t < kTokens; ++t) {
     Quads x = Quads(row_of_x(t) + 256 * g), x_low = Quads(row_of_x(t) + p.k + 256 * g);
     for (uint r = 0; r < kRows; ++r) a[t * kRows + r] = b[t * kRows + r] = 0;
     for (uint h = 0; h < 2; ++h) {
@@ -100,9 +88,7 @@ void fixed_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
   }
   sum_over_eight(a, i);
   sum_over_eight(b, i);
-  for (uint r = 0; r < kRows; ++r)
-    v[r] = usual_fma(float(a[r]), 256.0, float(b[r])) *
-           bf16_to_f32(half_at(w[r] + uint64_t(g) * block_bytes() + kScale));
+  for (uint r = 0; r < kRows; ++r) v[r] = value_of(a[r], b[r], scales_of(read_scales(w[r] + g * block_bytes())));
 }
 
 // Block i of the group; then all eight go through the group's blocks in order.
@@ -138,8 +124,7 @@ float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, u
 void main() {
   uint i = gl_SubgroupInvocationID % 8, eight = gl_SubgroupInvocationID / 8, n_eights = gl_SubgroupSize / 8;
   uint m = (gl_WorkGroupID.y * gl_NumSubgroups + gl_SubgroupID) * kRows, n_groups = (p.k + 255) / 256;
-  uint t = TOKENS == 1 ? 0 : i;
-  bool has_factors = X == kQ8A256 || X == kQ16A256;
+  uint t = kHasGroups ? i : 0;
   // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
   uint64_t w[kRows];
   for (uint r = 0; r < kRows; ++r) w[r] = matrix() + uint64_t(min(m + r, p.m - 1)) * p.w_row_bytes;
@@ -155,27 +140,27 @@ void main() {
         break;
       case kQ8A256:
         k_group(w, g, i, v);
-        factor = Floats(row_of_x(t) + q8a256_heads(p.k) + g * kQ8A256Head).v[0];
+        factor = factor_of(factors_of(row_of_x(t)), g);
         break;
       case kQ16A256:
         fixed_group(w, g, i, v);
-        factor = Floats(row_of_x(t) + 2 * p.k + g * kQ16A256Head).v[0];
+        factor = factor_of(factors_of(row_of_x(t)), g);
         break;
       default:
         for (uint r = 0; r < kRows; ++r) v[r] = float_group(w[r], row_of_x(0), 256 * g, min(256, p.k - 256 * g), i);
     }
     for (uint e = 0; e < n_eights && first + e < n_groups; ++e) {
-      float f = has_factors ? subgroupShuffle(factor, 8 * e + i) : 1.0;
+      float f = kHasGroups ? subgroupShuffle(factor, 8 * e + i) : 1.0;
       for (uint r = 0; r < kRows; ++r) {
         float of_group = subgroupShuffle(v[r], 8 * e + i);
         is_usual = is_usual && is_usual_factor(f) && (X == kQ8A256 || is_usual_value(of_group));
-        acc[r] = !has_factors ? acc[r] + of_group
+        acc[r] = !kHasGroups ? acc[r] + of_group
                  : is_usual   ? usual_fma(of_group, f, acc[r])
                               : ZRT_FMA(of_group, f, acc[r]);
       }
     }
   }
-  if (eight != 0 || t >= n_rows() || (TOKENS == 1 && i != 0)) return;
+  if (eight != 0 || t >= n_rows() || (!kHasGroups && i != 0)) return;
   for (uint r = 0; r < kRows; ++r)
     if (m + r < p.m) store(t, m + r, acc[r]);
 }

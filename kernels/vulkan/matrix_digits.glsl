@@ -5,7 +5,7 @@
 // In `tile` a row of a plane of digits has kPitch words: kStep codes, and for K-quants behind them the minimums of
 // the group: in the low digits' plane those for the low digits of sums, and in the high digits' plane for the high
 // ones.
-layout(constant_id = 1) const uint X = kQ8A256;
+#include "groups.glsl"
 const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == kQ8A256 ? 44 : 20, kMinimums = 32;
 const uint kParts = 4;  // of a row in a step
 
@@ -62,21 +62,4 @@ void put_part(RawPart raw, uint64_t block, uint step, uint i, uint low, uint hig
     for (uint s = 0; s < 4; ++s) minimums |= uint(sub_block(block, 4 * i + s).y) << (8 * s);
     put_minimums(low, high, i, minimums);
   }
-}
-
-uint read_scales(uint64_t block) { return X == kQ8A256 ? raw_scales(block) : half_at(block + kScale); }
-vec2 scales_of(uint raw) {
-  if (X != kQ8A256) return vec2(bf16_to_f32(raw), 0.0);
-  return vec2(f16_to_f32(raw & 0xFFFFu), has_minimum() ? f16_to_f32(raw >> 16) : 0.0);
-}
-// A group's v of isum and msum, or of A and B.
-float value_of(int first, int second, vec2 d) {
-  if (X == kQ16A256) return usual_fma(float(first), 256.0, float(second)) * d.x;
-  return has_minimum() ? usual_fma(float(first), d.x, float(second) * -d.y) : float(first) * d.x;
-}
-bool has_second() { return has_minimum() || X == kQ16A256; }
-
-uint64_t factors_of(uint64_t row) { return row + (X == kQ8A256 ? q8a256_heads(p.k) : 2 * p.k); }
-float factor_of(uint64_t factors, uint g) {
-  return Floats(factors + g * (X == kQ8A256 ? kQ8A256Head : kQ16A256Head)).v[0];
 }

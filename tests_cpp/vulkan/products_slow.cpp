@@ -116,11 +116,13 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
     std::uint32_t x, y;  // the grid
   };
   const std::uint32_t n_w = ceil_div(s.m, push::kLinearWidth / device_->info().subgroup_size * push::kLinearRows);
+  const bool has_groups = traits(act).block_elems == 256;
   std::vector<Way> ways{
-      {{"linear", {format_number, x_number, 1}}, s.n, n_w},
+      {{"linear", {format_number, x_number}}, has_groups ? ceil_div(s.n, push::kFewTokens) : s.n, n_w},
       {{"linear_tiled", {format_number, x_number}}, ceil_div(s.m, push::kWidth), ceil_div(s.n, push::kTile)}};
-  if (traits(act).block_elems == 256) {
-    ways.push_back({{"linear", {format_number, x_number, push::kFewTokens}}, ceil_div(s.n, push::kFewTokens), n_w});
+  if (has_groups) {
+    for (const std::uint32_t width : {32u, push::kRowWidth})
+      ways.push_back({{"linear_row", {format_number, x_number, width}}, s.n, ceil_div(s.m, push::kRowRows)});
     struct OfMatrices {
       const char* name;
       std::uint32_t n_rows, n_tokens;
@@ -160,7 +162,10 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
 TEST_F(Products, OfEveryFormat) {
   for (const cpu::QuantFormat* format : cpu::quant_formats()) {
     expect_product(format->dtype, {67, 1280, 11}, false);
-    if (traits(format->act).block_elems == 256) expect_product(format->dtype, {130, 512, 141}, false);
+    if (traits(format->act).block_elems == 256) {
+      expect_product(format->dtype, {130, 512, 141}, false);
+      expect_product(format->dtype, {6, 256 * 17, 1}, false);
+    }
     if (traits(format->dtype).block_elems == 32) expect_product(format->dtype, {3, 288, 1}, false);
     if (traits(format->dtype).block_elems == 1) expect_product(format->dtype, {3, 70, 1}, false);
   }
