@@ -89,20 +89,16 @@ Result<VkCommandBuffer> Forward::record_stream(Device& device, const MemoryReque
 }
 
 void Forward::set_rows(const StepRows& rows) {
-  const auto tiles = [](std::uint32_t n) {
-    constexpr std::uint32_t kTiles[] = {1, push::kFewTokens, push::kTile};
-    return parts(n, kTiles[kind_of(n)]);
-  };
   const std::uint32_t by_kind[] = {rows.n_tokens,
-                                   tiles(rows.n_tokens),
+                                   parts(rows.n_tokens, push::kTile),
                                    parts(rows.n_tokens, push::kMatrixTokens),
-                                   parts(rows.n_tokens, push::kMatrixFewTokens),
+                                   parts(rows.n_tokens, push::kRowTokens),
                                    rows.n_tokens * n_choices_,
                                    rows.n_runs,
                                    rows.n_outputs,
-                                   tiles(rows.n_outputs),
+                                   parts(rows.n_outputs, push::kTile),
                                    parts(rows.n_outputs, push::kMatrixTokens),
-                                   parts(rows.n_outputs, push::kMatrixFewTokens)};
+                                   parts(rows.n_outputs, push::kRowTokens)};
   static_assert(std::size(by_kind) == static_cast<std::size_t>(Rows::kCount));
   auto* out = memory_->host<std::uint32_t>(memory_->step.counts);
   for (const Counts& entry : counts_) {

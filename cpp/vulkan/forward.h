@@ -39,13 +39,13 @@ class Forward {
     kTokens,
     kTokenTiles,
     kTokenMatrices,
-    kTokenFewMatrices,
+    kTokenFews,
     kChoices,
     kRuns,
     kOutputs,
     kOutputTiles,
     kOutputMatrices,
-    kOutputFewMatrices,
+    kOutputFews,
     kCount
   };
   // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.

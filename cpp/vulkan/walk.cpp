@@ -75,33 +75,34 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
     const bool is_of_outputs = rows == Rows::kOutputs;
-    // Which kernel by the step's rows (kOne, kFew, kMany), without matrices and with them.
+    // Which kernel by the step's rows (kOne, kFew, kMany): of floats and blocks of 32, and of groups without matrices
+    // and with them.
     struct Way {
       std::string_view kernel;
-      std::optional<std::uint32_t> width;  // its constant
+      std::vector<std::uint32_t> constants;  // beside the types
       std::uint32_t n_groups;
       Rows rows;
-      Grid grid;
+      Grid grid = Grid::kByRows;
     };
-    const Rows tiles = is_of_outputs ? Rows::kOutputTiles : Rows::kTokenTiles;
-    const Way floats{"linear", {}, linear_groups(n), rows, Grid::kByRows},
-        one{"linear_row", row_width(k), parts(n, push::kRowRows), rows, Grid::kByRows},
-        few{"linear", {}, linear_groups(n), tiles, Grid::kByRows},
-        many{"linear_tiled", {}, parts(n, push::kWidth), tiles, Grid::kPlain},
-        few_matrices{"linear_matrix_few",
-                     {},
-                     parts(n, push::kMatrixFewRows),
-                     is_of_outputs ? Rows::kOutputFewMatrices : Rows::kTokenFewMatrices,
-                     Grid::kByRows},
-        many_matrices{"linear_matrix",
-                      {},
-                      parts(n, push::kMatrixRows),
-                      is_of_outputs ? Rows::kOutputMatrices : Rows::kTokenMatrices,
-                      Grid::kByRows};
-    const Way ways[3][kKinds] = {{floats, floats, many}, {one, few, many}, {one, few_matrices, many_matrices}};
-    const Way& way = ways[has_groups(form) ? device.uses_matrices() ? 2 : 1 : 0][kind];
+    const Way floats{"linear", {}, linear_groups(n), rows},
+        one{"linear_row", {row_width(k), 1}, parts(n, push::kRowRows), rows},
+        few{"linear_row",
+            {push::kRowWidth, push::kRowTokens},
+            parts(n, push::kRowRows),
+            is_of_outputs ? Rows::kOutputFews : Rows::kTokenFews},
+        many{"linear_tiled",
+             {},
+             parts(n, push::kWidth),
+             is_of_outputs ? Rows::kOutputTiles : Rows::kTokenTiles,
+             Grid::kPlain},
+        matrices{"linear_matrix",
+                 {},
+                 parts(n, push::kMatrixRows),
+                 is_of_outputs ? Rows::kOutputMatrices : Rows::kTokenMatrices};
+    const Way* const ways[3][kKinds] = {{&floats, &floats, &many}, {&one, &few, &many}, {&one, &few, &matrices}};
+    const Way& way = *ways[has_groups(form) ? device.uses_matrices() ? 2 : 1 : 0][kind];
     std::vector<std::uint32_t> constants{as_constant(format), as_constant(form)};
-    if (way.width) constants.push_back(*way.width);
+    constants.insert(constants.end(), way.constants.begin(), way.constants.end());
     dispatch(way.kernel, std::move(constants), way.n_groups, way.rows, arguments, way.grid);
   }
 }
@@ -114,7 +115,7 @@ void Forward::Walk::expert_products(const Source& x, bool is_by_choice, std::ini
     const auto w_row = row_bytes(format, k);
     const std::uint32_t n = target.product.n_rows;
     std::vector<std::uint32_t> constants{as_constant(format), as_constant(form)};
-    if (has_groups(form)) constants.push_back(row_width(k));
+    if (has_groups(form)) constants.insert(constants.end(), {row_width(k), 1});
     dispatch(has_groups(form) ? "moe_linear_row" : "moe_linear", std::move(constants),
              has_groups(form) ? parts(n, push::kRowRows) : linear_groups(n), Rows::kChoices,
              push::MoeLinear{at(rows_in(form, x.x)), at(target.product.weight) + target.product.first_row * w_row,

@@ -1,4 +1,4 @@
-// LINEAR for one row of x of groups of 256: linear_row.glsl.
+// LINEAR for one row of x or a few, of groups of 256: linear_row.glsl.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -8,7 +8,9 @@ PUSH(Linear);
 #include "linear_row.glsl"
 
 uint64_t matrix() { return p.w; }
-uint64_t row_of_x() { return p.x + uint64_t(gl_WorkGroupID.x) * p.x_row_bytes; }
-void store(uint m, float value) {
-  Floats(float_row(p.y, gl_WorkGroupID.x, p.m)).v[m] = p.bias != 0 ? value + Floats(p.bias).v[m] : value;
+uint first_row() { return gl_WorkGroupID.x * TOKENS; }
+uint n_rows() { return min(Words(p.n_rows).v[0] - first_row(), TOKENS); }
+uint64_t row_of_x(uint t) { return p.x + uint64_t(first_row() + t) * p.x_row_bytes; }
+void store(uint t, uint m, float value) {
+  Floats(float_row(p.y, first_row() + t, p.m)).v[m] = p.bias != 0 ? value + Floats(p.bias).v[m] : value;
 }

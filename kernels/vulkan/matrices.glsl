@@ -2,7 +2,8 @@
 // 12 knows no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to
 // name a type in a type, so the one of the elements is left out here and added when the module is loaded
 // (cpp/vulkan/device/matrices.h). With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the
-// kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
+// kernels' logic for devices without. Which elements of c an invocation has is the device's to say: the same ones of all,
+// element(c, n) for n below 8. c loaded with a stride of 0 has the same column throughout. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
 // c lies column by column.
 #extension GL_KHR_shader_subgroup_basic : require
 // Where a kernel keeps the sums of a matrix: columns so far apart that neighbours are in different banks.
@@ -14,15 +15,13 @@ struct MatrixA {
   uint at, stride;
 };
 struct MatrixB {
-  uint64_t memory;  // 0: it lies in the tile
   uint at, stride;
 };
 struct MatrixC {
   int v[8];
 };
 MatrixA load_a(uint at, uint stride) { return MatrixA(at, stride); }
-MatrixB load_b(uint at, uint stride) { return MatrixB(0, at, stride); }
-MatrixB load_b_from(uint64_t memory, uint stride) { return MatrixB(memory, 0, stride); }
+MatrixB load_b(uint at, uint stride) { return MatrixB(at, stride); }
 MatrixC zero_matrix() {
   MatrixC c;
   for (uint i = 0; i < 8; ++i) c.v[i] = 0;
@@ -35,10 +34,8 @@ uvec2 element_of(uint i) {
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   for (uint i = 0; i < 8; ++i) {
     uvec2 e = element_of(i);
-    for (uint k = 0; k < 8; ++k) {
-      uint at = e.y * b.stride + k;
-      c.v[i] += dot4(WORD(a.at + e.x * a.stride + k), b.memory != 0 ? Words(b.memory).v[at] : WORD(b.at + at));
-    }
+    for (uint k = 0; k < 8; ++k)
+      c.v[i] += dot4(WORD(a.at + e.x * a.stride + k), WORD(b.at + e.y * b.stride + k));
   }
   return c;
 }
@@ -49,6 +46,16 @@ MatrixC times_256(MatrixC c) {
 MatrixC plus(MatrixC a, MatrixC b) {
   for (uint i = 0; i < 8; ++i) a.v[i] += b.v[i];
   return a;
+}
+MatrixC times_each(MatrixC a, MatrixC b) {
+  for (uint i = 0; i < 8; ++i) a.v[i] *= b.v[i];
+  return a;
+}
+int element(MatrixC c, uint n) { return c.v[n]; }
+MatrixC load_c(uint at, uint stride) {
+  MatrixC c;
+  for (uint i = 0; i < 8; ++i) c.v[i] = int(WORD(at + element_of(i).y * stride + element_of(i).x));
+  return c;
 }
 void store_c(uint at, MatrixC c, uint stride) {
   for (uint i = 0; i < 8; ++i) WORD(at + element_of(i).y * stride + element_of(i).x) = uint(c.v[i]);
@@ -68,9 +75,8 @@ spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uvec4 from, in
                                                spirv_literal int operands, int scope);
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uvec4 from, int column_major, uint stride,
                                                   spirv_literal int operands, int scope);
-// Of memory by address: aligned (2) to 16 bytes.
-spirv_instruction(id = 4457) MatrixB load_columns_from(spirv_by_reference uvec4 from, int column_major, uint stride,
-                                                       spirv_literal int operands, spirv_literal int alignment);
+spirv_instruction(id = 4457) MatrixC load_columns_c(spirv_by_reference uvec4 from, int column_major, uint stride,
+                                                    spirv_literal int operands, int scope);
 spirv_instruction(id = 4458) void store_columns(spirv_by_reference uvec4 to, MatrixC c, int column_major, uint stride,
                                                 spirv_literal int operands, int scope);
 // All are signed (15).
@@ -78,9 +84,11 @@ spirv_instruction(id = 4459) MatrixC multiply_add_signed(MatrixA a, MatrixB b, M
 spirv_instruction(id = 80) MatrixC filled_with(int value);
 spirv_instruction(id = 143) MatrixC times(MatrixC c, int factor);
 spirv_instruction(id = 128) MatrixC plus(MatrixC a, MatrixC b);
+spirv_instruction(id = 132) MatrixC times_each(MatrixC a, MatrixC b);
+spirv_instruction(id = 81) int element(MatrixC c, spirv_literal int n);
 #define load_a(at, stride) load_rows(tile[(at) / 4], 0, (stride) / 4, 48, 2)
 #define load_b(at, stride) load_columns(tile[(at) / 4], 1, (stride) / 4, 48, 2)
-#define load_b_from(memory, stride) load_columns_from(Quads(memory).v[0], 1, (stride) / 4, 2, 16)
+#define load_c(at, stride) load_columns_c(tile[(at) / 4], 1, (stride) / 4, 48, 2)
 #define zero_matrix() filled_with(0)
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)

@@ -8,5 +8,6 @@ PUSH(MoeLinear);
 #include "linear_row.glsl"
 
 uint64_t matrix() { return p.w + uint64_t(Words(p.ids).v[gl_WorkGroupID.x]) * p.matrix_bytes; }
-uint64_t row_of_x() { return p.x + uint64_t(gl_WorkGroupID.x / p.choices) * p.x_row_bytes; }
-void store(uint m, float value) { Floats(float_row(p.y, gl_WorkGroupID.x, p.m)).v[m] = value; }
+uint n_rows() { return 1; }
+uint64_t row_of_x(uint t) { return p.x + uint64_t(gl_WorkGroupID.x / p.choices) * p.x_row_bytes; }
+void store(uint t, uint m, float value) { Floats(float_row(p.y, gl_WorkGroupID.x, p.m)).v[m] = value; }

@@ -25,13 +25,12 @@ const u32 kAttendMatrixWidth = 256, kAttendMatrixHeads = 8;
 #define ZRT_ATTEND_MATRIX_WORDS(rows, step, q_words) (1280 + 32 * (step) + (rows) * (2 * (q_words) + 144))
 const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
 const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
-const u32 kRowWidth = 128, kRowRows = 4;  // of linear_row.glsl: most invocations, and rows of w of a workgroup
+// Of linear_row.glsl: most invocations, and rows of w and of x that a workgroup takes.
+const u32 kRowWidth = 128, kRowRows = 4, kRowTokens = 16;
 const u32 kLinearWidth = 128;             // of linear.glsl
 const u32 kLinearRows = 2;                // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
 const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 128;
-const u32 kMatrixFewRows = 16, kMatrixFewTokens = 16;  // of linear_matrix_few.glsl
-const u32 kFewTokens = 8;                              // rows of x that a workgroup of linear.comp may take
 const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
 const u32 kDeltaWidth = 128;                           // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution

@@ -1,6 +1,6 @@
-// Matrices of int8 as the kernels of LINEAR use them: y = 257 a b, a of 16 rows of 32 and b of 16 columns of 32
-// bytes, b once from the workgroup's memory and once by address; y column by column. cpp/vulkan/self_test.cpp holds
-// it to integers. Grid: (1, 1).
+// Matrices of int8 as the kernels of LINEAR use them: y = (256 + r - 5) a b for row r of a, a of 16 rows of 32 and b of 16
+// columns of 32 bytes; y column by column, once as the matrix is stored and once as its elements say where they are.
+// cpp/vulkan/self_test.cpp holds both to integers. Grid: (1, 1).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
@@ -24,10 +24,14 @@ void main() {
     WORD(b_at + at) = Words(p.b).v[i];
   }
   barrier();
-  MatrixA a = load_a(a_at, kPitch);
-  MatrixC c = plus(times_256(multiply_add(a, load_b(b_at, kPitch), zero_matrix())),
-                   multiply_add(a, load_b_from(p.b, 8), zero_matrix()));
+  MatrixC product = multiply_add(load_a(a_at, kPitch), load_b(b_at, kPitch), zero_matrix());
   barrier();
+  for (uint i = id; i < 256; i += 32) WORD(i) = i;
+  if (id < 16) WORD(256 + id) = id - 5;
+  barrier();
+  MatrixC c = plus(times_256(product), times_each(product, load_c(256, 0))), places = load_c(0, 16);
+#define WRITE(n) Ints(p.y).v[256 + element(places, n)] = element(c, n);
+  WRITE(0) WRITE(1) WRITE(2) WRITE(3) WRITE(4) WRITE(5) WRITE(6) WRITE(7)
   store_c(kPlane, c, 16);
   barrier();
   for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = WORD(kPlane + i);

@@ -26,7 +26,8 @@ class Products : public ::testing::Test {
   void run(const KernelKey& kernel, const Push& push, std::uint32_t x, std::uint32_t y) {
     const std::uint32_t counts[3] = {x, y, 1};
     const Buffer grid = upload(std::as_bytes(std::span(counts)));
-    ASSERT_TRUE(device_->make_pipelines({&kernel, 1}));
+    const Status made = device_->make_pipelines({&kernel, 1});
+    ASSERT_TRUE(made) << made.error().message;
     const auto commands = device_->record(
         [&](Recorder& recorder) { recorder.dispatch(device_->pipeline(kernel), push, grid.handle, 0); });
     ASSERT_TRUE(commands);
@@ -110,32 +111,28 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   const Buffer w_buffer = upload(w), b_buffer = upload(std::as_bytes(std::span(bias))),
                n_rows = upload(std::as_bytes(std::span(&s.n, 1)));
   const auto format_number = static_cast<std::uint32_t>(dtype), x_number = static_cast<std::uint32_t>(act);
-  // Rows of x one at a time, eight where an x has groups of 256, and as many by each invocation.
   struct Way {
     KernelKey kernel;
     std::uint32_t x, y;  // the grid
   };
-  const std::uint32_t n_w = ceil_div(s.m, push::kLinearWidth / device_->info().subgroup_size * push::kLinearRows);
-  const bool has_groups = traits(act).block_elems == 256;
   std::vector<Way> ways{
-      {{"linear", {format_number, x_number}}, has_groups ? ceil_div(s.n, push::kFewTokens) : s.n, n_w},
       {{"linear_tiled", {format_number, x_number}}, ceil_div(s.m, push::kWidth), ceil_div(s.n, push::kTile)}};
-  if (has_groups) {
+  if (traits(act).block_elems != 256) {
+    ways.push_back({{"linear", {format_number, x_number}},
+                    s.n,
+                    ceil_div(s.m, push::kLinearWidth / device_->info().subgroup_size * push::kLinearRows)});
+  } else {
+    const std::uint32_t n_w = ceil_div(s.m, push::kRowRows);
     for (const std::uint32_t width : {32u, push::kRowWidth})
-      ways.push_back({{"linear_row", {format_number, x_number, width}}, s.n, ceil_div(s.m, push::kRowRows)});
-    struct OfMatrices {
-      const char* name;
-      std::uint32_t n_rows, n_tokens;
-    };
-    constexpr OfMatrices kMany{"linear_matrix", push::kMatrixRows, push::kMatrixTokens},
-        kFew{"linear_matrix_few", push::kMatrixFewRows, push::kMatrixFewTokens};
-    constexpr OfMatrices kByHand[] = {{"linear_matrix_by_hand", kMany.n_rows, kMany.n_tokens},
-                                      {"linear_matrix_few_by_hand", kFew.n_rows, kFew.n_tokens}};
-    std::vector<OfMatrices> of_matrices(std::begin(kByHand), std::end(kByHand));
-    if (device_->info().has_matrices) of_matrices.insert(of_matrices.end(), {kMany, kFew});
-    for (const OfMatrices& w_of : of_matrices)
+      ways.push_back({{"linear_row", {format_number, x_number, width, 1}}, s.n, n_w});
+    ways.push_back({{"linear_row", {format_number, x_number, push::kRowWidth, push::kRowTokens}},
+                    ceil_div(s.n, push::kRowTokens),
+                    n_w});
+    std::vector<const char*> of_matrices{"linear_matrix_by_hand"};
+    if (device_->info().has_matrices) of_matrices.push_back("linear_matrix");
+    for (const char* name : of_matrices)
       ways.push_back(
-          {{w_of.name, {format_number, x_number}}, ceil_div(s.n, w_of.n_tokens), ceil_div(s.m, w_of.n_rows)});
+          {{name, {format_number, x_number}}, ceil_div(s.n, push::kMatrixTokens), ceil_div(s.m, push::kMatrixRows)});
   }
   for (const Way& way : ways) {
     const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));

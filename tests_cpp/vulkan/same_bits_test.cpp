@@ -216,9 +216,8 @@ TEST(VulkanModules, MatricesGetTheTypesOfTheirElements) {
       EXPECT_TRUE(std::ranges::equal(code, module.words)) << module.name;
     }
   }
-  EXPECT_EQ(
-      n_with_matrices,
-      1 + 3 * std::size(kFmaForms));  // self_test_matrix; linear_matrix, linear_matrix_few, flash_attn_integer_matrix
+  EXPECT_EQ(n_with_matrices,
+            1 + 2 * std::size(kFmaForms));  // self_test_matrix; linear_matrix, flash_attn_integer_matrix
 }
 
 // Without the pass that forbids it drivers compute otherwise than written; the device is then refused.
