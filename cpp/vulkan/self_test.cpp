@@ -199,7 +199,7 @@ Result<std::string> find_difference(Device& device, Fma form) {
   return std::string();
 }
 
-// y = (256 + r - 5) a b for row r of a, as self_test_matrix.comp writes it twice.
+// y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, as self_test_matrix.comp writes it twice.
 Result<std::string> find_matrix_difference(Device& device) {
   ZRT_TRY(const Memory memory, make_memory(device));
   const KernelKey kernel{"self_test_matrix", {}};
@@ -219,7 +219,7 @@ Result<std::string> find_matrix_difference(Device& device) {
   for (std::size_t i = 0; i < 256; ++i) {
     std::int32_t wanted = 0, got;
     for (std::size_t k = 0; k < 32; ++k) wanted += a[i % 16 * 32 + k] * b[i / 16 * 32 + k];
-    wanted *= 256 + static_cast<std::int32_t>(i % 16) - 5;
+    wanted *= 256 + static_cast<std::int32_t>(i % 16) - 5 + 3 * static_cast<std::int32_t>(i / 16);
     for (const std::size_t at : {i, 256 + i}) {
       std::memcpy(&got, memory.y.host + at * sizeof(got), sizeof(got));
       n_wrong += got != wanted;

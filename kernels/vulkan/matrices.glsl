@@ -2,9 +2,11 @@
 // 12 knows no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to
 // name a type in a type, so the one of the elements is left out here and added when the module is loaded
 // (cpp/vulkan/device/matrices.h). With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the
-// kernels' logic for devices without. Which elements of c an invocation has is the device's to say: the same ones of all,
-// element(c, n) for n below 8. c loaded with a stride of 0 has the same column throughout. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
-// c lies column by column.
+// kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
+// c lies column by column, and with a stride of 0 all its columns are the same, as with load_same_rows all its rows are.
+// Which elements an invocation has is the device's to say: of all c the same ones, element(c, n) for n below 8.
+// Matrices have names and go into functions by value: a driver keeps an array of them in memory, and makes other numbers
+// of some that a function changes in place.
 #extension GL_KHR_shader_subgroup_basic : require
 // Where a kernel keeps the sums of a matrix: columns so far apart that neighbours are in different banks.
 const uint kSumPitch = 20, kSums = 16 * kSumPitch;
@@ -57,6 +59,11 @@ MatrixC load_c(uint at, uint stride) {
   for (uint i = 0; i < 8; ++i) c.v[i] = int(WORD(at + element_of(i).y * stride + element_of(i).x));
   return c;
 }
+MatrixC load_same_rows(uint at) {
+  MatrixC c;
+  for (uint i = 0; i < 8; ++i) c.v[i] = int(WORD(at + element_of(i).y));
+  return c;
+}
 void store_c(uint at, MatrixC c, uint stride) {
   for (uint i = 0; i < 8; ++i) WORD(at + element_of(i).y * stride + element_of(i).x) = uint(c.v[i]);
 }
@@ -75,8 +82,8 @@ spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uvec4 from, in
                                                spirv_literal int operands, int scope);
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uvec4 from, int column_major, uint stride,
                                                   spirv_literal int operands, int scope);
-spirv_instruction(id = 4457) MatrixC load_columns_c(spirv_by_reference uvec4 from, int column_major, uint stride,
-                                                    spirv_literal int operands, int scope);
+spirv_instruction(id = 4457) MatrixC load_sums(spirv_by_reference uvec4 from, int is_column_major, uint stride,
+                                               spirv_literal int operands, int scope);
 spirv_instruction(id = 4458) void store_columns(spirv_by_reference uvec4 to, MatrixC c, int column_major, uint stride,
                                                 spirv_literal int operands, int scope);
 // All are signed (15).
@@ -88,7 +95,8 @@ spirv_instruction(id = 132) MatrixC times_each(MatrixC a, MatrixC b);
 spirv_instruction(id = 81) int element(MatrixC c, spirv_literal int n);
 #define load_a(at, stride) load_rows(tile[(at) / 4], 0, (stride) / 4, 48, 2)
 #define load_b(at, stride) load_columns(tile[(at) / 4], 1, (stride) / 4, 48, 2)
-#define load_c(at, stride) load_columns_c(tile[(at) / 4], 1, (stride) / 4, 48, 2)
+#define load_c(at, stride) load_sums(tile[(at) / 4], 1, (stride) / 4, 48, 2)
+#define load_same_rows(at) load_sums(tile[(at) / 4], 0, 0, 48, 2)
 #define zero_matrix() filled_with(0)
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)

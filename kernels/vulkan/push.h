@@ -30,7 +30,7 @@ const u32 kRowWidth = 128, kRowRows = 4, kRowTokens = 16;
 const u32 kLinearWidth = 128;             // of linear.glsl
 const u32 kLinearRows = 2;                // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
-const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 128;
+const u32 kMatrixWidth = 512, kMatrixRows = 64, kMatrixTokens = 128;
 const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
 const u32 kDeltaWidth = 128;                           // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution

@@ -1,4 +1,4 @@
-// Matrices of int8 as the kernels of LINEAR use them: y = (256 + r - 5) a b for row r of a, a of 16 rows of 32 and b of 16
+// Matrices of int8 as the kernels of LINEAR use them: y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, a of 16 rows of 32 and b of 16
 // columns of 32 bytes; y column by column, once as the matrix is stored and once as its elements say where they are.
 // cpp/vulkan/self_test.cpp holds both to integers. Grid: (1, 1).
 #version 460
@@ -28,8 +28,10 @@ void main() {
   barrier();
   for (uint i = id; i < 256; i += 32) WORD(i) = i;
   if (id < 16) WORD(256 + id) = id - 5;
+  if (id < 16) WORD(272 + id) = 3 * id;
   barrier();
-  MatrixC c = plus(times_256(product), times_each(product, load_c(256, 0))), places = load_c(0, 16);
+  MatrixC of_rows = times_each(product, load_c(256, 0)), of_columns = times_each(product, load_same_rows(272));
+  MatrixC c = plus(times_256(product), plus(of_rows, of_columns)), places = load_c(0, 16);
 #define WRITE(n) Ints(p.y).v[256 + element(places, n)] = element(c, n);
   WRITE(0) WRITE(1) WRITE(2) WRITE(3) WRITE(4) WRITE(5) WRITE(6) WRITE(7)
   store_c(kPlane, c, 16);
