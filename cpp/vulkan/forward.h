@@ -24,8 +24,10 @@ class Forward {
   void set_rows(const StepRows& rows);
   // Embeddings and all layers, for a step of so many tokens.
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
-  // After a body: leaves logits of the output rows.
+  // After a body: leaves logits of the output rows, and the token of the largest one of each (argmax.comp).
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
+  // After a head: brings the logits to where the host reads them.
+  VkCommandBuffer logits_copy() const { return logits_copy_; }
   // Embeddings and n_layers layers, recorded anew; the stream is in `hidden` afterwards. The caller frees it.
   Result<VkCommandBuffer> record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
                                         std::size_t n_layers);
@@ -64,7 +66,7 @@ class Forward {
   std::vector<Counts> counts_;
   std::uint32_t n_choices_ = 0;  // of experts, a token
   bool is_quantized_ = false;
-  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {};
+  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {}, logits_copy_ = nullptr;
 };
 
 }  // namespace zinc_rt::vulkan

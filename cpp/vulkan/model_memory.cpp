@@ -247,9 +247,14 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
     memory.rope_tables.push_back(
         tables.add(2 * variants.size() * request.sizes.max_context * variants[0].frequencies.size() * sizeof(float)));
   place_activations(request, memory);
-  memory.logits = RegionBuilder(memory.plan, "logits", Heap::kHostVisible,
-                                fmt::format("{} output rows, which the host reads", request.sizes.max_outputs))
-                      .add(std::uint64_t{request.sizes.max_outputs} * request.config.vocab_size * sizeof(float));
+  const std::uint32_t n_outputs = request.sizes.max_outputs;
+  const std::uint64_t logits_bytes = std::uint64_t{n_outputs} * request.config.vocab_size * sizeof(float);
+  memory.logits = RegionBuilder(memory.plan, "logits", Heap::kDeviceLocal, fmt::format("{} output rows", n_outputs))
+                      .add(logits_bytes);
+  RegionBuilder results(memory.plan, "results", Heap::kHostVisible,
+                        fmt::format("{} output rows, which the host reads", n_outputs));
+  memory.host_logits = results.add(logits_bytes);
+  memory.best_tokens = results.add(n_outputs * sizeof(std::int32_t));
   place_step(request, memory);
   if (device.needs_staging())
     RegionBuilder(memory.plan, "staging", Heap::kHostVisible, "between the host and the device").add(kStagingBytes);

@@ -80,7 +80,8 @@ struct ModelMemory {
   ActivationPlaces activations;
   std::uint32_t n_split_tokens = 0;  // whose attention has room for parts, one a chunk of a full context
   StepPlaces step;
-  Place logits;
+  Place logits;                    // of the output rows, on the device
+  Place host_logits, best_tokens;  // which the host reads: a copy of them, and the largest one of each row
 
   std::uint64_t state_bytes() const;  // of one entry of all layers
   Address address(Place place) const { return buffers[place.region].address + place.offset; }

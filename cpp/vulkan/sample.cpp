@@ -21,7 +21,16 @@ std::int32_t largest(std::span<const float> logits) {
   return std::isfinite(logits[best]) ? static_cast<std::int32_t>(best) : kNoToken;
 }
 
+bool is_greedy(const OutputRow& row) {
+  return !(row.sampling.temperature >= kLeastTemperature);
+}
+
 }  // namespace
+
+bool takes_largest(const OutputRow& row) {
+  return is_greedy(row) && !row.is_masked && !row.is_processed && !row.sampling.has_penalties() && row.bias.empty() &&
+         row.banned.empty();
+}
 
 float Sampler::total() const {
   float sum = 0;
@@ -124,9 +133,6 @@ std::int32_t Sampler::draw(const OutputRow& row) {
 }
 
 std::int32_t Sampler::pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits) {
-  const bool is_greedy = !(row.sampling.temperature >= kLeastTemperature);
-  if (is_greedy && !row.sampling.has_penalties() && row.bias.empty() && row.banned.empty() && mask.empty())
-    return largest(logits);
   logits_.assign(logits.begin(), logits.end());
   if (!mask.empty())
     for (std::size_t id = 0; id < logits_.size(); ++id)
@@ -138,7 +144,7 @@ std::int32_t Sampler::pick(const OutputRow& row, std::span<const std::uint32_t> 
   for (const TokenBias& bias : row.bias) add(bias.token_id, bias.bias);
   for (const std::int32_t id : row.banned) add(id, -kInfinity);
   if (row.sampling.has_penalties()) penalize(row);
-  return is_greedy ? largest(logits_) : draw(row);
+  return is_greedy(row) ? largest(logits_) : draw(row);
 }
 
 }  // namespace zinc_rt::vulkan

@@ -11,6 +11,9 @@
 
 namespace zinc_rt::vulkan {
 
+// Whether the pick is the largest logit, as argmax.comp finds it, whatever else the row says.
+bool takes_largest(const OutputRow& row);
+
 class Sampler {
  public:
   // mask: as StepInput::mask gives it. kNoToken where the largest candidate is no finite number.

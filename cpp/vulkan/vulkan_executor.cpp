@@ -108,7 +108,7 @@ void VulkanExecutor::fill_body(const StepInput& input) {
 }
 
 std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
-  return {memory_.host<float>(memory_.logits) + i * config_.vocab_size, config_.vocab_size};
+  return {memory_.host<float>(memory_.host_logits) + i * config_.vocab_size, config_.vocab_size};
 }
 
 // The caller may change the rows of a group before the first of them is picked.
@@ -124,6 +124,10 @@ Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size
   std::span<const float> next = processed_;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];
+    if (takes_largest(row)) {
+      output.tokens.push_back(memory_.host<std::int32_t>(memory_.best_tokens)[i]);
+      continue;
+    }
     std::span<const float> logits = logits_row(i);
     if (is_processed(row)) {
       logits = next.first(config_.vocab_size);
@@ -161,6 +165,10 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
     rows_.n_outputs = static_cast<std::uint32_t>(count);
     forward_.set_rows(rows_);
     if (count > 0) commands_.push_back(forward_.head(count));
+    if (std::ranges::any_of(std::span(input.outputs).subspan(first, count), [&](const OutputRow& row) {
+          return !takes_largest(row) || (row.wants_logits && input.on_logits);
+        }))
+      commands_.push_back(forward_.logits_copy());
     ZRT_CHECK_OK(device_->run(commands_));
     ZRT_CHECK_OK(pick(input, first, count, output));
     if (input.on_logits) give_logits(input, first, count);

@@ -31,6 +31,7 @@ const u32 kLinearWidth = 128;             // of linear.glsl
 const u32 kLinearRows = 2;                // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
 const u32 kMatrixWidth = 512, kMatrixRows = 64, kMatrixTokens = 128;
+const u32 kArgmaxWidth = 512;
 const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
 const u32 kDeltaWidth = 128;                           // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
@@ -125,6 +126,10 @@ struct Softcap {
   u64 x;  // in place
   u32 width;
   f32 cap;
+};
+struct Argmax {
+  u64 x, tokens;
+  u32 width;
 };
 struct SelfTest {
   u64 a, b, y;
