@@ -2,6 +2,7 @@
 // tokens[r] is -1. Grid: (1, rows).
 #version 460
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "common.glsl"
 layout(local_size_x = kArgmaxWidth) in;
 PUSH(Argmax);
@@ -18,19 +19,15 @@ uint key_of(float x) {
 void main() {
   uint id = gl_LocalInvocationID.x, best = 0u, key = 0u;
   uint64_t x = float_row(p.x, row(), p.width);
-  bool has_quads = p.width % 4 == 0;
-  // Numbers ascend, so that the first of equals stays.
-  for (uint first = 4 * id; first < p.width; first += 4 * kArgmaxWidth) {
-    vec4 v = vec4(0.0);
-    if (has_quads)
-      v = FloatQuads(x).v[first / 4];
-    else
-      for (uint k = 0; k < min(4, p.width - first); ++k) v[k] = Floats(x).v[first + k];
-    for (uint k = 0; k < 4 && first + k < p.width; ++k) {
+  // Sixteen numbers are on their way at once. They ascend, so that the first of equals stays.
+  for (uint first = id; first < p.width; first += 16 * kArgmaxWidth) {
+    float v[16];
+    [[unroll]] for (uint k = 0; k < 16; ++k) v[k] = Floats(x).v[min(first + k * kArgmaxWidth, p.width - 1)];
+    [[unroll]] for (uint k = 0; k < 16; ++k) {
       uint next = key_of(v[k]);
-      if (next > key) {
+      if (next > key && first + k * kArgmaxWidth < p.width) {
         key = next;
-        best = first + k;
+        best = first + k * kArgmaxWidth;
       }
     }
   }

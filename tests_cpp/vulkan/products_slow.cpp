@@ -1,4 +1,6 @@
 // The kernels that know weight formats, each format against the reference bit for bit: QUANTIZE, LINEAR, EMBED.
+#include <limits>
+
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
 #include "kernels/vulkan/push.h"
@@ -170,6 +172,32 @@ TEST_F(Products, OfEveryFormat) {
 
 TEST_F(Products, OfFloatRows) {
   for (const cpu::QuantFormat* format : cpu::quant_formats()) expect_product(format->dtype, {5, 512, 2}, true);
+}
+
+// The first of equals, both zeros being equal; a NaN never; none where it is no finite number.
+TEST_F(Products, TheLargestLogit) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+  constexpr std::uint32_t kWidth = 9001;  // more than a workgroup reads at once, and no multiple of anything
+  struct Row {
+    std::vector<std::pair<std::size_t, float>> values;  // the others are -3
+    std::int32_t wanted;
+  };
+  const Row rows[] = {
+      {{{8999, 2}, {9000, 2}}, 8999},        {{{17, kNan}, {600, -2}}, 600}, {{{0, kNan}}, 1},
+      {{{5000, -0.0f}, {7000, 0.0f}}, 5000}, {{{4000, kInfinity}}, -1},      {{{9000, 0x1p-149f}, {3, 0}}, 9000}};
+  std::vector<float> x;
+  for (const Row& row : rows) {
+    std::vector<float> logits(kWidth, -3);
+    for (const auto& [at, value] : row.values) logits[at] = value;
+    x.insert(x.end(), logits.begin(), logits.end());
+  }
+  for (const float all : {kNan, -kInfinity}) x.insert(x.end(), kWidth, all);
+  constexpr std::uint32_t kRows = std::size(rows) + 2;
+  const Buffer from = upload(std::as_bytes(std::span(x))), to = upload(std::vector<std::byte>(kRows * sizeof(int)));
+  run({"argmax", {}}, push::Argmax{from.address, to.address, kWidth}, 1, kRows);
+  std::int32_t got[kRows];
+  std::memcpy(got, to.host, sizeof(got));
+  for (std::uint32_t r = 0; r < kRows; ++r) EXPECT_EQ(got[r], r < std::size(rows) ? rows[r].wanted : -1) << "row " << r;
 }
 
 }  // namespace
