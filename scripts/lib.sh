@@ -40,6 +40,17 @@ PY
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
+# first_known NAME...: of each "a|b" the first that the system's lists have, or a.
+first_known() {
+  local wanted either name known=()
+  for wanted in "$@"; do
+    IFS='|' read -ra either <<<"$wanted"
+    for name in "${either[@]}"; do apt-cache show "$name" >/dev/null 2>&1 && { either=("$name"); break; }; done
+    known+=("${either[0]}")
+  done
+  printf '%s' "${known[*]}"
+}
+
 # need_packages NAME...: installs those that are missing. "a|b": either; the first that the system's lists have is installed.
 need_packages() {
   command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
@@ -52,18 +63,15 @@ need_packages() {
     [ -n "$found" ] || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
-  say "installing system packages: ${missing[*]}"
   local sudo=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "run as root: apt-get install -y --no-install-recommends ${missing[*]}"
+    command -v sudo >/dev/null || die "system packages are missing, and there is no sudo; as root, run this, then start again:
+  apt-get update && apt-get install -y --no-install-recommends $(first_known "${missing[@]}")"
     sudo=(sudo)
   fi
+  say "installing system packages: ${missing[*]}"
   "${sudo[@]}" apt-get update -qq
-  for i in "${!missing[@]}"; do
-    for name in ${missing[$i]//|/ }; do
-      apt-cache show "$name" >/dev/null 2>&1 && { missing[i]=$name; break; }
-    done
-  done
+  read -ra missing <<<"$(first_known "${missing[@]}")"
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
     die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }
