@@ -4,10 +4,6 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 VENV=$ROOT/.venv
 MODEL=$ROOT/.cache/zinc_rt/smollm2-135m-instruct.gguf
-# Objects are shared by all build trees, and by checkouts in other places where CCACHE_DIR points at one cache.
-export CCACHE_DIR=${CCACHE_DIR:-$ROOT/.cache/ccache} CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
-# The compiler cache tells c++ from g++, and without this the Python package asks for the one with which Python was built.
-export CXX=${CXX:-c++}
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
