@@ -165,6 +165,7 @@ build_program() {
   else
     options=(-DZRT_TESTS=OFF)
   fi
+  [ -x build/release/bin/zinc-rt ] || say "the first build takes about ten minutes on two cores"
   build release zinc-rt -- "${options[@]}"
 }
 
