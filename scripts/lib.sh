@@ -36,50 +36,64 @@ PY
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
+# missing_packages NAME...: those that are not installed, a line each. "a|b": either is enough.
+missing_packages() {
+  local package name either found
+  for package in "$@"; do
+    found=
+    IFS='|' read -ra either <<<"$package"
+    for name in "${either[@]}"; do is_installed "$name" && found=1; done
+    [ -n "$found" ] || printf '%s\n' "$package"
+  done
+}
+
 # first_known NAME...: of each "a|b" the first that the system's lists have, or a.
 first_known() {
-  local wanted either name known=()
-  for wanted in "$@"; do
-    IFS='|' read -ra either <<<"$wanted"
+  local package name either known=()
+  for package in "$@"; do
+    IFS='|' read -ra either <<<"$package"
     for name in "${either[@]}"; do apt-cache show "$name" >/dev/null 2>&1 && { either=("$name"); break; }; done
     known+=("${either[0]}")
   done
   printf '%s' "${known[*]}"
 }
 
-# need_packages NAME...: installs those that are missing. "a|b": either; the first that the system's lists have is installed.
-need_packages() {
-  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
-  local wanted=("$@") missing=()
-  python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
-  for package in "${wanted[@]}"; do
-    local either found=
-    IFS='|' read -ra either <<<"$package"
-    for name in "${either[@]}"; do is_installed "$name" && found=1; done
-    [ -n "$found" ] || missing+=("$package")
-  done
-  [ ${#missing[@]} -eq 0 ] && return
-  local sudo=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "system packages are missing, and there is no sudo; as root, run this, then start again:
-  apt-get update && apt-get install -y --no-install-recommends $(first_known "${missing[@]}")"
-    sudo=(sudo)
-  fi
-  say "installing system packages: ${missing[*]}"
+may_install() { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
+line_for_root() { printf '  apt-get update && apt-get install -y --no-install-recommends %s' "$(first_known "$@")"; }
+
+# install_packages NAME...: of each "a|b" the first that the system's lists have.
+install_packages() {
+  local sudo=() names
+  [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+  say "installing system packages: $*"
   "${sudo[@]}" apt-get update -qq
-  read -ra missing <<<"$(first_known "${missing[@]}")"
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+  read -ra names <<<"$(first_known "$@")"
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null ||
     die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }
 
-# want_packages NAME...: installs those that the system's lists have, and says which it lacks; none is needed.
+# need_packages NAME...: installs those that are missing, and Python where it is incomplete.
+need_packages() {
+  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
+  local wanted=("$@") missing
+  python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
+  mapfile -t missing < <(missing_packages "${wanted[@]}")
+  [ ${#missing[@]} -eq 0 ] && return
+  may_install || die "system packages are missing, and there is no sudo; as root, run this, then start again:
+$(line_for_root "${missing[@]}")"
+  install_packages "${missing[@]}"
+}
+
+# want_packages NAME...: installs those that the system's lists have and this user may install, and says which are left; none is needed.
 want_packages() {
-  local there=()
+  local package known=()
   command -v apt-cache >/dev/null || return 0
-  for package in "$@"; do
-    if is_installed "$package" || apt-cache show "$package" >/dev/null 2>&1; then there+=("$package"); else say "without $package, which this system does not have"; fi
+  for package in $(missing_packages "$@"); do
+    if apt-cache show "$package" >/dev/null 2>&1; then known+=("$package"); else say "without $package, which this system does not have"; fi
   done
-  [ ${#there[@]} -eq 0 ] || need_packages "${there[@]}"
+  [ ${#known[@]} -eq 0 ] && return
+  may_install || { say "without ${known[*]}, for there is no sudo; root may install them:"; line_for_root "${known[@]}"; echo; return; }
+  install_packages "${known[@]}"
 }
 
 need_venv() {
