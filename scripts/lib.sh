@@ -231,7 +231,7 @@ cpp_tests() {
     --output-junit "$ROOT/$1.ctest.xml" "${@:2}" >"$log" 2>&1; then
     grep -E 'tests passed|Total Test time' "$log"
   else
-    grep -vE '^ *Start +[0-9]+:|( Passed|\*\*\*Skipped) +[0-9.]+ sec$' "$log"
+    grep -vE '^ *Start +[0-9]+:|( Passed|\*\*\*Skipped) +[0-9.]+ sec$|^The following tests did not run:|\(Skipped\)$' "$log"
     return 1
   fi
 }
