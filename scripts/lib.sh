@@ -155,10 +155,11 @@ build() {
   cmake --build "build/$preset" --target "${targets[@]}"
 }
 
-# For packages, which other machines run: unlike in a build for this one, no GPU is needed here, only the CUDA compiler.
+# For packages, which other machines run: unlike in a build for this one, no GPU is needed here, only the CUDA compiler. AUTO, not
+# OFF, without one: the package then says what was not found, and the build folder is not kept without the tier.
 cuda_for_others() {
   [ -z "${ZRT_CUDA:-}" ] || return 0
-  ZRT_CUDA=OFF
+  ZRT_CUDA=AUTO
   PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && ZRT_CUDA=ON
   export ZRT_CUDA
 }
