@@ -220,7 +220,7 @@ need_package() {
   now+=" ${ZRT_CUDA:-AUTO}"
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && return
   say "installing the Python package zinc_rt"
-  "$VENV/bin/pip" install -q --no-build-isolation ${ZRT_CUDA:+-C "cmake.define.ZRT_CUDA=$ZRT_CUDA"} '.[test]'
+  "$VENV/bin/pip" install -q --no-build-isolation ${ZRT_CUDA:+"--config-settings=cmake.define.ZRT_CUDA=$ZRT_CUDA"} '.[test]'
   printf '%s' "$now" >"$stamp"
 }
 
