@@ -1,4 +1,5 @@
 # cmake -DOUT=out.cpp -DFILES=a;b -P embed_files.cmake: the files' bytes as C++, for cpp/server/endpoints_ui.cpp.
+cmake_minimum_required(VERSION 3.25)
 set(TYPE_.html "text/html; charset=utf-8")
 set(TYPE_.css "text/css; charset=utf-8")
 set(TYPE_.js "text/javascript; charset=utf-8")

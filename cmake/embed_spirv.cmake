@@ -1,4 +1,5 @@
 # cmake -DOUT=out.cpp -DFILES=a.spv,b.spv -P embed_spirv.cmake: SPIR-V modules as C++, for cpp/vulkan/device/modules.h.
+cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" FILES "${FILES}")
 set(arrays "")
 set(table "")

@@ -5,8 +5,9 @@ if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
   cat <<'HELP'
 usage: bash scripts/demo.sh [QUESTION]
 
-Installs the system packages that are missing (apt, with sudo when needed), makes .venv, builds zinc-rt into build/release,
-fetches a 98 MB model into .cache, and streams an answer to QUESTION. May be run again: what is there is kept.
+Installs the system packages that are missing (apt, with sudo when needed; without it the line for root is printed), makes .venv,
+builds zinc-rt into build/release (ten minutes on two cores), fetches a 98 MB model into .cache, and streams an answer to QUESTION.
+May be run again: what is there is kept.
 Kernels for NVIDIA GPUs are compiled where nvcc and a GPU or its driver are; ZRT_CUDA=ON in the environment compiles them without a GPU.
 HELP
   exit 0

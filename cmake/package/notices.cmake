@@ -1,5 +1,6 @@
 # cmake -DLIBRARIES=folder -DTO=folder -P notices.cmake: the copyright notices of the system's libraries that a package
 # brings along, a file a Debian package. auditwheel names its copies libedit-0123abcd.so.2.0.70.
+cmake_minimum_required(VERSION 3.25)
 file(GLOB libraries ${LIBRARIES}/*.so*)
 foreach(library ${libraries})
   get_filename_component(name ${library} NAME)

@@ -166,11 +166,11 @@ void Wave::set64(const Inst& i, const Operand& o, std::uint64_t value) {
 const Inst& Machine::fetch(std::uint64_t pc) {
   auto& at = code[pc];
   if (at == nullptr) {
-    if (disassembler == nullptr) disassembler = std::make_unique<Disassembler>(arch);
     const Region* r = memory.find(pc);
     if (r == nullptr) throw Fault(kMemoryFault, "GPU fault: instruction fetch at " + hex(pc) + " is in no region", pc);
     if (!r->executable)
       throw Fault(kMemoryFault, "GPU fault: instruction fetch at " + hex(pc) + " in memory without EXECUTABLE", pc);
+    if (disassembler == nullptr) disassembler = std::make_unique<Disassembler>(arch);
     at = disassembler->at(r->host + (pc - r->va), r->va + r->size - pc, pc);
   }
   return *at;
