@@ -11,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -144,18 +145,16 @@ inline Result<std::shared_ptr<Model>> make_model(const std::string& model, Execu
   return Model::make(std::move(executors), options);
 }
 
+// Throws where the model or the engine does not open, with the reason: its test fails by name, and the next one begins.
 inline TestEngine start_engine(const std::string& model, const ExecutorOptions& executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
                                Opener opener = open_on_ring) {
-  TestEngine engine;
-  engine.probe = probe ? std::move(probe) : std::make_shared<Probe>();
-  auto made = make_model(model, executor_options, options, engine.probe, opener);
-  EXPECT_TRUE(made) << (made ? "" : made.error().message);
-  if (!made) return engine;
+  if (!probe) probe = std::make_shared<Probe>();
+  auto made = make_model(model, executor_options, options, probe, opener);
+  if (!made) throw std::runtime_error(made.error().message);
   auto core = EngineCore::start(std::move(*made));
-  EXPECT_TRUE(core) << (core ? "" : core.error().message);
-  if (core) engine.core = std::move(*core);
-  return engine;
+  if (!core) throw std::runtime_error(core.error().message);
+  return {std::move(probe), std::move(*core)};
 }
 
 inline Request token_request(std::vector<std::int32_t> ids, std::uint32_t max_tokens) {
