@@ -125,32 +125,24 @@ struct TestEngine {
   std::uint64_t stat(const char* key) const { return stats()[key].get<std::uint64_t>(); }
 };
 
-// Opens a model of the fixtures; null where that fails.
+// Opens a model of the fixtures; throws where that fails.
 using Opener = std::unique_ptr<Executor> (*)(const std::string& model, const ExecutorOptions& options);
 inline std::unique_ptr<Executor> open_on_ring(const std::string& model, const ExecutorOptions& options) {
   return open(model, options);
 }
 
-// A replica on each of options.devices; all have the probe.
-inline Result<std::shared_ptr<Model>> make_model(const std::string& model, ExecutorOptions executor_options,
-                                                 const EngineOptions& options, const std::shared_ptr<Probe>& probe,
-                                                 Opener opener = open_on_ring) {
-  std::vector<std::unique_ptr<Executor>> executors;
-  for (const std::uint32_t device : options.devices) {
-    executor_options.device = device;
-    auto executor = opener(model, executor_options);
-    if (!executor) return std::unexpected(Error{StatusCode::kUnavailable, "the model did not open", 0});
-    executors.push_back(std::make_unique<ProbeExecutor>(std::move(executor), probe));
-  }
-  return Model::make(std::move(executors), options);
-}
-
-// Throws where the model or the engine does not open, with the reason: its test fails by name, and the next one begins.
-inline TestEngine start_engine(const std::string& model, const ExecutorOptions& executor_options,
+// A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with the
+// reason: its test fails by name, and the next one begins.
+inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
                                Opener opener = open_on_ring) {
   if (!probe) probe = std::make_shared<Probe>();
-  auto made = make_model(model, executor_options, options, probe, opener);
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (const std::uint32_t device : options.devices) {
+    executor_options.device = device;
+    executors.push_back(std::make_unique<ProbeExecutor>(opener(model, executor_options), probe));
+  }
+  auto made = Model::make(std::move(executors), options);
   if (!made) throw std::runtime_error(made.error().message);
   auto core = EngineCore::start(std::move(*made));
   if (!core) throw std::runtime_error(core.error().message);

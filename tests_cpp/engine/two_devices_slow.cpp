@@ -27,8 +27,8 @@ std::string file_of(const std::string& model) {
 
 std::unique_ptr<Executor> open_here(const std::string& model, const ExecutorOptions& options) {
   auto executor = open_executor(file_of(model), options);
-  EXPECT_TRUE(executor) << (executor ? "" : executor.error().message);
-  return executor ? std::move(*executor) : nullptr;
+  if (!executor) throw std::runtime_error(executor.error().message);
+  return std::move(*executor);
 }
 
 class TwoDevices : public EngineTest, public ::testing::WithParamInterface<TwoDevicesCase> {
