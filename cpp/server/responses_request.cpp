@@ -1,6 +1,7 @@
 // The body of /v1/responses, OpenAI's API.
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "server/body_reader.h"
 #include "server/chat_builder.h"
 
@@ -56,8 +57,9 @@ class ResponsesReader : public ChatReader {
     const auto sealed = item.find("encrypted_content");
     if (sealed == item.end() || !sealed->is_string()) return {};
     const auto text = from_base64(sealed->get_ref<const std::string&>());
-    if (!text) wrong(at + ".encrypted_content", *sealed, "what this server sent");
-    return text.value_or("");
+    if (text && is_utf8(*text)) return *text;
+    wrong(at + ".encrypted_content", *sealed, "what this server sent");
+    return {};
   }
 
   std::string text_of(const Json& content, const std::string& at) {
