@@ -82,12 +82,6 @@ ApiResult<void> check_context(const GenerationCall& call, const ServedModel& mod
   return std::unexpected(std::move(error));
 }
 
-// Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
-ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Request& request) {
-  if (!request.tools || core.models.reads_tools(model, request.chat_template_kwargs.value_or(""))) return {};
-  return std::unexpected(tools_not_read(model));
-}
-
 ApiResult<void> check_generates(const ServedModel& model) {
   if (model.card.pooling.empty()) return {};
   const bool scores = model.card.pooling == "rank";
@@ -131,7 +125,8 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   ZRT_CHECK_OK(check_generates(model));
   JobCall call;
   call.call = std::move(asked.call);
-  ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
+  if (const Request& first = call.call.requests.front(); first.tools)
+    ZRT_CHECK_OK(check_tools_are_read(core, model, first.chat_template_kwargs.value_or("")));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   ZRT_CHECK_OK(check_context(call.call, model));
   call.engine_model = model.engine_name;
@@ -188,13 +183,10 @@ void add_generation_route(Router& router, ServerCore& core, const Endpoint& endp
                   if (asked.error().status == 400) core.metrics.refused("invalid");
                   return refuse(core, exchange, asked.error(), endpoint.make_error);
                 }
-                const auto& name = (*asked)->call.requests.front().model;
-                auto asker = asker_of(exchange);
-                auto held = std::make_shared<Exchange>(std::move(exchange));
-                core.on_demand.find(name, std::move(asker),
-                                    [&core, endpoint, asked = *asked, held](const ApiResult<ServedModel>& model) {
-                                      start_job(core, *held, endpoint, *asked, model);
-                                    });
+                find_model(core, exchange, (*asked)->call.requests.front().model,
+                           [&core, endpoint, asked = *asked](Exchange& held, const ApiResult<ServedModel>& model) {
+                             start_job(core, held, endpoint, *asked, model);
+                           });
               }});
 }
 

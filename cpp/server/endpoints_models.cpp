@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "server/core.h"
+#include "server/incoming.h"
 #include "server/openai_request.h"
 #include "zinc_rt/version.h"
 
@@ -88,9 +89,8 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
-  if (tools != nullptr && !tools->empty() &&
-      !core.models.reads_tools(model, variables != nullptr ? variables->dump() : ""))
-    return std::unexpected(tools_not_read(model));
+  if (tools != nullptr && !tools->empty())
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
   auto text =
       core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
@@ -239,15 +239,13 @@ std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel
     if (!body) return answer(core, exchange, body.error());
     const auto name = Fields(*body).get_string("model");
     if (!name) return answer(core, exchange, name.error());
-    auto asker = asker_of(exchange);
-    auto held = std::make_shared<Exchange>(std::move(exchange));
-    core.on_demand.find(name->value_or(""), std::move(asker),
-                        [&core, work, held, body = std::move(*body)](const ApiResult<ServedModel>& model) {
-                          if (!model) return answer(core, *held, model.error());
-                          Fields fields(body);
-                          fields.get("model");
-                          answer_with(core, *held, work(core, fields, *model));
-                        });
+    find_model(core, exchange, name->value_or(""),
+               [&core, work, body = std::move(*body)](Exchange& held, const ApiResult<ServedModel>& model) {
+                 if (!model) return answer(core, held, model.error());
+                 Fields fields(body);
+                 fields.get("model");
+                 answer_with(core, held, work(core, fields, *model));
+               });
   };
 }
 

@@ -118,32 +118,25 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
       .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-void refuse_show(ServerCore& core, Exchange& exchange, const ApiError& error) {
-  exchange.connection->note("error", error.message);
-  auto response = ollama_error(error);
-  core.metrics.answered(response.status);
-  exchange.connection->respond(std::move(response));
-}
-
 // Loads the model where it is not: what is shown is in its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
-  if (!body) return refuse_show(core, exchange, body.error());
+  if (!body) return answer(core, exchange, body.error(), ollama_error);
   Fields fields(*body);
   auto name = fields.get_string("model");
   if (const auto old = fields.get_string("name"); name && !*name && old) name = old;
   static_cast<void>(fields.get("verbose"));
-  if (!name) return refuse_show(core, exchange, name.error());
-  if (const auto others = fields.expect_no_others(); !others) return refuse_show(core, exchange, others.error());
-  if (!*name || (*name)->empty()) return refuse_show(core, exchange, fields.wrong("model", "it is missing").error());
+  if (!name) return answer(core, exchange, name.error(), ollama_error);
+  if (const auto others = fields.expect_no_others(); !others)
+    return answer(core, exchange, others.error(), ollama_error);
+  if (!*name || (*name)->empty())
+    return answer(core, exchange, fields.wrong("model", "it is missing").error(), ollama_error);
   auto text = std::move(**name);
   if (constexpr std::string_view kLatest = ":latest"; text.ends_with(kLatest))
     text.resize(text.size() - kLatest.size());
-  auto asker = asker_of(exchange);
-  auto held = std::make_shared<Exchange>(std::move(exchange));
-  core.on_demand.find(text, std::move(asker), [&core, held](const ApiResult<ServedModel>& model) {
-    if (!model) return refuse_show(core, *held, model.error());
-    answer(core, *held, show_json(core, *model));
+  find_model(core, exchange, text, [&core](Exchange& held, const ApiResult<ServedModel>& model) {
+    if (!model) return answer(core, held, model.error(), ollama_error);
+    answer(core, held, show_json(core, *model));
   });
 }
 

@@ -80,11 +80,38 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
 
 void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error) {
   if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
-  exchange.connection->note("error", error.message);
-  auto response = make_error(error);
-  core.metrics.answered(response.status);
-  response.headers.emplace_back("x-request-id", exchange.id);
-  exchange.connection->respond(std::move(response));
+  answer(core, exchange, error, make_error);
+}
+
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables) {
+  if (core.models.reads_tools(model, variables)) return {};
+  ApiError error;
+  error.param = "tools";
+  error.message = fmt::format(
+      "[request] tools: the chat template of \"{}\" writes the same prompt with them and without; this model knows "
+      "none",
+      model.id);
+  return std::unexpected(std::move(error));
+}
+
+std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,
+                                                    MakeErrorResponse make_error) {
+  return [=, &core](Exchange& exchange) {
+    auto found = read(core, exchange);
+    if (!found) return answer(core, exchange, found.error(), make_error);
+    const auto request = std::make_shared<Request>(std::move(*found));
+    find_model(core, exchange, request->model, [=, &core](Exchange& held, const ApiResult<ServedModel>& model) {
+      const auto text = [&]() -> ApiResult<std::string> {
+        if (!model) return std::unexpected(model.error());
+        if (request->tools)
+          ZRT_CHECK_OK(check_tools_are_read(core, *model, request->chat_template_kwargs.value_or("")));
+        request->model = model->engine_name;
+        return work(core, held, *model, std::move(*request));
+      }();
+      if (!text) return answer(core, held, text.error(), make_error);
+      answer(core, held, *text);
+    });
+  };
 }
 
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context) {
