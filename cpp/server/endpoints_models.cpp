@@ -10,13 +10,6 @@
 namespace zinc_rt::server {
 namespace {
 
-ApiError bad(std::string message, std::string param = {}) {
-  ApiError error;
-  error.message = std::move(message);
-  error.param = std::move(param);
-  return error;
-}
-
 Json describe_model(const ServedModel& model) {
   const ModelCard& card = model.card;
   const ModelMemory& memory = model.memory;
@@ -85,7 +78,7 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   if (goes_on && add_prompt.value_or(false))
     return fields.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
-    return std::unexpected(bad("[request] just one of prompt, content and messages wanted", "prompt"));
+    return std::unexpected(make_error(400, "[request] just one of prompt, content and messages wanted", "prompt"));
   if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));

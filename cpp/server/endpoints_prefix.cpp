@@ -17,10 +17,7 @@ ApiResult<Request> read_asked(ServerCore& core, const Exchange& exchange) {
   const auto parse = body.contains("messages") ? parse_chat : parse_completion;
   ZRT_TRY(auto call, parse(body, {}, core.is_tolerant ? &ignored : nullptr));
   if (call.requests.size() == 1) return std::move(call.requests.front());
-  ApiError error;
-  error.message = fmt::format("[request] prompt: a list of {} prompts, one wanted", call.requests.size());
-  error.param = "prompt";
-  return std::unexpected(std::move(error));
+  return wrong_field("prompt", fmt::format("a list of {} prompts, one wanted", call.requests.size()));
 }
 
 ApiResult<std::string> cached_prefix(ServerCore&, const Exchange& exchange, const ServedModel& model, Request request) {

@@ -25,19 +25,14 @@ std::string traceparent_of(const HttpRequest& request) {
 }
 
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
-  ApiError wrong;
   if (const auto why = core.why_not_ready(); !why.empty()) {
     core.metrics.refused("not_ready");
-    wrong.status = 503;
-    wrong.message = "[server] " + why;
-    wrong.retry_after_s = 5;
-    return std::unexpected(std::move(wrong));
+    auto error = make_error(503, "[server] " + why);
+    error.retry_after_s = 5;
+    return std::unexpected(std::move(error));
   }
-  if (!exchange.caller.tenant) {
-    wrong.status = 403;
-    wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
-    return std::unexpected(std::move(wrong));
-  }
+  if (!exchange.caller.tenant)
+    return std::unexpected(make_error(403, "[keys] this is an admin's key; requests need one of a tenant"));
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
   // Azure's paths name the model, whatever the body says.
@@ -85,13 +80,16 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorRespo
 
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables) {
   if (core.models.reads_tools(model, variables)) return {};
-  ApiError error;
-  error.param = "tools";
-  error.message = fmt::format(
-      "[request] tools: the chat template of \"{}\" writes the same prompt with them and without; this model knows "
-      "none",
-      model.id);
-  return std::unexpected(std::move(error));
+  return wrong_field(
+      "tools", fmt::format("the chat template of \"{}\" writes the same prompt with them and without; this model knows "
+                           "none",
+                           model.id));
+}
+
+ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model) {
+  if (wanted <= model.max_context) return {};
+  return wrong_field("options.num_ctx",
+                     fmt::format("{} is given, the model has a context of {}", wanted, model.max_context));
 }
 
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,

@@ -31,6 +31,8 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorRespo
 // Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
 // `variables`: the template's, a JSON object or empty.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables);
+// Refuses a context that Ollama's clients want and the model does not have; 0 wants none.
+ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
 
 using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);
 using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange& exchange, const ServedModel& model,

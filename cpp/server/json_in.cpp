@@ -37,8 +37,7 @@ std::string complaint_of(const JsonFault& fault) {
 ApiResult<Json> parse_json(std::string_view text) {
   auto value = read_strict_json(text, kMaxDepth);
   if (value) return std::move(*value);
-  ApiError error;
-  error.message = "[json] " + complaint_of(value.error());
+  auto error = make_error(400, "[json] " + complaint_of(value.error()));
   error.code = "invalid_json";
   return std::unexpected(std::move(error));
 }
@@ -46,9 +45,7 @@ ApiResult<Json> parse_json(std::string_view text) {
 ApiResult<Json> read_object(const HttpRequest& request) {
   auto body = parse_json(request.body);
   if (!body || body->is_object()) return body;
-  ApiError error;
-  error.message = fmt::format("[request] {} is given, an object wanted", show(*body));
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(400, fmt::format("[request] {} is given, an object wanted", show(*body))));
 }
 
 ApiResult<void> expect_no_fields(const HttpRequest& request) {
@@ -90,10 +87,7 @@ std::string show(const Json& value) {
 }
 
 std::unexpected<ApiError> Fields::wrong(const char* name, const std::string& what) const {
-  ApiError error;
-  error.param = prefix_ + (*name == '\0' ? "\"\"" : name);
-  error.message = fmt::format("[request] {}: {}", error.param, what);
-  return std::unexpected(std::move(error));
+  return wrong_field(prefix_ + (*name == '\0' ? "\"\"" : name), what);
 }
 
 std::unexpected<ApiError> Fields::unlike(const char* name, const Json& value, const std::string& wanted) const {

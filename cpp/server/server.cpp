@@ -309,10 +309,7 @@ class ServerImpl final : public Server {
     if (route->access == Access::kOpen) return route;
     ZRT_TRY(exchange.caller, core_.tenants.authenticate(request));
     if (route->access == Access::kKey || exchange.caller.is_admin) return route;
-    ApiError error;
-    error.status = 403;
-    error.message = "[keys] this path is for admins, and the key is of a tenant";
-    return std::unexpected(std::move(error));
+    return std::unexpected(make_error(403, "[keys] this path is for admins, and the key is of a tenant"));
   }
 
   void handle(const Route& route, const std::shared_ptr<Exchange>& exchange) {
