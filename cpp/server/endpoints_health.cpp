@@ -132,7 +132,7 @@ ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
   auto out = of(stats.total);
   out["server_load"] = stats.total.running + stats.total.waiting;
   out["models"] = std::move(models);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 void add_load_and_metrics(Router& router, ServerCore& core, Access access, bool shows_tenants) {

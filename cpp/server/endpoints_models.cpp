@@ -110,7 +110,7 @@ ApiResult<std::string> tokenize(ServerCore& core, Fields& fields, const ServedMo
     auto& list = out["token_strs"] = Json::array();
     for (const auto id : *ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
   }
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
@@ -123,7 +123,7 @@ ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const Served
     error.param = "tokens";
     return std::unexpected(std::move(error));
   }
-  return Json{{"prompt", *text}, {"content", *text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"prompt", *text}, {"content", *text}});
 }
 
 // For clients without a tokenizer of their own, such as lm-eval's.
@@ -139,7 +139,7 @@ Json tokenizer_words(ServerCore& core, const ServedModel& model) {
           {"chat_template", text.empty() ? Json() : Json(text)}};
 }
 ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedModel& model) {
-  return tokenizer_words(core, model).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(tokenizer_words(core, model));
 }
 
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
@@ -163,14 +163,14 @@ ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model
   out["total_slots"] = model.memory.slots_of_all_devices();
   out["model_alias"] = model.id;
   out["build_info"] = fmt::format("zinc_rt {}", kVersion);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const ServedModel& model) {
   if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
   ZRT_TRY(const auto text, read_text(core, fields, model));
   ZRT_CHECK_OK(fields.expect_no_others());
-  return Json{{"prompt", text.first}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"prompt", text.first}});
 }
 
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {

@@ -69,7 +69,7 @@ ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
                     {"size", model.bytes},
                     {"digest", digest_of(fmt::format("{} {} {}", model.path, model.bytes, model.created_s))},
                     {"details", {{"format", "gguf"}}}});
-  return Json{{"models", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"models", std::move(list)}});
 }
 
 ApiResult<std::string> running(ServerCore& core, const Exchange&) {
@@ -84,7 +84,7 @@ ApiResult<std::string> running(ServerCore& core, const Exchange&) {
     entry["context_length"] = model.max_context;
     list.push_back(std::move(entry));
   }
-  return Json{{"models", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"models", std::move(list)}});
 }
 
 ApiResult<std::string> version(ServerCore&, const Exchange&) {
@@ -99,23 +99,22 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
   const auto text = core.engine.chat_template(model.engine_name);
   if (generates && (text.contains("think") || text.contains("reasoning"))) capabilities.push_back("thinking");
   const auto key = [&](const char* name) { return card.architecture + "." + name; };
-  return Json{{"modelfile", ""},
-              {"parameters", ""},
-              {"template", text},
-              {"details", details_of(card)},
-              {"model_info",
-               {{"general.architecture", card.architecture},
-                {"general.name", card.name},
-                {"general.parameter_count", card.n_parameters},
-                {key("context_length"), model.max_context},
-                {key("block_count"), card.n_layers},
-                {key("embedding_length"), card.model_dim},
-                {key("attention.head_count"), card.n_heads},
-                {key("attention.head_count_kv"), card.n_kv_heads},
-                {"tokenizer.ggml.model", card.tokenizer.model}}},
-              {"capabilities", std::move(capabilities)},
-              {"modified_at", time_of(model.created_s)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"modelfile", ""},
+                      {"parameters", ""},
+                      {"template", text},
+                      {"details", details_of(card)},
+                      {"model_info",
+                       {{"general.architecture", card.architecture},
+                        {"general.name", card.name},
+                        {"general.parameter_count", card.n_parameters},
+                        {key("context_length"), model.max_context},
+                        {key("block_count"), card.n_layers},
+                        {key("embedding_length"), card.model_dim},
+                        {key("attention.head_count"), card.n_heads},
+                        {key("attention.head_count_kv"), card.n_kv_heads},
+                        {"tokenizer.ggml.model", card.tokenizer.model}}},
+                      {"capabilities", std::move(capabilities)},
+                      {"modified_at", time_of(model.created_s)}});
 }
 
 // Loads the model where it is not: what is shown is in its file.

@@ -25,11 +25,10 @@ ApiResult<std::string> cached_prefix(ServerCore&, const Exchange& exchange, cons
   if (!session) return std::unexpected(to_api_error(session.error()));
   const auto prefix = session->cached_prefix(std::move(request));
   if (!prefix) return std::unexpected(prompt_error(prefix.error(), "prompt", model.max_context));
-  return Json{{"model", model.id},
-              {"n_tokens", prefix->n_tokens},
-              {"cached_tokens", prefix->cached_tokens},
-              {"device", prefix->device}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"model", model.id},
+                      {"n_tokens", prefix->n_tokens},
+                      {"cached_tokens", prefix->cached_tokens},
+                      {"device", prefix->device}});
 }
 
 }  // namespace

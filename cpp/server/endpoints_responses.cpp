@@ -26,13 +26,12 @@ ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std:
 
 ApiResult<std::string> show_response(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
-  return kept["response"].dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(kept["response"]);
 }
 
 ApiResult<std::string> show_input(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
-  return Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}}.dump(-1, ' ', false,
-                                                                                     Json::error_handler_t::replace);
+  return as_text(Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}});
 }
 
 ApiResult<std::string> delete_response(ServerCore& core, const Exchange& exchange) {

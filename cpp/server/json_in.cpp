@@ -78,6 +78,10 @@ std::optional<std::vector<std::int32_t>> ids_of(const Json& list) {
   return ids;
 }
 
+std::string as_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string show(const Json& value) {
   // Infinity and NaN come from configuration files; JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());

@@ -190,11 +190,11 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (is_stored) {
     const Json& input = body["input"];
     const Json list = input.is_array() ? input : Json::array({Json{{"role", "user"}, {"content", input}}});
-    call.stored_input = list.dump(-1, ' ', false, Json::error_handler_t::replace);
+    call.stored_input = as_text(list);
   }
   again["background"] = false;
   again["top_logprobs"] = 0;
-  call.shown_again = again.dump(-1, ' ', false, Json::error_handler_t::replace);
+  call.shown_again = as_text(again);
   q.messages = conversation.chat().messages().dump();
   call.requests.push_back(std::move(q));
   return call;
