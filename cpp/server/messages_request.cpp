@@ -6,7 +6,6 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMaxText = 64u << 20;
 // Claude Code puts a line in front of the system prompt that changes with each request, so that no prefix of it could
 // be found again.
 constexpr std::string_view kBilling = "x-anthropic-billing-header:";
