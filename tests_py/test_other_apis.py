@@ -344,6 +344,9 @@ def test_ollama_generates_loads_and_lists(server):
     shown = post(server, "/api/show", {"model": "m"})
     assert {"completion", "tools"} <= set(shown["capabilities"])
     assert shown["model_info"]["llama.context_length"] > 0
+    status, headers, refused = server.request("POST", "/api/show", {"model": "none"}, headers={"x-request-id": "r1"})
+    assert (status, list(refused)) == (404, ["error"])
+    assert headers["x-request-id"] == "r1"
     assert server.request("GET", "/api/ps")[2]["models"][0]["name"] == "m"
     assert server.request("GET", "/api/version")[2]["version"].replace(".", "").isdigit()
     assert server.request("GET", "/", headers={"Accept": "*/*"})[2] == b"Ollama is running"

@@ -44,11 +44,17 @@ bool is_final(const ApiError& error) {
 
 }  // namespace
 
-ApiError make_error(int status, std::string message) {
+ApiError make_error(int status, std::string message, std::string param) {
   ApiError error;
   error.status = status;
   error.message = std::move(message);
+  error.param = std::move(param);
   return error;
+}
+
+std::unexpected<ApiError> wrong_field(std::string field, const std::string& what) {
+  auto message = fmt::format("[request] {}: {}", field, what);
+  return std::unexpected(make_error(400, std::move(message), std::move(field)));
 }
 
 ApiError to_api_error(const Error& error, ErrorSource source) {
@@ -84,9 +90,7 @@ HttpResponse error_response(const ApiError& error) {
 }
 
 HttpResponse refusal_of_transport(int status, const std::string& why) {
-  ApiError error;
-  error.status = status;
-  error.message = why;
+  auto error = make_error(status, why);
   if (status == 429 || status == 503) error.retry_after_s = 1;
   return error_response(error);
 }

@@ -24,10 +24,13 @@ struct ApiError {
   Headers headers;           // more headers of the answer
 };
 
-ApiError make_error(int status, std::string message);
+ApiError make_error(int status, std::string message, std::string param = {});
 
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
+
+// Status 400: what is wrong with a field of the request.
+std::unexpected<ApiError> wrong_field(std::string field, const std::string& what);
 
 // What an error of the engine came from: a client's request to a model, or the file of a model to load.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };

@@ -128,11 +128,7 @@ ApiResult<Json> Batches::change(const std::string& tenant, const std::string& id
 ApiResult<Json> Batches::create(const std::string& tenant, const Json& body) {
   ZRT_CHECK_OK(core_.files.expect_kept());
   ZRT_TRY(const auto call, read_batch_call(body));
-  const auto wrong_file = [](const std::string& what) {
-    auto error = make_error(400, "[request] input_file_id: " + what);
-    error.param = "input_file_id";
-    return std::unexpected(std::move(error));
-  };
+  const auto wrong_file = [](const std::string& what) { return wrong_field("input_file_id", what); };
   ZRT_TRY(const auto file, core_.files.find(tenant, call.input_file_id, "input_file_id"));
   if (file["purpose"] != "batch")
     return wrong_file(fmt::format("\"{}\" is a file of purpose {}, batch wanted", call.input_file_id,

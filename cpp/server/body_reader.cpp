@@ -52,18 +52,39 @@ void read_seed(BodyReader& r, Request& q) {
   if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
 }
 
+void read_effort(BodyReader& r, const char* name, Json& variables) {
+  const auto effort = r.take(r.fields().get_choice(name, {"none", "minimal", "low", "medium", "high", "xhigh", "max"}));
+  if (!effort) return;
+  if (*effort == "none") variables["enable_thinking"] = false;
+  variables["reasoning_effort"] = *effort;
+}
+
+void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& q) {
+  const auto tier = r.take(r.fields().get_choice("service_tier", names));
+  if (!tier) return;
+  call.service_tier = *tier;
+  // flex asks for a lower class than the tenant's; priority asks for no more than the tenant's class allows.
+  if (*tier == "flex")
+    q.qos = "batch";
+  else if (*tier == "priority")
+    q.qos = "interactive";
+  else if (*tier != "auto" && *tier != "default")
+    q.qos = *tier;
+}
+
+void read_callers_names(BodyReader& r) {
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
+}
+
 void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   r.into(q.model, r.string("model", 4096));
   r.into(call.stream, r.boolean("stream"));
-  if (const Json* options = r.fields().get("stream_options")) {
-    if (!options->is_object()) return r.wrong("stream_options", show(*options) + " is given, an object wanted");
-    if (!call.stream) return r.wrong("stream_options", "only with \"stream\": true");
-    BodyReader inner(*options, r.ignored(), "stream_options.");
-    inner.into(call.include_usage, inner.boolean("include_usage"));
-    inner.into(call.resumable, inner.boolean("resumable"));
-    inner.refuse("include_obfuscation", "chunks are not padded", {false});
-    if (const auto done = inner.finish(); !done) r.wrong(done.error());
-  }
+  r.object("stream_options", [&](BodyReader& options) {
+    if (!call.stream) r.wrong("stream_options", "only with \"stream\": true");
+    options.into(call.include_usage, options.boolean("include_usage"));
+    options.into(call.resumable, options.boolean("resumable"));
+    options.refuse("include_obfuscation", "chunks are not padded", {false});
+  });
   read_temperature(r, q, 2);
   read_top_k(r, q);
   r.into(q.min_p, r.number("min_p", 0, 1));
@@ -89,19 +110,8 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   r.into(call.return_token_ids, r.boolean("return_token_ids"));
   r.into(q.return_logits_hash, r.boolean("return_logits_hash"));
   r.into(call.wants_timings, r.boolean("timings"));
-  // flex asks for a lower class than the tenant's; priority asks for no more than the tenant's class allows.
-  if (auto tier = r.take(r.fields().get_choice(
-          "service_tier", {"auto", "default", "flex", "priority", "interactive", "standard", "batch"}))) {
-    call.service_tier = *tier;
-    if (*tier == "flex")
-      q.qos = "batch";
-    else if (*tier == "priority")
-      q.qos = "interactive";
-    else if (*tier != "auto" && *tier != "default")
-      q.qos = *tier;
-  }
-  // Names that the caller gives for its own records; they change nothing here.
-  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
+  read_service_tier(r, {"auto", "default", "flex", "priority", "interactive", "standard", "batch"}, call, q);
+  read_callers_names(r);
 }
 
 void read_max_tokens(BodyReader& r, Request& q, std::initializer_list<const char*> names, std::uint32_t absent,

@@ -75,6 +75,19 @@ class BodyReader {
       if (*value == good) return;
     wrong(name, fmt::format("{} is not served: {}", show(*value), why));
   }
+  // Has read(reader) read the fields of the object that the field is, where it is given.
+  template <class Read>
+  void object(const char* name, Read&& read, const char* wanted = "an object") {
+    if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
+  }
+  // The same of a value that stands at a place of the body.
+  template <class Read>
+  void object_at(const char* place, const Json& value, Read&& read, const char* wanted = "an object") {
+    if (!value.is_object()) return wrong(place, fmt::format("{} is given, {} wanted", show(value), wanted));
+    BodyReader inner(value, ignored_, fields_.full_name(place) + ".");
+    read(inner);
+    if (const auto done = inner.finish(); !done) wrong(done.error());
+  }
   ApiResult<void> finish() {
     if (!error_)
       if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
@@ -93,6 +106,12 @@ void read_temperature(BodyReader& r, Request& request, double most);  // and top
 void read_top_k(BodyReader& r, Request& request);                     // below 0: off
 void read_seed(BodyReader& r, Request& request);
 void read_stop(BodyReader& r, Request& request);  // a text or a list of them
+// A model's effort of reasoning, as OpenAI has it, among the variables of templates; with "none" it does not think.
+void read_effort(BodyReader& r, const char* name, Json& variables);
+// service_tier, one of `names`, and the class that it asks for.
+void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& request);
+// Names that the caller gives for its own records; they change nothing here.
+void read_callers_names(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` where none is given.

@@ -46,24 +46,50 @@ std::string place(const std::string& at, std::size_t i) {
   return fmt::format("{}[{}]", at, i);
 }
 
-void wrong_at(BodyReader& body, const std::string& at, const Json& value, const std::string& wanted) {
-  body.wrong(at.c_str(),
-             value.is_null() ? wanted + " wanted" : fmt::format("{} is given, {} wanted", show(value), wanted));
+void ChatReader::wrong(const std::string& at, const Json& value, const std::string& wanted) {
+  body_.wrong(at.c_str(),
+              value.is_null() ? wanted + " wanted" : fmt::format("{} is given, {} wanted", show(value), wanted));
 }
 
-std::string string_at(BodyReader& body, const Json& object, const char* name, const std::string& at) {
+std::string ChatReader::string_in(const Json& object, const char* name, const std::string& at) {
   const auto value = object.find(name);
   if (value != object.end() && value->is_string()) return value->get<std::string>();
-  wrong_at(body, at + "." + name, value == object.end() ? Json() : *value, "a text");
+  wrong(at + "." + name, value == object.end() ? Json() : *value, "a text");
   return {};
 }
 
-Json chat_tool(const std::string& name, const Json* description, const Json* parameters, const Json* strict) {
-  Json function{{"name", name}};
-  if (description != nullptr) function["description"] = *description;
+std::string ChatReader::joined(const Json& content, const std::string& at, const char* wanted,
+                               const std::function<std::string(const Json&, const std::string&)>& part) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (!content.is_array()) wrong(at, content, wanted);
+  for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i)
+    text += (i == 0 ? "" : "\n") + part(content[i], place(at, i));
+  return text;
+}
+
+void read_tools(BodyReader& body, Request& request,
+                const std::function<Json(const Json& entry, const std::string& at)>& read) {
+  constexpr std::size_t kMax = 512;
+  const Json* tools = body.fields().get("tools");
+  if (tools == nullptr) return;
+  if (!tools->is_array() || tools->size() > kMax)
+    return body.wrong("tools", fmt::format("{} is given, a list of at most {} tools wanted", show(*tools), kMax));
+  Json out = Json::array();
+  for (std::size_t i = 0; i < tools->size() && body.is_good(); ++i)
+    if (Json tool = read((*tools)[i], place("tools", i)); !tool.is_null()) out.push_back(std::move(tool));
+  if (!out.empty()) request.tools = out.dump();
+}
+
+Json chat_tool(BodyReader& tool, const char* schema) {
+  const auto name = tool.string("name", 256);
+  if (!name || name->empty()) tool.wrong("name", "a name of 1 to 256 bytes wanted");
+  Json function{{"name", name.value_or("")}};
+  if (const Json* description = tool.fields().get("description")) function["description"] = *description;
+  const Json* parameters = tool.fields().get(schema);
   function["parameters"] =
       parameters != nullptr ? *parameters : Json{{"type", "object"}, {"properties", Json::object()}};
-  if (strict != nullptr) function["strict"] = *strict;
+  if (const Json* strict = tool.fields().get("strict")) function["strict"] = *strict;
   return Json{{"type", "function"}, {"function", std::move(function)}};
 }
 

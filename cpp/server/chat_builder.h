@@ -2,6 +2,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "server/body_reader.h"
@@ -34,11 +35,30 @@ class ChatBuilder {
 
 // "at[i]": where in a body a complaint is about.
 std::string place(const std::string& at, std::size_t i);
-// Complains about the value at a place of a body; null: it is missing.
-void wrong_at(BodyReader& body, const std::string& at, const Json& value, const std::string& wanted);
-// The text `name` of an object at a place of a body; empty, with a complaint, where there is none.
-std::string string_at(BodyReader& body, const Json& object, const char* name, const std::string& at);
-// A function as chats have it, from its parts. `parameters` may be null.
-Json chat_tool(const std::string& name, const Json* description, const Json* parameters, const Json* strict);
+
+// What the readers of other APIs' conversations share. The first complaint goes to the body's reader.
+class ChatReader {
+ public:
+  explicit ChatReader(BodyReader& body) : body_(body) {}
+  ChatBuilder& chat() { return chat_; }
+
+ protected:
+  // Complains about the value at a place of the body; null: it is missing.
+  void wrong(const std::string& at, const Json& value, const std::string& wanted);
+  // The text `name` of an object at a place of the body; empty, with a complaint, where there is none.
+  std::string string_in(const Json& object, const char* name, const std::string& at);
+  // A text, or the texts that `part` reads from a list's entries and their places, joined by line feeds.
+  std::string joined(const Json& content, const std::string& at, const char* wanted,
+                     const std::function<std::string(const Json&, const std::string&)>& part);
+
+  BodyReader& body_;
+  ChatBuilder chat_;
+};
+
+// The body's tools as chats have them: `read` gives that of an entry at a place, null where it is left out.
+void read_tools(BodyReader& body, Request& request,
+                const std::function<Json(const Json& entry, const std::string& at)>& read);
+// A function as chats have it. `schema` is the field that has its parameters.
+Json chat_tool(BodyReader& tool, const char* schema);
 
 }  // namespace zinc_rt::server

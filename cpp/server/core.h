@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -105,17 +106,18 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
 ApiResult<std::string> tenant_name(const Exchange& exchange);
 // Status 503.
 ApiError shutting_down();
-// Status 400: the model's template writes the same prompt with tools and without.
-ApiError tools_not_read(const ServedModel& model);
 
 // Has the route answer the exchange on a thread of `work`, unless the client has left by then.
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);
-// The tenant's turn among the tasks of `work`, and whether the client has left.
-OnDemand::Asker asker_of(const Exchange& exchange);
+// Whose turn among the tasks of `work` a request takes.
+std::string owner_of(const Exchange& exchange);
+// Gives `then` the exchange, which it takes over, and the model of this name, as OnDemand::find does.
+void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
+                std::function<void(Exchange&, const ApiResult<ServedModel>&)> then);
 
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
-void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
+void answer(ServerCore& core, Exchange& exchange, const ApiError& error, MakeErrorResponse make_error = error_response);
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status = 200);
 // For Route::handle: answers with what work(core, exchange) gives, the text of a body or an error.
 template <class Work>
@@ -123,6 +125,7 @@ auto answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
 }
 // An error as the answer to a request whose body is not read.
-HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error);
+HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error,
+                     MakeErrorResponse make_error = error_response);
 
 }  // namespace zinc_rt::server

@@ -34,7 +34,7 @@ ApiResult<std::shared_ptr<EmbeddingJob>> make_embedding_job(ServerCore& core, Ex
   const auto most = std::max<std::uint64_t>(1, call.tenant->settings().max_open_requests);
   call.window = static_cast<std::uint32_t>(std::min(
       {std::uint64_t{kEmbeddingWindow}, std::uint64_t{call.task->size()}, most, std::uint64_t{model.queue_cap}}));
-  call.owner = asker_of(exchange).owner;
+  call.owner = owner_of(exchange);
   call.headers.emplace_back("x-request-id", exchange.id);
   note_ignored(wanted.ignored, exchange, call.headers);
   exchange.connection->note("id", call.id);
@@ -69,12 +69,10 @@ void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
     return refuse(core, exchange, task.error(), path.make_error);
   }
   wanted->task = std::move(*task);
-  auto asker = asker_of(exchange);
-  auto held = std::make_shared<Exchange>(std::move(exchange));
-  core.on_demand.find(wanted->task.model, std::move(asker),
-                      [&core, &path, wanted, held](const ApiResult<ServedModel>& model) {
-                        start_embedding(core, *held, path, *wanted, model);
-                      });
+  find_model(core, exchange, wanted->task.model,
+             [&core, &path, wanted](Exchange& held, const ApiResult<ServedModel>& model) {
+               start_embedding(core, held, path, *wanted, model);
+             });
 }
 
 }  // namespace

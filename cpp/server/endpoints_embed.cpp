@@ -11,45 +11,33 @@ namespace zinc_rt::server {
 namespace {
 
 ApiResult<void> check_embeds(const ServerCore& core, const EmbeddingCall& call, const ServedModel& model) {
-  ApiError wrong;
-  wrong.param = "model";
-  if (model.card.pooling.empty()) {
-    wrong.message = fmt::format(
+  const auto wrong_model = [](std::string message) {
+    return std::unexpected(make_error(400, std::move(message), "model"));
+  };
+  if (model.card.pooling.empty())
+    return wrong_model(fmt::format(
         "[embeddings] model \"{}\" generates and gives no embeddings; loaded with pooling = \"mean\" or \"last\" it "
         "gives them and generates nothing",
-        model.id);
-    return std::unexpected(std::move(wrong));
-  }
-  if (model.card.pooling == "rank") {
-    wrong.message = fmt::format(
+        model.id));
+  if (model.card.pooling == "rank")
+    return wrong_model(fmt::format(
         "[embeddings] model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; POST /v1/rerank and "
         "/v1/score ask for scores",
-        model.id);
-    return std::unexpected(std::move(wrong));
-  }
-  if (call.wanted_context > model.max_context) {
-    wrong.param = "options.num_ctx";
-    wrong.message = fmt::format("[request] options.num_ctx: {} is given, the model has a context of {}",
-                                call.wanted_context, model.max_context);
-    return std::unexpected(std::move(wrong));
-  }
+        model.id));
+  ZRT_CHECK_OK(check_context(call.wanted_context, model));
   const std::uint32_t dimensions = call.requests.front().dimensions;
-  if (dimensions > model.card.embedding_dim) {
-    wrong.param = "dimensions";
-    wrong.message = fmt::format("[request] dimensions: {} is given, 1 to {} allowed (model \"{}\")", dimensions,
-                                model.card.embedding_dim, model.id);
-    return std::unexpected(std::move(wrong));
-  }
+  if (dimensions > model.card.embedding_dim)
+    return wrong_field("dimensions", fmt::format("{} is given, 1 to {} allowed (model \"{}\")", dimensions,
+                                                 model.card.embedding_dim, model.id));
   const auto bytes = embedding_answer_bytes(call, model.card.embedding_dim);
-  if (bytes > core.max_answer_bytes) {
-    wrong.param = "input";
-    wrong.message = fmt::format(
-        "[request] {} inputs: the answer may take {} bytes, {} allowed (max_answer_bytes); give fewer inputs or "
-        "dimensions, or encoding_format \"base64\"",
-        call.requests.size(), bytes, core.max_answer_bytes.load());
-    return std::unexpected(std::move(wrong));
-  }
-  return {};
+  if (bytes <= core.max_answer_bytes) return {};
+  return std::unexpected(make_error(
+      400,
+      fmt::format(
+          "[request] {} inputs: the answer may take {} bytes, {} allowed (max_answer_bytes); give fewer inputs or "
+          "dimensions, or encoding_format \"base64\"",
+          call.requests.size(), bytes, core.max_answer_bytes.load()),
+      "input"));
 }
 
 class TextEmbeddings final : public EmbeddingTask {

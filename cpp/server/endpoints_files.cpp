@@ -16,34 +16,33 @@ namespace {
 constexpr std::size_t kMostFormBytes = StoredFiles::kMostUploadBytes + (64u << 10);  // with the form around the file
 constexpr std::size_t kFilesShown = 10000;
 
-std::unexpected<ApiError> wrong_field(const std::string& field, const std::string& what) {
-  auto error = make_error(400, replace_invalid_utf8(fmt::format("[request] {}: {}", field, what)));
-  error.param = replace_invalid_utf8(field);
-  return std::unexpected(std::move(error));
+// The names of a form's parts may be no UTF-8.
+std::unexpected<ApiError> wrong_part(const std::string& name, const std::string& what) {
+  return wrong_field(replace_invalid_utf8(name), replace_invalid_utf8(what));
 }
 
 ApiResult<std::string> upload_file(ServerCore& core, Exchange& exchange) {
   ZRT_CHECK_OK(core.files.expect_kept());
   ZRT_TRY(const auto tenant, tenant_name(exchange));
   const auto type = exchange.request.header("content-type");
-  if (type.empty()) return wrong_field("Content-Type", "it is missing, multipart/form-data wanted");
+  if (type.empty()) return wrong_part("Content-Type", "it is missing, multipart/form-data wanted");
   ZRT_TRY(const auto form, read_form(type, exchange.request.body));
   const FormPart *purpose = nullptr, *file = nullptr;
   for (const auto& part : form) {
     const FormPart** known = part.name == "purpose" ? &purpose : part.name == "file" ? &file : nullptr;
-    if (known == nullptr) return wrong_field(part.name.substr(0, 80), "this server knows no such field");
-    if (*known != nullptr) return wrong_field(part.name, "it is given twice");
+    if (known == nullptr) return wrong_part(part.name.substr(0, 80), "this server knows no such field");
+    if (*known != nullptr) return wrong_part(part.name, "it is given twice");
     *known = &part;
   }
-  if (purpose == nullptr) return wrong_field("purpose", "it is missing, batch wanted");
+  if (purpose == nullptr) return wrong_part("purpose", "it is missing, batch wanted");
   if (purpose->body != "batch")
-    return wrong_field("purpose", fmt::format("\"{}\" is given, batch wanted", purpose->body.substr(0, 100)));
-  if (file == nullptr) return wrong_field("file", "it is missing");
-  if (!file->is_file) return wrong_field("file", "it has no filename, so it is no file");
+    return wrong_part("purpose", fmt::format("\"{}\" is given, batch wanted", purpose->body.substr(0, 100)));
+  if (file == nullptr) return wrong_part("file", "it is missing");
+  if (!file->is_file) return wrong_part("file", "it has no filename, so it is no file");
   if (file->file_name.empty() || file->file_name.size() > StoredFiles::kMostNameBytes)
-    return wrong_field("file", fmt::format("its name has {} bytes, 1 to {} wanted", file->file_name.size(),
-                                           StoredFiles::kMostNameBytes));
-  if (file->body.empty()) return wrong_field("file", "it is empty");
+    return wrong_part("file", fmt::format("its name has {} bytes, 1 to {} wanted", file->file_name.size(),
+                                          StoredFiles::kMostNameBytes));
+  if (file->body.empty()) return wrong_part("file", "it is empty");
   ZRT_TRY(const auto made, core.files.upload(tenant, file->file_name, file->body));
   return made.dump();
 }

@@ -22,11 +22,11 @@ ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedMo
   const std::uint64_t most = tenant.settings().max_open_requests;
   const auto limit = std::min<std::uint64_t>(most, model.queue_cap);
   if (n_choices <= limit) return n_choices;
-  ApiError error;
-  error.param = n > 1 ? "n" : "prompt";
-  error.message = fmt::format("[quota] {} prompts with n {} are {} choices, {} allowed ({})", n_prompts, n, n_choices,
-                              limit, limit == most ? "max_open_requests" : "queue_cap");
-  return std::unexpected(std::move(error));
+  return std::unexpected(
+      make_error(400,
+                 fmt::format("[quota] {} prompts with n {} are {} choices, {} allowed ({})", n_prompts, n, n_choices,
+                             limit, limit == most ? "max_open_requests" : "queue_cap"),
+                 n > 1 ? "n" : "prompt"));
 }
 
 // About how many bytes one likely token takes in an answer, and how many a choice takes besides its text.
@@ -63,40 +63,27 @@ ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel&
   for (const auto& [_, of_field] : parts) bytes += of_field;
   if (bytes <= most) return {};
   const Request& first = call.requests.front();
-  ApiError error;
-  error.param = first.n > 1 ? "n" : std::ranges::find_if(parts, [](const auto& p) { return p.second > 0; })->first;
-  error.message = fmt::format(
-      "[request] {} prompts, n {}, {}{}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
-      "(max_answer_bytes); lower one of these, or max_tokens",
-      call.requests.size(), first.n, call.echo ? "echo, " : "", first.return_logits_hash ? "return_logits_hash, " : "",
-      logprobs, first.logprobs, call.prompt_logprobs.value_or(0), bytes, most);
-  return std::unexpected(std::move(error));
-}
-
-ApiResult<void> check_context(const GenerationCall& call, const ServedModel& model) {
-  if (call.wanted_context <= model.max_context) return {};
-  ApiError error;
-  error.param = "options.num_ctx";
-  error.message = fmt::format("[request] options.num_ctx: {} is given, the model has a context of {}",
-                              call.wanted_context, model.max_context);
-  return std::unexpected(std::move(error));
-}
-
-// Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
-ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Request& request) {
-  if (!request.tools || core.models.reads_tools(model, request.chat_template_kwargs.value_or(""))) return {};
-  return std::unexpected(tools_not_read(model));
+  const char* param =
+      first.n > 1 ? "n" : std::ranges::find_if(parts, [](const auto& p) { return p.second > 0; })->first;
+  return std::unexpected(make_error(
+      400,
+      fmt::format("[request] {} prompts, n {}, {}{}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
+                  "(max_answer_bytes); lower one of these, or max_tokens",
+                  call.requests.size(), first.n, call.echo ? "echo, " : "",
+                  first.return_logits_hash ? "return_logits_hash, " : "", logprobs, first.logprobs,
+                  call.prompt_logprobs.value_or(0), bytes, most),
+      param));
 }
 
 ApiResult<void> check_generates(const ServedModel& model) {
   if (model.card.pooling.empty()) return {};
   const bool scores = model.card.pooling == "rank";
-  ApiError error;
-  error.param = "model";
-  error.message = fmt::format(
-      "[request] model \"{}\" gives {} (pooling {}) and generates nothing; POST {} asks for them", model.id,
-      scores ? "scores of pairs of texts" : "embeddings", model.card.pooling, scores ? "/v1/rerank" : "/v1/embeddings");
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(
+      400,
+      fmt::format("[request] model \"{}\" gives {} (pooling {}) and generates nothing; POST {} asks for them", model.id,
+                  scores ? "scores of pairs of texts" : "embeddings", model.card.pooling,
+                  scores ? "/v1/rerank" : "/v1/embeddings"),
+      "model"));
 }
 
 // A path that generates: how its bodies are read, how its answers and errors are written, and how its answers' ids
@@ -131,9 +118,10 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   ZRT_CHECK_OK(check_generates(model));
   JobCall call;
   call.call = std::move(asked.call);
-  ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
+  if (const Request& first = call.call.requests.front(); first.tools)
+    ZRT_CHECK_OK(check_tools_are_read(core, model, first.chat_template_kwargs.value_or("")));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
-  ZRT_CHECK_OK(check_context(call.call, model));
+  ZRT_CHECK_OK(check_context(call.call.wanted_context, model));
   call.engine_model = model.engine_name;
   call.model_hold = model.hold;
   call.max_context = model.max_context;
@@ -188,13 +176,10 @@ void add_generation_route(Router& router, ServerCore& core, const Endpoint& endp
                   if (asked.error().status == 400) core.metrics.refused("invalid");
                   return refuse(core, exchange, asked.error(), endpoint.make_error);
                 }
-                const auto& name = (*asked)->call.requests.front().model;
-                auto asker = asker_of(exchange);
-                auto held = std::make_shared<Exchange>(std::move(exchange));
-                core.on_demand.find(name, std::move(asker),
-                                    [&core, endpoint, asked = *asked, held](const ApiResult<ServedModel>& model) {
-                                      start_job(core, *held, endpoint, *asked, model);
-                                    });
+                find_model(core, exchange, (*asked)->call.requests.front().model,
+                           [&core, endpoint, asked = *asked](Exchange& held, const ApiResult<ServedModel>& model) {
+                             start_job(core, held, endpoint, *asked, model);
+                           });
               }});
 }
 

@@ -132,7 +132,7 @@ ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
   auto out = of(stats.total);
   out["server_load"] = stats.total.running + stats.total.waiting;
   out["models"] = std::move(models);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 void add_load_and_metrics(Router& router, ServerCore& core, Access access, bool shows_tenants) {
@@ -165,10 +165,7 @@ ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
   char path[] = "/tmp/zinc_rt_trace_XXXXXX";
   const int fd = ::mkstemp(path);
-  ApiError error;
-  error.status = 500;
-  error.message = "[trace] no temporary file could be made";
-  if (fd < 0) return std::unexpected(std::move(error));
+  if (fd < 0) return std::unexpected(make_error(500, "[trace] no temporary file could be made"));
   ::close(fd);
   const auto status = core.engine.stop_trace(path);
   std::string text;

@@ -3,18 +3,12 @@
 
 #include "base/error.h"
 #include "server/core.h"
+#include "server/incoming.h"
 #include "server/openai_request.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::server {
 namespace {
-
-ApiError bad(std::string message, std::string param = {}) {
-  ApiError error;
-  error.message = std::move(message);
-  error.param = std::move(param);
-  return error;
-}
 
 Json describe_model(const ServedModel& model) {
   const ModelCard& card = model.card;
@@ -84,13 +78,12 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   if (goes_on && add_prompt.value_or(false))
     return fields.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
-    return std::unexpected(bad("[request] just one of prompt, content and messages wanted", "prompt"));
+    return std::unexpected(make_error(400, "[request] just one of prompt, content and messages wanted", "prompt"));
   if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
-  if (tools != nullptr && !tools->empty() &&
-      !core.models.reads_tools(model, variables != nullptr ? variables->dump() : ""))
-    return std::unexpected(tools_not_read(model));
+  if (tools != nullptr && !tools->empty())
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
   auto text =
       core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
@@ -117,7 +110,7 @@ ApiResult<std::string> tokenize(ServerCore& core, Fields& fields, const ServedMo
     auto& list = out["token_strs"] = Json::array();
     for (const auto id : *ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
   }
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
@@ -130,7 +123,7 @@ ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const Served
     error.param = "tokens";
     return std::unexpected(std::move(error));
   }
-  return Json{{"prompt", *text}, {"content", *text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"prompt", *text}, {"content", *text}});
 }
 
 // For clients without a tokenizer of their own, such as lm-eval's.
@@ -146,7 +139,7 @@ Json tokenizer_words(ServerCore& core, const ServedModel& model) {
           {"chat_template", text.empty() ? Json() : Json(text)}};
 }
 ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedModel& model) {
-  return tokenizer_words(core, model).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(tokenizer_words(core, model));
 }
 
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
@@ -170,14 +163,14 @@ ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model
   out["total_slots"] = model.memory.slots_of_all_devices();
   out["model_alias"] = model.id;
   out["build_info"] = fmt::format("zinc_rt {}", kVersion);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(out);
 }
 
 ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const ServedModel& model) {
   if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
   ZRT_TRY(const auto text, read_text(core, fields, model));
   ZRT_CHECK_OK(fields.expect_no_others());
-  return Json{{"prompt", text.first}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"prompt", text.first}});
 }
 
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
@@ -239,15 +232,13 @@ std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel
     if (!body) return answer(core, exchange, body.error());
     const auto name = Fields(*body).get_string("model");
     if (!name) return answer(core, exchange, name.error());
-    auto asker = asker_of(exchange);
-    auto held = std::make_shared<Exchange>(std::move(exchange));
-    core.on_demand.find(name->value_or(""), std::move(asker),
-                        [&core, work, held, body = std::move(*body)](const ApiResult<ServedModel>& model) {
-                          if (!model) return answer(core, *held, model.error());
-                          Fields fields(body);
-                          fields.get("model");
-                          answer_with(core, *held, work(core, fields, *model));
-                        });
+    find_model(core, exchange, name->value_or(""),
+               [&core, work, body = std::move(*body)](Exchange& held, const ApiResult<ServedModel>& model) {
+                 if (!model) return answer(core, held, model.error());
+                 Fields fields(body);
+                 fields.get("model");
+                 answer_with(core, held, work(core, fields, *model));
+               });
   };
 }
 

@@ -69,7 +69,7 @@ ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
                     {"size", model.bytes},
                     {"digest", digest_of(fmt::format("{} {} {}", model.path, model.bytes, model.created_s))},
                     {"details", {{"format", "gguf"}}}});
-  return Json{{"models", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"models", std::move(list)}});
 }
 
 ApiResult<std::string> running(ServerCore& core, const Exchange&) {
@@ -84,7 +84,7 @@ ApiResult<std::string> running(ServerCore& core, const Exchange&) {
     entry["context_length"] = model.max_context;
     list.push_back(std::move(entry));
   }
-  return Json{{"models", std::move(list)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(Json{{"models", std::move(list)}});
 }
 
 ApiResult<std::string> version(ServerCore&, const Exchange&) {
@@ -99,51 +99,43 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
   const auto text = core.engine.chat_template(model.engine_name);
   if (generates && (text.contains("think") || text.contains("reasoning"))) capabilities.push_back("thinking");
   const auto key = [&](const char* name) { return card.architecture + "." + name; };
-  return Json{{"modelfile", ""},
-              {"parameters", ""},
-              {"template", text},
-              {"details", details_of(card)},
-              {"model_info",
-               {{"general.architecture", card.architecture},
-                {"general.name", card.name},
-                {"general.parameter_count", card.n_parameters},
-                {key("context_length"), model.max_context},
-                {key("block_count"), card.n_layers},
-                {key("embedding_length"), card.model_dim},
-                {key("attention.head_count"), card.n_heads},
-                {key("attention.head_count_kv"), card.n_kv_heads},
-                {"tokenizer.ggml.model", card.tokenizer.model}}},
-              {"capabilities", std::move(capabilities)},
-              {"modified_at", time_of(model.created_s)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-void refuse_show(ServerCore& core, Exchange& exchange, const ApiError& error) {
-  exchange.connection->note("error", error.message);
-  auto response = ollama_error(error);
-  core.metrics.answered(response.status);
-  exchange.connection->respond(std::move(response));
+  return as_text(Json{{"modelfile", ""},
+                      {"parameters", ""},
+                      {"template", text},
+                      {"details", details_of(card)},
+                      {"model_info",
+                       {{"general.architecture", card.architecture},
+                        {"general.name", card.name},
+                        {"general.parameter_count", card.n_parameters},
+                        {key("context_length"), model.max_context},
+                        {key("block_count"), card.n_layers},
+                        {key("embedding_length"), card.model_dim},
+                        {key("attention.head_count"), card.n_heads},
+                        {key("attention.head_count_kv"), card.n_kv_heads},
+                        {"tokenizer.ggml.model", card.tokenizer.model}}},
+                      {"capabilities", std::move(capabilities)},
+                      {"modified_at", time_of(model.created_s)}});
 }
 
 // Loads the model where it is not: what is shown is in its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
-  if (!body) return refuse_show(core, exchange, body.error());
+  if (!body) return answer(core, exchange, body.error(), ollama_error);
   Fields fields(*body);
   auto name = fields.get_string("model");
   if (const auto old = fields.get_string("name"); name && !*name && old) name = old;
   static_cast<void>(fields.get("verbose"));
-  if (!name) return refuse_show(core, exchange, name.error());
-  if (const auto others = fields.expect_no_others(); !others) return refuse_show(core, exchange, others.error());
-  if (!*name || (*name)->empty()) return refuse_show(core, exchange, fields.wrong("model", "it is missing").error());
+  if (!name) return answer(core, exchange, name.error(), ollama_error);
+  if (const auto others = fields.expect_no_others(); !others)
+    return answer(core, exchange, others.error(), ollama_error);
+  if (!*name || (*name)->empty())
+    return answer(core, exchange, fields.wrong("model", "it is missing").error(), ollama_error);
   auto text = std::move(**name);
   if (constexpr std::string_view kLatest = ":latest"; text.ends_with(kLatest))
     text.resize(text.size() - kLatest.size());
-  auto asker = asker_of(exchange);
-  auto held = std::make_shared<Exchange>(std::move(exchange));
-  core.on_demand.find(text, std::move(asker), [&core, held](const ApiResult<ServedModel>& model) {
-    if (!model) return refuse_show(core, *held, model.error());
-    answer(core, *held, show_json(core, *model));
+  find_model(core, exchange, text, [&core](Exchange& held, const ApiResult<ServedModel>& model) {
+    if (!model) return answer(core, held, model.error(), ollama_error);
+    answer(core, held, show_json(core, *model));
   });
 }
 

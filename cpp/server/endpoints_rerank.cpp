@@ -70,23 +70,21 @@ class PairsByCosine final : public EmbeddingTask {
 };
 
 ApiResult<std::unique_ptr<EmbeddingTask>> make_task(const ServerCore& core, const ServedModel& model, PairCall& call) {
-  ApiError wrong;
-  if (model.card.pooling.empty()) {
-    wrong.param = "model";
-    wrong.message = fmt::format(
-        "[rerank] model \"{}\" generates and scores no texts; a cross-encoder does (pooling rank), and a model loaded "
-        "with pooling = \"mean\" or \"last\" by the cosine of embeddings",
-        model.id);
-    return std::unexpected(std::move(wrong));
-  }
-  if (const auto bytes = pair_answer_bytes(call); bytes > core.max_answer_bytes) {
-    wrong.param = pair_field(call.form, false);
-    wrong.message = fmt::format(
-        "[request] {} pairs: the answer may take {} bytes, {} allowed (max_answer_bytes); give fewer texts{}",
-        call.second.size(), bytes, core.max_answer_bytes.load(),
-        call.returns_documents ? ", or leave return_documents out" : "");
-    return std::unexpected(std::move(wrong));
-  }
+  if (model.card.pooling.empty())
+    return std::unexpected(make_error(400,
+                                      fmt::format("[rerank] model \"{}\" generates and scores no texts; a "
+                                                  "cross-encoder does (pooling rank), and a model loaded "
+                                                  "with pooling = \"mean\" or \"last\" by the cosine of embeddings",
+                                                  model.id),
+                                      "model"));
+  if (const auto bytes = pair_answer_bytes(call); bytes > core.max_answer_bytes)
+    return std::unexpected(make_error(
+        400,
+        fmt::format(
+            "[request] {} pairs: the answer may take {} bytes, {} allowed (max_answer_bytes); give fewer texts{}",
+            call.second.size(), bytes, core.max_answer_bytes.load(),
+            call.returns_documents ? ", or leave return_documents out" : ""),
+        pair_field(call.form, false)));
   if (model.card.pooling == "rank") return std::make_unique<PairsByModel>(std::move(call));
   return std::make_unique<PairsByCosine>(std::move(call));
 }

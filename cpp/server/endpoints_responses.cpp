@@ -8,11 +8,11 @@ namespace zinc_rt::server {
 namespace {
 
 ApiError no_response(const std::string& id, const char* param) {
-  auto error = make_error(404, fmt::format("[responses] there is no \"{}\" of this tenant: answers are kept where it "
-                                           "may_store, for {} hours",
-                                           id.substr(0, 100), StateStore::kResponsesKept_s / 3600));
-  error.param = param;
-  return error;
+  return make_error(404,
+                    fmt::format("[responses] there is no \"{}\" of this tenant: answers are kept where it "
+                                "may_store, for {} hours",
+                                id.substr(0, 100), StateStore::kResponsesKept_s / 3600),
+                    param);
 }
 
 // What is kept under an id: {"input", "response"}.
@@ -26,13 +26,12 @@ ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std:
 
 ApiResult<std::string> show_response(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
-  return kept["response"].dump(-1, ' ', false, Json::error_handler_t::replace);
+  return as_text(kept["response"]);
 }
 
 ApiResult<std::string> show_input(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
-  return Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}}.dump(-1, ' ', false,
-                                                                                     Json::error_handler_t::replace);
+  return as_text(Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}});
 }
 
 ApiResult<std::string> delete_response(ServerCore& core, const Exchange& exchange) {
@@ -53,18 +52,13 @@ ApiResult<std::string> cancel_response(ServerCore& core, const Exchange& exchang
 }  // namespace
 
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body) {
-  const auto wrong = [](const char* field, const std::string& what) {
-    auto error = make_error(400, fmt::format("[request] {}: {}", field, what));
-    error.param = field;
-    return std::unexpected(std::move(error));
-  };
   const bool may_store = exchange.caller.tenant->settings().may_store;
   const auto store = body.find("store");
   if (store == body.end() || store->is_null())
     body["store"] = may_store;
   else if (*store == true && !may_store)
-    return wrong("store",
-                 "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
+    return wrong_field("store",
+                       "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
   const auto earlier = body.find("previous_response_id");
   if (earlier == body.end() || !earlier->is_string()) return {};
   ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id"));
@@ -76,7 +70,7 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
   else if (input.is_string())
     items.push_back(Json{{"role", "user"}, {"content", std::move(input)}});
   else
-    return wrong("input", show(input) + " is given, a text or a list of items wanted");
+    return wrong_field("input", show(input) + " is given, a text or a list of items wanted");
   input = std::move(items);
   return {};
 }

@@ -13,12 +13,9 @@ ApiResult<std::shared_ptr<ResumableStream>> stream_of(ServerCore& core, const Ex
   const auto& id = exchange.params.at("id");
   auto stream = exchange.caller.tenant ? core.streams.find(id, exchange.caller.tenant->name) : nullptr;
   if (stream) return stream;
-  ApiError error;
-  error.status = 404;
-  error.message = fmt::format(
-      "[stream] there is no \"{}\": streams made with stream_options.resumable are kept while they run and {} s after",
-      id.substr(0, 100), ResumableStream::kWindow.count());
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(404, fmt::format("[stream] there is no \"{}\": streams made with "
+                                                     "stream_options.resumable are kept while they run and {} s after",
+                                                     id.substr(0, 100), ResumableStream::kWindow.count())));
 }
 
 // The number of the last event that the client has. Browsers send it in this header; others may send ?after=.
@@ -28,10 +25,8 @@ ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
   std::uint64_t seen = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seen);
   if (text.empty() || (failure == std::errc() && end == text.data() + text.size() && seen < UINT64_MAX)) return seen;
-  ApiError error;
-  error.param = "Last-Event-ID";
-  error.message = fmt::format("[stream] Last-Event-ID \"{}\": a number wanted", text.substr(0, 40));
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(
+      400, fmt::format("[stream] Last-Event-ID \"{}\": a number wanted", text.substr(0, 40)), "Last-Event-ID"));
 }
 
 ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {

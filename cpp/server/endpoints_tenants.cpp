@@ -8,22 +8,15 @@
 namespace zinc_rt::server {
 namespace {
 
-ApiError refused(int status, std::string message) {
-  ApiError error;
-  error.status = status;
-  error.message = std::move(message);
-  return error;
-}
-
 // The tenant that the path names. Callers may name only themselves; admins may name anyone.
 ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   const bool is_own = exchange.caller.tenant && (id == "me" || exchange.caller.tenant->name == id);
   if (is_own) return exchange.caller.tenant;
   if (!exchange.caller.is_admin)
-    return std::unexpected(refused(403, "[tenants] a tenant sees itself alone; an admin's key sees all"));
+    return std::unexpected(make_error(403, "[tenants] a tenant sees itself alone; an admin's key sees all"));
   if (auto entry = core.tenants.find(id)) return entry;
-  return std::unexpected(refused(404, fmt::format("[tenants] there is no \"{}\"", id)));
+  return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
 // The beginning of a key's hash, as the configuration file writes it: long enough to tell keys apart.
@@ -156,7 +149,7 @@ ApiResult<std::string> revoke_key(ServerCore& core, const Exchange& exchange) {
   if (prefix.starts_with(kHashScheme)) prefix.remove_prefix(kHashScheme.size());
   if (prefix.size() < kLeastDigits || prefix.find_first_not_of("0123456789abcdef") != std::string_view::npos)
     return std::unexpected(
-        refused(400, fmt::format("[keys] at least {} digits of a key's hash wanted, in lower case", kLeastDigits)));
+        make_error(400, fmt::format("[keys] at least {} digits of a key's hash wanted, in lower case", kLeastDigits)));
   const auto& id = exchange.params.at("id");
   ZRT_TRY(const auto hash, core.tenants.revoke_key(id, prefix));
   log().info("key {} of tenant {} was revoked", shown_hash(hash), id);

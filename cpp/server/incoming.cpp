@@ -25,19 +25,14 @@ std::string traceparent_of(const HttpRequest& request) {
 }
 
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
-  ApiError wrong;
   if (const auto why = core.why_not_ready(); !why.empty()) {
     core.metrics.refused("not_ready");
-    wrong.status = 503;
-    wrong.message = "[server] " + why;
-    wrong.retry_after_s = 5;
-    return std::unexpected(std::move(wrong));
+    auto error = make_error(503, "[server] " + why);
+    error.retry_after_s = 5;
+    return std::unexpected(std::move(error));
   }
-  if (!exchange.caller.tenant) {
-    wrong.status = 403;
-    wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
-    return std::unexpected(std::move(wrong));
-  }
+  if (!exchange.caller.tenant)
+    return std::unexpected(make_error(403, "[keys] this is an admin's key; requests need one of a tenant"));
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
   // Azure's paths name the model, whatever the body says.
@@ -80,11 +75,41 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
 
 void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error) {
   if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
-  exchange.connection->note("error", error.message);
-  auto response = make_error(error);
-  core.metrics.answered(response.status);
-  response.headers.emplace_back("x-request-id", exchange.id);
-  exchange.connection->respond(std::move(response));
+  answer(core, exchange, error, make_error);
+}
+
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables) {
+  if (core.models.reads_tools(model, variables)) return {};
+  return wrong_field(
+      "tools", fmt::format("the chat template of \"{}\" writes the same prompt with them and without; this model knows "
+                           "none",
+                           model.id));
+}
+
+ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model) {
+  if (wanted <= model.max_context) return {};
+  return wrong_field("options.num_ctx",
+                     fmt::format("{} is given, the model has a context of {}", wanted, model.max_context));
+}
+
+std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,
+                                                    MakeErrorResponse make_error) {
+  return [=, &core](Exchange& exchange) {
+    auto found = read(core, exchange);
+    if (!found) return answer(core, exchange, found.error(), make_error);
+    const auto request = std::make_shared<Request>(std::move(*found));
+    find_model(core, exchange, request->model, [=, &core](Exchange& held, const ApiResult<ServedModel>& model) {
+      const auto text = [&]() -> ApiResult<std::string> {
+        if (!model) return std::unexpected(model.error());
+        if (request->tools)
+          ZRT_CHECK_OK(check_tools_are_read(core, *model, request->chat_template_kwargs.value_or("")));
+        request->model = model->engine_name;
+        return work(core, held, *model, std::move(*request));
+      }();
+      if (!text) return answer(core, held, text.error(), make_error);
+      answer(core, held, *text);
+    });
+  };
 }
 
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context) {

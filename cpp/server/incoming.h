@@ -28,6 +28,20 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
 // Answers with the error, in the form of an API, and with what is left of the tenant's rates.
 void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error = error_response);
 
+// Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
+// `variables`: the template's, a JSON object or empty.
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables);
+// Refuses a context that Ollama's clients want and the model does not have; 0 wants none.
+ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
+
+using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);
+using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange& exchange, const ServedModel& model,
+                                                Request request);
+// For Route::handle: answers with what `work` tells of the prompt that `read` finds in a body; request.model is the
+// engine's name of the model.
+std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,
+                                                    MakeErrorResponse make_error = error_response);
+
 // The answer to a prompt that the engine refused; `param`: the field that it came in. A text that is too long has the
 // code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);

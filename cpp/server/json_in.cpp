@@ -6,104 +6,38 @@
 #include <cmath>
 #include <utility>
 
+#include "base/strict_json.h"
+
 namespace zinc_rt::server {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxDepth = 64;
 
-// Builds the value. Stops at the first thing that JSON allows and this reader does not.
-class Builder final : public nlohmann::json_sax<Json> {
- public:
-  Json value;
-  std::string complaint;
-
-  bool null() override { return put(nullptr); }
-  bool boolean(bool b) override { return put(b); }
-  bool number_integer(number_integer_t n) override { return put(n); }
-  bool number_unsigned(number_unsigned_t n) override { return put(n); }
-  bool number_float(number_float_t n, const string_t& text) override {
-    if (!std::isfinite(n)) return refuse(fmt::format("the number {} is out of range", text.substr(0, 40)));
-    return put(n);
+// What a client is told of broken JSON. The library says "[json.exception.parse_error.101] parse error at line 1, column
+// 2: ...", or "[json.exception.out_of_range.406] number overflow parsing '1e999'".
+std::string complaint_of(const JsonFault& fault) {
+  if (fault.kind == JsonFault::Kind::kDepth) return fmt::format("nested deeper than {}", kMaxDepth);
+  if (fault.kind == JsonFault::Kind::kValue) return fault.what;
+  std::string what = fault.what;
+  if (const auto bracket = what.find("] "); bracket != std::string::npos) what.erase(0, bracket + 2);
+  if (const auto colon = what.find(": "); what.starts_with("parse error") && colon != std::string::npos)
+    what.erase(0, colon + 2);
+  if (constexpr std::string_view kOverflow = "number overflow parsing '"; what.starts_with(kOverflow)) {
+    what.pop_back();
+    what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
   }
-  bool string(string_t& s) override { return put(std::move(s)); }
-  bool binary(binary_t&) override { return refuse("binary data"); }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& k) override {
-    key_ = std::move(k);
-    if (!keys_.back().insert(key_).second)
-      return refuse(fmt::format("the key \"{}\" is given twice in one object", key_.substr(0, 80)));
-    return true;
-  }
-  bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...", or "[json.exception.out_of_range.406]
-    // number overflow parsing '1e999'".
-    std::string what = error.what();
-    if (const auto bracket = what.find("] "); bracket != std::string::npos) what.erase(0, bracket + 2);
-    if (const auto colon = what.find(": "); what.starts_with("parse error") && colon != std::string::npos)
-      what.erase(0, colon + 2);
-    if (constexpr std::string_view kOverflow = "number overflow parsing '"; what.starts_with(kOverflow)) {
-      what.pop_back();
-      what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
-    }
-    std::string plain;  // the message may quote bytes that are no UTF-8
-    for (const char c : what.substr(0, 200))
-      if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
-    complaint = fmt::format("byte {}: {}", at, plain);
-    return false;
-  }
-
- private:
-  bool refuse(std::string what) {
-    complaint = std::move(what);
-    return false;
-  }
-  template <class T>
-  bool put(T&& item) {
-    place(std::forward<T>(item));
-    return true;
-  }
-  template <class T>
-  Json* place(T&& item) {
-    if (open_.empty()) {
-      value = Json(std::forward<T>(item));
-      return &value;
-    }
-    Json& into = *open_.back();
-    if (into.is_array()) {
-      into.push_back(Json(std::forward<T>(item)));
-      return &into.back();
-    }
-    // The key is known to be new, so ordered_json need not look through all keys again.
-    auto& object = into.get_ref<Json::object_t&>();
-    object.Container::emplace_back(key_, Json(std::forward<T>(item)));
-    return &object.back().second;
-  }
-  bool open(Json empty) {
-    if (open_.size() >= kMaxDepth) return refuse(fmt::format("nested deeper than {}", kMaxDepth));
-    open_.push_back(place(std::move(empty)));
-    keys_.emplace_back();
-    return true;
-  }
-  bool close() {
-    open_.pop_back();
-    keys_.pop_back();
-    return true;
-  }
-  std::vector<Json*> open_;
-  std::vector<std::set<std::string>> keys_;
-  std::string key_;
-};
+  std::string plain;  // the message may quote bytes that are no UTF-8
+  for (const char c : what.substr(0, 200))
+    if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
+  return fmt::format("byte {}: {}", fault.byte, plain);
+}
 
 }  // namespace
 
 ApiResult<Json> parse_json(std::string_view text) {
-  Builder builder;
-  if (Json::sax_parse(text, &builder)) return std::move(builder.value);
-  ApiError error;
-  error.message = "[json] " + builder.complaint;
+  auto value = read_strict_json(text, kMaxDepth);
+  if (value) return std::move(*value);
+  auto error = make_error(400, "[json] " + complaint_of(value.error()));
   error.code = "invalid_json";
   return std::unexpected(std::move(error));
 }
@@ -111,9 +45,7 @@ ApiResult<Json> parse_json(std::string_view text) {
 ApiResult<Json> read_object(const HttpRequest& request) {
   auto body = parse_json(request.body);
   if (!body || body->is_object()) return body;
-  ApiError error;
-  error.message = fmt::format("[request] {} is given, an object wanted", show(*body));
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(400, fmt::format("[request] {} is given, an object wanted", show(*body))));
 }
 
 ApiResult<void> expect_no_fields(const HttpRequest& request) {
@@ -146,6 +78,10 @@ std::optional<std::vector<std::int32_t>> ids_of(const Json& list) {
   return ids;
 }
 
+std::string as_text(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string show(const Json& value) {
   // Infinity and NaN come from configuration files; JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
@@ -155,10 +91,7 @@ std::string show(const Json& value) {
 }
 
 std::unexpected<ApiError> Fields::wrong(const char* name, const std::string& what) const {
-  ApiError error;
-  error.param = prefix_ + (*name == '\0' ? "\"\"" : name);
-  error.message = fmt::format("[request] {}: {}", error.param, what);
-  return std::unexpected(std::move(error));
+  return wrong_field(prefix_ + (*name == '\0' ? "\"\"" : name), what);
 }
 
 std::unexpected<ApiError> Fields::unlike(const char* name, const Json& value, const std::string& wanted) const {

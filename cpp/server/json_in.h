@@ -65,6 +65,9 @@ std::optional<std::int64_t> whole_number(const Json& value);
 // The token ids of a list; nothing where an entry is none.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
+// As JSON. Bytes of its texts that are no UTF-8, as tokens may give them, are replaced.
+std::string as_text(const Json& value);
+
 // A short form of a value for complaints.
 std::string show(const Json& value);
 

@@ -9,16 +9,6 @@
 #include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
-namespace {
-
-std::unexpected<ApiError> bad_query(std::string param, const std::string& what) {
-  auto error = make_error(400, fmt::format("[request] {}: {}", param, what));
-  error.param = std::move(param);
-  return std::unexpected(std::move(error));
-}
-
-}  // namespace
-
 ApiResult<Json> read_query(std::string_view query) {
   Json out = Json::object();
   while (!query.empty()) {
@@ -29,8 +19,8 @@ ApiResult<Json> read_query(std::string_view query) {
     std::string name, value;
     if (!percent_decode(pair.substr(0, equals), name) ||
         (equals != std::string_view::npos && !percent_decode(pair.substr(equals + 1), value)))
-      return bad_query("query", "a broken percent escape, or no UTF-8");
-    if (out.contains(name)) return bad_query(name.substr(0, 80), "it is given twice");
+      return wrong_field("query", "a broken percent escape, or no UTF-8");
+    if (out.contains(name)) return wrong_field(name.substr(0, 80), "it is given twice");
     out[name] = value;
   }
   return out;
@@ -56,7 +46,7 @@ ApiResult<std::string> page_of(std::vector<Json> all, const ListPage& page) {
   auto first = all.begin();
   if (!page.after.empty()) {
     first = std::ranges::find_if(all, [&](const Json& one) { return one["id"] == page.after; });
-    if (first == all.end()) return bad_query("after", fmt::format("there is no \"{}\"", page.after.substr(0, 100)));
+    if (first == all.end()) return wrong_field("after", fmt::format("there is no \"{}\"", page.after.substr(0, 100)));
     ++first;
   }
   const auto n = std::min(page.limit, static_cast<std::size_t>(all.end() - first));

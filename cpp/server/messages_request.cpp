@@ -6,15 +6,14 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMaxText = 64u << 20;
 // Claude Code puts a line in front of the system prompt that changes with each request, so that no prefix of it could
 // be found again.
 constexpr std::string_view kBilling = "x-anthropic-billing-header:";
 
-// Reads one conversation. The first complaint goes to the body's reader.
-class MessagesReader {
+// Reads one conversation.
+class MessagesReader : public ChatReader {
  public:
-  explicit MessagesReader(BodyReader& body) : body_(body) {}
+  using ChatReader::ChatReader;
 
   void system(const Json& value) {
     std::string text;
@@ -51,8 +50,6 @@ class MessagesReader {
     }
   }
 
-  const ChatBuilder& chat() const { return chat_; }
-
  private:
   void content(const std::string& role, const Json& content, const std::string& at) {
     if (content.is_string()) return chat_.text(role.c_str(), content.get<std::string>());
@@ -68,7 +65,8 @@ class MessagesReader {
     if (name == "text") return chat_.text(role.c_str(), text_of(block, at));
     if (name == "tool_result" && role == "user") {
       const auto content = block.find("content");
-      const auto text = content == block.end() ? std::string() : joined(*content, at + ".content");
+      const bool is_empty = content == block.end() || content->is_null();
+      const auto text = is_empty ? std::string() : result_text(*content, at + ".content");
       return chat_.result(string_in(block, "tool_use_id", at), text);
     }
     if (role == "assistant") {
@@ -96,93 +94,66 @@ class MessagesReader {
     return string_in(block, "text", at);
   }
 
-  // A tool's result: a text, or blocks of text.
-  std::string joined(const Json& content, const std::string& at) {
-    if (content.is_string()) return content.get<std::string>();
-    if (content.is_null()) return {};
-    std::string text;
-    if (!content.is_array()) {
-      wrong(at, content, "a text or a list of text blocks");
-      return text;
-    }
-    for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i)
-      text += (i == 0 ? "" : "\n") + text_of(content[i], place(at, i));
-    return text;
+  std::string result_text(const Json& content, const std::string& at) {
+    return joined(content, at, "a text or a list of text blocks",
+                  [this](const Json& block, const std::string& here) { return text_of(block, here); });
   }
-
-  std::string string_in(const Json& object, const char* name, const std::string& at) {
-    return string_at(body_, object, name, at);
-  }
-  void wrong(const std::string& at, const Json& value, const std::string& wanted) {
-    wrong_at(body_, at, value, wanted);
-  }
-
-  BodyReader& body_;
-  ChatBuilder chat_;
 };
 
-// The tools as chats have them. Those that the server would have to run itself are refused.
-Json read_messages_tools(BodyReader& r, const Json& tools) {
-  Json out = Json::array();
-  constexpr std::size_t kMax = 512;
-  if (!tools.is_array() || tools.size() > kMax) {
-    r.wrong("tools", fmt::format("{} is given, a list of at most {} tools wanted", show(tools), kMax));
-    return out;
-  }
-  for (std::size_t i = 0; i < tools.size() && r.is_good(); ++i) {
-    const Json& tool = tools[i];
-    const auto at = place("tools", i);
-    if (!tool.is_object()) {
-      r.wrong(at.c_str(), show(tool) + " is given, an object wanted");
-      break;
-    }
-    BodyReader one(tool, r.ignored(), at + ".");
+// A tool as chats have it. One that the server would have to run itself is refused.
+Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) {
+  Json out;
+  r.object_at(at.c_str(), tool, [&](BodyReader& one) {
     one.refuse("type", "this server runs no tools itself", {"custom"});
-    const auto name = one.string("name", 256);
-    if (!name || name->empty()) one.wrong("name", "a name of 1 to 256 bytes wanted");
-    const Json* description = one.fields().get("description");
+    out = chat_tool(one, "input_schema");
     const Json* schema = one.fields().get("input_schema");
-    const Json* strict = one.fields().get("strict");
     if (schema == nullptr || !schema->is_object())
       one.wrong("input_schema", "a JSON schema, which is an object, wanted");
     static_cast<void>(one.fields().get("cache_control"));  // prefixes are kept anyway
     for (const char* harmless : {"eager_input_streaming", "input_examples", "allowed_callers"})
       static_cast<void>(one.fields().get(harmless));
-    const auto is_hidden = one.boolean("defer_loading");
-    if (const auto done = one.finish(); !done) {
-      r.wrong(done.error());
-      break;
-    }
     // Tools of deferred loading are not shown until a search finds them, and there is none here: they stay hidden.
-    if (!is_hidden.value_or(false)) out.push_back(chat_tool(*name, description, schema, strict));
-  }
+    if (one.boolean("defer_loading").value_or(false)) out = nullptr;
+  });
   return out;
 }
 
-void read_messages_choice(BodyReader& r, const Json& choice, Request& q) {
-  if (!choice.is_object()) return r.wrong("tool_choice", show(choice) + " is given, an object with a type wanted");
-  BodyReader one(choice, r.ignored(), "tool_choice.");
-  const auto type = one.take(one.fields().get_choice("type", {"auto", "any", "tool", "none"}));
-  const auto name = one.string("name", 256);
-  if (type == "none") q.tools.reset();
-  if ((type == "any" || type == "tool") && !q.tools) one.wrong("type", fmt::format("{} is given without tools", *type));
-  if (type == "any") q.tool_choice = ToolChoice::kRequired;
-  if (type == "tool") {
-    q.tool_choice = ToolChoice::kNamed;
-    q.named_tool = name.value_or("");
-    if (!name) one.wrong("name", "it is missing");
-  }
-  if (one.boolean("disable_parallel_tool_use").value_or(false)) q.max_tool_calls = 1;
-  if (const auto done = one.finish(); !done) r.wrong(done.error());
+void read_messages_choice(BodyReader& r, Request& q) {
+  const auto read = [&](BodyReader& one) {
+    const auto type = one.take(one.fields().get_choice("type", {"auto", "any", "tool", "none"}));
+    const auto name = one.string("name", 256);
+    if (type == "none") q.tools.reset();
+    if ((type == "any" || type == "tool") && !q.tools)
+      one.wrong("type", fmt::format("{} is given without tools", *type));
+    if (type == "any") q.tool_choice = ToolChoice::kRequired;
+    if (type == "tool") {
+      q.tool_choice = ToolChoice::kNamed;
+      q.named_tool = name.value_or("");
+      if (!name) one.wrong("name", "it is missing");
+    }
+    if (one.boolean("disable_parallel_tool_use").value_or(false)) q.max_tool_calls = 1;
+  };
+  r.object("tool_choice", read, "an object with a type");
 }
 
-void read_messages_format(BodyReader& r, const Json& format, Request& q, GenerationCall& call) {
-  if (!format.is_object()) return r.wrong("format", show(format) + " is given, an object with a type wanted");
-  BodyReader one(format, r.ignored(), "output_config.format.");
-  static_cast<void>(one.take(one.fields().get_choice("type", {"json_schema"})));
-  const Json* schema = one.fields().get("schema");
-  set_schema(one, "schema", schema == nullptr ? Json() : *schema, q, call);
-  if (const auto done = one.finish(); !done) r.wrong(done.error());
+void read_messages_format(BodyReader& r, Request& q, GenerationCall& call) {
+  const auto read = [&](BodyReader& one) {
+    static_cast<void>(one.take(one.fields().get_choice("type", {"json_schema"})));
+    const Json* schema = one.fields().get("schema");
+    set_schema(one, "schema", schema == nullptr ? Json() : *schema, q, call);
+  };
+  r.object("format", read, "an object with a type");
+}
+
+void read_thinking(BodyReader& r, Json& variables, GenerationCall& call) {
+  const auto read = [&](BodyReader& one) {
+    const auto type = one.take(one.fields().get_choice("type", {"enabled", "disabled", "adaptive"}));
+    if (type) variables["enable_thinking"] = *type != "disabled";
+    static_cast<void>(one.integer("budget_tokens", 0, 1 << 24));
+    if (const auto display = one.take(one.fields().get_choice("display", {"summarized", "omitted"})))
+      call.include_reasoning = *display != "omitted";
+  };
+  r.object("thinking", read, "an object with a type");
 }
 
 }  // namespace
@@ -215,37 +186,17 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
     conversation.messages(*messages);
   else
     r.wrong("messages", "it is missing");
-  Json tools = Json::array();
-  if (const Json* given = r.fields().get("tools")) tools = read_messages_tools(r, *given);
-  if (!tools.empty()) q.tools = tools.dump();
-  if (const Json* choice = r.fields().get("tool_choice")) read_messages_choice(r, *choice, q);
+  read_tools(r, q, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
+  read_messages_choice(r, q);
   Json variables = Json::object();
   // As in the API, a model thinks where it is asked to.
   variables["enable_thinking"] = false;
-  if (const Json* thinking = r.fields().get("thinking")) {
-    if (thinking->is_object()) {
-      BodyReader one(*thinking, ignored, "thinking.");
-      const auto type = one.take(one.fields().get_choice("type", {"enabled", "disabled", "adaptive"}));
-      if (type) variables["enable_thinking"] = *type != "disabled";
-      static_cast<void>(one.integer("budget_tokens", 0, 1 << 24));
-      if (const auto display = one.take(one.fields().get_choice("display", {"summarized", "omitted"})))
-        call.include_reasoning = *display != "omitted";
-      if (const auto done = one.finish(); !done) r.wrong(done.error());
-    } else {
-      r.wrong("thinking", show(*thinking) + " is given, an object with a type wanted");
-    }
-  }
-  if (const Json* output = r.fields().get("output_config")) {
-    if (output->is_object()) {
-      BodyReader one(*output, ignored, "output_config.");
-      if (const auto effort = one.take(one.fields().get_choice("effort", {"low", "medium", "high", "xhigh", "max"})))
-        variables["reasoning_effort"] = *effort;
-      if (const Json* format = one.fields().get("format")) read_messages_format(one, *format, q, call);
-      if (const auto done = one.finish(); !done) r.wrong(done.error());
-    } else {
-      r.wrong("output_config", show(*output) + " is given, an object wanted");
-    }
-  }
+  read_thinking(r, variables, call);
+  r.object("output_config", [&](BodyReader& one) {
+    if (const auto effort = one.take(one.fields().get_choice("effort", {"low", "medium", "high", "xhigh", "max"})))
+      variables["reasoning_effort"] = *effort;
+    read_messages_format(one, q, call);
+  });
   q.chat_template_kwargs = variables.dump();
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;

@@ -13,11 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::unexpected<ApiError> refuse(int status, std::string what) {
-  ApiError error;
-  error.status = status;
-  error.param = "path";
-  error.message = "[models] path: " + std::move(what);
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(status, "[models] path: " + std::move(what), "path"));
 }
 
 std::unexpected<ApiError> refuse(const std::error_code& why, const std::string& path) {

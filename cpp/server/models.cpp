@@ -115,11 +115,8 @@ std::string Models::taken(const ModelSpec& spec) const {
 
 ApiResult<void> Models::load(const ModelSpec& spec, LoadedBy by) {
   const auto id = served_id(spec);
-  if (const auto name = taken(spec); !name.empty()) {
-    auto error = make_error(409, fmt::format("[models] \"{}\" is loaded already", name));
-    error.param = "id";
-    return std::unexpected(std::move(error));
-  }
+  if (const auto name = taken(spec); !name.empty())
+    return std::unexpected(make_error(409, fmt::format("[models] \"{}\" is loaded already", name), "id"));
   auto model = open(spec, id, by);
   if (!model) return std::unexpected(of_model_file(model.error()));
   const std::lock_guard lock(mutex_);
@@ -207,10 +204,11 @@ ApiResult<void> Models::unload(const std::string& id) {
 ApiError Models::not_found(const std::string& name) const {
   std::string ids;
   for (const auto& model : models_) ids += (ids.empty() ? "" : ", ") + model.id;
-  auto error = make_error(404, ids.empty() ? "[models] no model is loaded"
-                                           : fmt::format("[models] there is no model \"{}\"; these are served: {}",
-                                                         name.substr(0, 200), ids));
-  error.param = "model";
+  auto error = make_error(
+      404,
+      ids.empty() ? "[models] no model is loaded"
+                  : fmt::format("[models] there is no model \"{}\"; these are served: {}", name.substr(0, 200), ids),
+      "model");
   error.code = "model_not_found";
   return error;
 }

@@ -18,30 +18,28 @@ void read_ollama_model(BodyReader& r, Request& q) {
 }
 
 void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
-  const Json* options = body.fields().get("options");
-  if (options == nullptr) return;
-  if (!options->is_object()) return body.wrong("options", show(*options) + " is given, an object wanted");
-  BodyReader r(*options, body.ignored(), "options.");
-  read_temperature(r, q, 100);
-  read_top_k(r, q);
-  r.into(q.min_p, r.number("min_p", 0, 1));
-  r.into(q.typical_p, r.number("typical_p", 0, 1));
-  r.into(q.repetition_penalty, r.number("repeat_penalty", 0.01, 100));
-  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
-  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
-  read_seed(r, q);
-  // -1 and -2: until the model ends, or the context is full.
-  if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0) q.max_tokens = static_cast<std::uint32_t>(*n);
-  if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
-  read_stop(r, q);
-  // How a model is loaded is the server's affair, and penalties here look at the whole text.
-  for (const char* name : {"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
-                           "use_mlock", "numa", "low_vram", "penalize_newline", "draft_num_predict"})
-    static_cast<void>(r.fields().get(name));
-  r.refuse("mirostat", "it is not served", {0});
-  r.refuse("tfs_z", "it is not served", {1});
-  for (const char* name : {"mirostat_tau", "mirostat_eta"}) static_cast<void>(r.fields().get(name));
-  if (const auto done = r.finish(); !done) body.wrong(done.error());
+  body.object("options", [&](BodyReader& r) {
+    read_temperature(r, q, 100);
+    read_top_k(r, q);
+    r.into(q.min_p, r.number("min_p", 0, 1));
+    r.into(q.typical_p, r.number("typical_p", 0, 1));
+    r.into(q.repetition_penalty, r.number("repeat_penalty", 0.01, 100));
+    r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
+    r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+    read_seed(r, q);
+    // -1 and -2: until the model ends, or the context is full.
+    if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
+      q.max_tokens = static_cast<std::uint32_t>(*n);
+    if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
+    read_stop(r, q);
+    // How a model is loaded is the server's affair, and penalties here look at the whole text.
+    for (const char* name : {"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
+                             "use_mlock", "numa", "low_vram", "penalize_newline", "draft_num_predict"})
+      static_cast<void>(r.fields().get(name));
+    r.refuse("mirostat", "it is not served", {0});
+    r.refuse("tfs_z", "it is not served", {1});
+    for (const char* name : {"mirostat_tau", "mirostat_eta"}) static_cast<void>(r.fields().get(name));
+  });
 }
 
 namespace {

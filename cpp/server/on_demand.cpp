@@ -15,8 +15,7 @@ namespace zinc_rt::server {
 namespace {
 
 ApiError try_later(std::string message) {
-  auto error = make_error(503, std::move(message));
-  error.param = "model";
+  auto error = make_error(503, std::move(message), "model");
   error.retry_after_s = 5;
   return error;
 }
@@ -68,8 +67,7 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
     if (std::ranges::find(ids, model.id) == ids.end()) ids.push_back(model.id);
   std::string all;
   for (const auto& id : ids) all += (all.empty() ? "" : ", ") + id;
-  auto error = make_error(404, {});
-  error.param = "model";
+  auto error = make_error(404, {}, "model");
   error.code = "model_not_found";
   if (ids.empty())
     error.message = "[models] there is no model in the models folder; `zinc-rt pull NAME` fetches one";

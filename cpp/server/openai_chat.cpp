@@ -32,11 +32,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
     else
       r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
   }
-  if (auto effort = r.take(
-          r.fields().get_choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}))) {
-    if (*effort == "none") variables["enable_thinking"] = false;
-    variables["reasoning_effort"] = *effort;
-  }
+  read_effort(r, "reasoning_effort", variables);
   if (!variables.empty()) q.chat_template_kwargs = variables.dump();
   if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
   r.into(q.continue_final_message, r.boolean("continue_final_message"));

@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxMessages = 8192, kMaxTools = 512;
 
-std::unexpected<ApiError> wrong_at(const std::string& param, const std::string& what) {
-  ApiError error;
-  error.param = param;
-  error.message = fmt::format("[request] {}: {}", param, what);
-  return std::unexpected(std::move(error));
-}
-
 // What is wrong with the name of a function, since names go into prompts and logs; empty: nothing.
 std::string_view complaint_about_name(const Json& name) {
   constexpr std::string_view kWanted = "a text of 1 to 256 bytes without control characters wanted";
@@ -27,15 +20,15 @@ std::string_view complaint_about_name(const Json& name) {
 
 // Checks one of the calls of an assistant's message.
 ApiResult<void> check_call(const Json& call, const std::string& at) {
-  if (!call.is_object()) return wrong_at(at, show(call) + " is given, an object with a function wanted");
+  if (!call.is_object()) return wrong_field(at, show(call) + " is given, an object with a function wanted");
   Fields fields(call, at + ".");
   if (const auto type = fields.get_choice("type", {"function"}); !type) return std::unexpected(type.error());
   if (const auto id = fields.get_string("id", 1024); !id) return std::unexpected(id.error());
   const Json* function = fields.get("function");
   if (function == nullptr || !function->is_object() || !function->contains("name"))
-    return wrong_at(at + ".function", "an object with a name wanted");
+    return wrong_field(at + ".function", "an object with a name wanted");
   if (const auto complaint = complaint_about_name((*function)["name"]); !complaint.empty())
-    return wrong_at(at + ".function.name", fmt::format("{} is given, {}", show((*function)["name"]), complaint));
+    return wrong_field(at + ".function.name", fmt::format("{} is given, {}", show((*function)["name"]), complaint));
   Fields of_function(*function, at + ".function.");
   const Json* arguments = of_function.get("arguments");
   if (arguments != nullptr && !arguments->is_string() && !arguments->is_object())
@@ -46,16 +39,16 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
 // The text of a `content`: a string, or parts of type text.
 ApiResult<std::string> read_content(const Json& content, const std::string& at) {
   if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) return wrong_at(at, show(content) + " is given, a text or a list of parts wanted");
+  if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
   std::string text;
   for (std::size_t i = 0; i < content.size(); ++i) {
     const Json& part = content[i];
     const auto here = fmt::format("{}[{}]", at, i);
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
-      return wrong_at(here, "a part is an object with a type");
+      return wrong_field(here, "a part is an object with a type");
     if (part["type"] != "text")
-      return wrong_at(here + ".type", show(part["type"]) + " is not served: the models here read text alone");
-    if (!part.contains("text") || !part["text"].is_string()) return wrong_at(here + ".text", "a text is wanted");
+      return wrong_field(here + ".type", show(part["type"]) + " is not served: the models here read text alone");
+    if (!part.contains("text") || !part["text"].is_string()) return wrong_field(here + ".text", "a text is wanted");
     text += (i == 0 ? "" : "\n") + part["text"].get<std::string>();
   }
   return text;
@@ -65,28 +58,29 @@ ApiResult<std::string> read_content(const Json& content, const std::string& at) 
 
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
   if (!messages.is_array() || messages.empty() || messages.size() > kMaxMessages)
-    return wrong_at("messages",
-                    fmt::format("{} is given, a list of 1 to {} messages wanted", show(messages), kMaxMessages));
+    return wrong_field("messages",
+                       fmt::format("{} is given, a list of 1 to {} messages wanted", show(messages), kMaxMessages));
   Json out = Json::array();
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Json& message = messages[i];
     const auto at = fmt::format("messages[{}]", i);
-    if (!message.is_object()) return wrong_at(at, show(message) + " is given, an object wanted");
+    if (!message.is_object()) return wrong_field(at, show(message) + " is given, an object wanted");
     Fields fields(message, at + ".");
     ZRT_TRY(auto role, fields.get_choice("role", {"system", "developer", "user", "assistant", "tool"}));
-    if (!role) return wrong_at(at + ".role", "it is missing; one of system, developer, user, assistant, tool wanted");
+    if (!role)
+      return wrong_field(at + ".role", "it is missing; one of system, developer, user, assistant, tool wanted");
     if (*role == "developer") role = "system";
     Json one{{"role", *role}};
     const Json* calls = fields.get("tool_calls");
     if (calls != nullptr && (*role != "assistant" || !calls->is_array()))
-      return wrong_at(at + ".tool_calls", "a list, in messages of the assistant, wanted");
+      return wrong_field(at + ".tool_calls", "a list, in messages of the assistant, wanted");
     const Json* content = fields.get("content");
     if (content != nullptr) {
       ZRT_TRY(one["content"], read_content(*content, at + ".content"));
     } else if (*role == "assistant" && calls != nullptr) {
       one["content"] = "";  // templates use the text without asking whether there is one
     } else {
-      return wrong_at(at + ".content", "it is missing");
+      return wrong_field(at + ".content", "it is missing");
     }
     if (calls != nullptr) {
       for (std::size_t k = 0; k < calls->size(); ++k)
@@ -112,14 +106,15 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
 
 ApiResult<void> check_tools(const Json& tools) {
   if (!tools.is_array() || tools.size() > kMaxTools)
-    return wrong_at("tools", fmt::format("{} is given, a list of at most {} functions wanted", show(tools), kMaxTools));
+    return wrong_field("tools",
+                       fmt::format("{} is given, a list of at most {} functions wanted", show(tools), kMaxTools));
   for (std::size_t i = 0; i < tools.size(); ++i) {
     const Json& tool = tools[i];
     const auto at = fmt::format("tools[{}]", i);
     if (!tool.is_object() || !tool.contains("type") || tool["type"] != "function")
-      return wrong_at(at + ".type", "an object of type \"function\" wanted");
+      return wrong_field(at + ".type", "an object of type \"function\" wanted");
     if (!tool.contains("function") || !tool["function"].is_object() || !tool["function"].contains("name"))
-      return wrong_at(at + ".function", "an object with a name wanted");
+      return wrong_field(at + ".function", "an object with a name wanted");
     const Json& function = tool["function"];
     Fields fields(function, at + ".function.");
     if (const auto complaint = complaint_about_name(function["name"]); !complaint.empty())

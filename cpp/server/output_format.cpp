@@ -41,44 +41,45 @@ void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, Gen
   set_format(r, name, {Kind::kStructuralTag, parsed->dump(), {}}, q, call);
 }
 
-void read_response_format(BodyReader& r, const Json& value, Request& q, GenerationCall& call) {
-  if (!value.is_object()) return r.wrong("response_format", show(value) + " is given, an object with a type wanted");
-  BodyReader one(value, r.ignored(), "response_format.");
-  const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema", "structural_tag"}));
-  const Json* schema = one.fields().get("json_schema");
-  for (const char* name : {"structures", "triggers", "format"})
-    if (one.fields().get(name) != nullptr && type != "structural_tag") one.wrong(name, "only with type structural_tag");
-  if (!type && one.is_good()) one.wrong("type", "it is missing");
-  if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
-  if (type == "structural_tag") set_format(r, "response_format", {Kind::kStructuralTag, value.dump(), {}}, q, call);
-  if (type == "json_schema") {
-    if (schema == nullptr || !schema->is_object() || !schema->contains("schema")) {
-      one.wrong("json_schema", "an object with a schema wanted");
-    } else {
-      BodyReader inner(*schema, r.ignored(), "response_format.json_schema.");
+void read_response_format(BodyReader& r, Request& q, GenerationCall& call) {
+  const auto read = [&](BodyReader& one) {
+    const auto type =
+        one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema", "structural_tag"}));
+    const Json* schema = one.fields().get("json_schema");
+    for (const char* name : {"structures", "triggers", "format"})
+      if (one.fields().get(name) != nullptr && type != "structural_tag")
+        one.wrong(name, "only with type structural_tag");
+    if (!type && one.is_good()) one.wrong("type", "it is missing");
+    if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
+    if (type == "structural_tag")
+      set_format(r, "response_format", {Kind::kStructuralTag, r.fields().get("response_format")->dump(), {}}, q, call);
+    if (type != "json_schema") {
+      if (schema != nullptr) one.wrong("json_schema", "only with type json_schema");
+      return;
+    }
+    if (schema == nullptr || !schema->is_object() || !schema->contains("schema"))
+      return one.wrong("json_schema", "an object with a schema wanted");
+    one.object_at("json_schema", *schema, [&](BodyReader& inner) {
       set_schema(inner, "schema", (*schema)["schema"], q, call);
       for (const char* name : {"schema", "name", "description", "strict"}) static_cast<void>(inner.fields().get(name));
-      if (const auto done = inner.finish(); !done) one.wrong(done.error());
-    }
-  } else if (schema != nullptr) {
-    one.wrong("json_schema", "only with type json_schema");
-  }
-  if (const auto done = one.finish(); !done) r.wrong(done.error());
+    });
+  };
+  r.object("response_format", read, "an object with a type");
 }
 
-void read_structured_outputs(BodyReader& r, const Json& value, Request& q, GenerationCall& call) {
-  if (!value.is_object()) return r.wrong("structured_outputs", show(value) + " is given, an object wanted");
-  BodyReader one(value, r.ignored(), "structured_outputs.");
-  if (const Json* schema = one.fields().get("json")) set_any_schema(one, "json", *schema, q, call);
-  if (const Json* regex = one.fields().get("regex")) set_text(one, "regex", Kind::kRegex, *regex, q, call);
-  if (const Json* choice = one.fields().get("choice")) set_choices(one, "choice", *choice, q, call);
-  if (const Json* text = one.fields().get("grammar")) set_text(one, "grammar", Kind::kGbnf, *text, q, call);
-  if (one.boolean("json_object").value_or(false)) set_format(one, "json_object", {Kind::kJsonObject, {}, {}}, q, call);
-  if (const Json* tag = one.fields().get("structural_tag")) set_tag(one, "structural_tag", *tag, q, call);
-  one.refuse("disable_any_whitespace", "up to 8 blanks stand between the tokens of JSON", {false});
-  one.refuse("disable_additional_properties", "say it in the schema", {false});
-  one.refuse("whitespace_pattern", "up to 8 blanks stand between the tokens of JSON");
-  if (const auto done = one.finish(); !done) r.wrong(done.error());
+void read_structured_outputs(BodyReader& r, Request& q, GenerationCall& call) {
+  r.object("structured_outputs", [&](BodyReader& one) {
+    if (const Json* schema = one.fields().get("json")) set_any_schema(one, "json", *schema, q, call);
+    if (const Json* regex = one.fields().get("regex")) set_text(one, "regex", Kind::kRegex, *regex, q, call);
+    if (const Json* choice = one.fields().get("choice")) set_choices(one, "choice", *choice, q, call);
+    if (const Json* text = one.fields().get("grammar")) set_text(one, "grammar", Kind::kGbnf, *text, q, call);
+    if (one.boolean("json_object").value_or(false))
+      set_format(one, "json_object", {Kind::kJsonObject, {}, {}}, q, call);
+    if (const Json* tag = one.fields().get("structural_tag")) set_tag(one, "structural_tag", *tag, q, call);
+    one.refuse("disable_any_whitespace", "up to 8 blanks stand between the tokens of JSON", {false});
+    one.refuse("disable_additional_properties", "say it in the schema", {false});
+    one.refuse("whitespace_pattern", "up to 8 blanks stand between the tokens of JSON");
+  });
 }
 
 }  // namespace
@@ -96,8 +97,8 @@ void set_schema(BodyReader& r, const char* name, const Json& schema, Request& q,
 }
 
 void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
-  if (const Json* format = r.fields().get("response_format")) read_response_format(r, *format, q, call);
-  if (const Json* outputs = r.fields().get("structured_outputs")) read_structured_outputs(r, *outputs, q, call);
+  read_response_format(r, q, call);
+  read_structured_outputs(r, q, call);
   for (const char* name : {"guided_json", "json_schema"})
     if (const Json* schema = r.fields().get(name)) set_any_schema(r, name, *schema, q, call);
   for (const char* name : {"guided_regex", "regex"})

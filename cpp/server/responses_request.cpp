@@ -1,16 +1,17 @@
 // The body of /v1/responses, OpenAI's API.
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "server/body_reader.h"
 #include "server/chat_builder.h"
 
 namespace zinc_rt::server {
 namespace {
 
-// Reads the input's items into a chat. The first complaint goes to the body's reader.
-class ResponsesReader {
+// Reads the input's items into a chat.
+class ResponsesReader : public ChatReader {
  public:
-  explicit ResponsesReader(BodyReader& body) : body_(body) {}
+  using ChatReader::ChatReader;
 
   void input(const Json& value) {
     if (value.is_string()) return chat_.text("user", value.get<std::string>());
@@ -19,7 +20,6 @@ class ResponsesReader {
       return wrong("input", value, fmt::format("a text or a list of 1 to {} items", kMax));
     for (std::size_t i = 0; i < value.size() && body_.is_good(); ++i) item(value[i], place("input", i));
   }
-  ChatBuilder& chat() { return chat_; }
 
  private:
   void item(const Json& item, const std::string& at) {
@@ -33,7 +33,7 @@ class ResponsesReader {
     if (type == "function_call_output") {
       const auto output = item.find("output");
       return chat_.result(string_in(item, "call_id", at),
-                          output == item.end() ? std::string() : joined(*output, at + ".output"));
+                          output == item.end() ? std::string() : text_of(*output, at + ".output"));
     }
     if (type == "reasoning") return chat_.reasoning(reasoning_of(item, at));
     wrong(at + ".type", type, "message, function_call, function_call_output or reasoning");
@@ -46,97 +46,65 @@ class ResponsesReader {
     if (content == item.end()) return wrong(at + ".content", Json(), "a text or a list of parts");
     // An answer's reasoning, text and calls are one message; others are as many as there are items.
     if (*role != "assistant") chat_.close();
-    const auto text = joined(*content, at + ".content");
+    const auto text = text_of(*content, at + ".content");
     chat_.text(*role == "developer" ? "system" : role->get_ref<const std::string&>().c_str(), text);
   }
 
   // Its text, or what this server sent as encrypted_content.
   std::string reasoning_of(const Json& item, const std::string& at) {
     if (const auto content = item.find("content"); content != item.end() && content->is_array() && !content->empty())
-      return joined(*content, at + ".content");
+      return text_of(*content, at + ".content");
     const auto sealed = item.find("encrypted_content");
     if (sealed == item.end() || !sealed->is_string()) return {};
     const auto text = from_base64(sealed->get_ref<const std::string&>());
-    if (!text) wrong(at + ".encrypted_content", *sealed, "what this server sent");
-    return text.value_or("");
+    if (text && is_utf8(*text)) return *text;
+    wrong(at + ".encrypted_content", *sealed, "what this server sent");
+    return {};
   }
 
-  std::string joined(const Json& content, const std::string& at) {
-    if (content.is_string()) return content.get<std::string>();
-    std::string text;
-    if (!content.is_array()) {
-      wrong(at, content, "a text or a list of parts");
-      return text;
-    }
-    for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i) {
-      const auto here = place(at, i);
-      const auto type = content[i].is_object() ? content[i].value("type", Json()) : Json();
-      if (type != "input_text" && type != "output_text" && type != "text" && type != "reasoning_text" &&
-          type != "refusal")
-        wrong(here + ".type", type, "input_text, output_text or reasoning_text (the models here read text alone)");
-      else
-        text += (i == 0 ? "" : "\n") + string_in(content[i], type == "refusal" ? "refusal" : "text", here);
-    }
-    return text;
+  std::string text_of(const Json& content, const std::string& at) {
+    return joined(content, at, "a text or a list of parts", [this](const Json& part, const std::string& here) {
+      const auto type = part.is_object() ? part.value("type", Json()) : Json();
+      if (type == "refusal") return string_in(part, "refusal", here);
+      if (type == "input_text" || type == "output_text" || type == "text" || type == "reasoning_text")
+        return string_in(part, "text", here);
+      wrong(here + ".type", type, "input_text, output_text or reasoning_text (the models here read text alone)");
+      return std::string();
+    });
   }
-
-  std::string string_in(const Json& object, const char* name, const std::string& at) {
-    return string_at(body_, object, name, at);
-  }
-  void wrong(const std::string& at, const Json& value, const std::string& wanted) {
-    wrong_at(body_, at, value, wanted);
-  }
-
-  BodyReader& body_;
-  ChatBuilder chat_;
 };
 
 // The functions, as chats have them. Tools of other kinds, which agents list beside, are left out: the answer's `tools`
 // shows which ones the model was told of.
-Json read_responses_tools(BodyReader& r, const Json& tools, Json& shown) {
-  Json out = Json::array();
-  constexpr std::size_t kMax = 512;
-  if (!tools.is_array() || tools.size() > kMax) {
-    r.wrong("tools", fmt::format("{} is given, a list of at most {} tools wanted", show(tools), kMax));
+Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at, Json& shown) {
+  Json out;
+  if (!tool.is_object() || !tool.contains("type")) {
+    r.wrong(at.c_str(), show(tool) + " is given, an object with a type wanted");
     return out;
   }
-  for (std::size_t i = 0; i < tools.size() && r.is_good(); ++i) {
-    const auto at = place("tools", i);
-    if (!tools[i].is_object() || !tools[i].contains("type")) {
-      r.wrong(at.c_str(), show(tools[i]) + " is given, an object with a type wanted");
-      break;
-    }
-    if (tools[i]["type"] != "function") continue;
-    BodyReader one(tools[i], r.ignored(), at + ".");
+  if (tool["type"] != "function") return out;
+  r.object_at(at.c_str(), tool, [&](BodyReader& one) {
     static_cast<void>(one.fields().get("type"));
-    const auto name = one.string("name", 256);
-    if (!name || name->empty()) one.wrong("name", "a name of 1 to 256 bytes wanted");
-    const Json* description = one.fields().get("description");
+    out = chat_tool(one, "parameters");
     const Json* parameters = one.fields().get("parameters");
-    const Json* strict = one.fields().get("strict");
     if (parameters != nullptr && !parameters->is_object())
       one.wrong("parameters", show(*parameters) + " is given, a JSON schema, which is an object, wanted");
     static_cast<void>(one.fields().get("defer_loading"));
-    if (const auto done = one.finish(); !done) {
-      r.wrong(done.error());
-      break;
-    }
-    out.push_back(chat_tool(*name, description, parameters, strict));
-    shown.push_back(tools[i]);
-  }
+  });
+  shown.push_back(tool);
   return out;
 }
 
 // text.format: as response_format, but flat.
-void read_text_format(BodyReader& r, const Json& format, Request& q, GenerationCall& call) {
-  if (!format.is_object()) return r.wrong("format", show(format) + " is given, an object with a type wanted");
-  BodyReader one(format, r.ignored(), "text.format.");
-  const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
-  if (type == "json_object") set_format(one, "type", {OutputFormat::Kind::kJsonObject, {}, {}}, q, call);
-  const Json* schema = one.fields().get("schema");
-  if (type == "json_schema") set_schema(one, "schema", schema == nullptr ? Json() : *schema, q, call);
-  for (const char* name : {"name", "description", "strict"}) static_cast<void>(one.fields().get(name));
-  if (const auto done = one.finish(); !done) r.wrong(done.error());
+void read_text_format(BodyReader& r, Request& q, GenerationCall& call) {
+  const auto read = [&](BodyReader& one) {
+    const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
+    if (type == "json_object") set_format(one, "type", {OutputFormat::Kind::kJsonObject, {}, {}}, q, call);
+    const Json* schema = one.fields().get("schema");
+    if (type == "json_schema") set_schema(one, "schema", schema == nullptr ? Json() : *schema, q, call);
+    for (const char* name : {"name", "description", "strict"}) static_cast<void>(one.fields().get(name));
+  };
+  r.object("format", read, "an object with a type");
 }
 
 }  // namespace
@@ -154,16 +122,10 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   };
   r.into(q.model, r.string("model", 4096));
   r.into(call.stream, r.boolean("stream"));
-  if (const Json* options = r.fields().get("stream_options")) {
-    if (options->is_object()) {
-      BodyReader inner(*options, ignored, "stream_options.");
-      inner.into(call.resumable, inner.boolean("resumable"));
-      inner.refuse("include_obfuscation", "events are not padded", {false});
-      if (const auto done = inner.finish(); !done) r.wrong(done.error());
-    } else {
-      r.wrong("stream_options", show(*options) + " is given, an object wanted");
-    }
-  }
+  r.object("stream_options", [&](BodyReader& options) {
+    options.into(call.resumable, options.boolean("resumable"));
+    options.refuse("include_obfuscation", "events are not padded", {false});
+  });
   read_max_tokens(r, q, {"max_output_tokens"}, Request::kAllThatFit, false);
   read_temperature(r, q, 2);
   read_seed(r, q);
@@ -174,38 +136,21 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
     r.wrong("input", "it is missing");
   if (const auto instructions = r.string("instructions", 64u << 20); instructions && !instructions->empty())
     conversation.chat().system_first(*instructions);
-  Json tools = Json::array(), shown = Json::array();
-  if (const Json* given = r.fields().get("tools")) tools = read_responses_tools(r, *given, shown);
-  if (!tools.empty()) q.tools = tools.dump();
+  Json shown = Json::array();
+  read_tools(r, q, [&](const Json& tool, const std::string& at) { return read_responses_tool(r, tool, at, shown); });
   read_tool_choice(r, "", q, call);
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   Json variables = Json::object();
-  if (const Json* reasoning = r.fields().get("reasoning")) {
-    if (reasoning->is_object()) {
-      BodyReader one(*reasoning, ignored, "reasoning.");
-      if (const auto effort = one.take(
-              one.fields().get_choice("effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}))) {
-        if (*effort == "none") variables["enable_thinking"] = false;
-        variables["reasoning_effort"] = *effort;
-      }
-      // Reasoning is shown as it is, and not summed up.
-      for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
-      if (const auto done = one.finish(); !done) r.wrong(done.error());
-    } else {
-      r.wrong("reasoning", show(*reasoning) + " is given, an object wanted");
-    }
-  }
+  r.object("reasoning", [&](BodyReader& one) {
+    read_effort(one, "effort", variables);
+    // Reasoning is shown as it is, and not summed up.
+    for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
+  });
   if (!variables.empty()) q.chat_template_kwargs = variables.dump();
-  if (const Json* text = r.fields().get("text")) {
-    if (text->is_object()) {
-      BodyReader one(*text, ignored, "text.");
-      if (const Json* format = one.fields().get("format")) read_text_format(one, *format, q, call);
-      static_cast<void>(one.fields().get("verbosity"));
-      if (const auto done = one.finish(); !done) r.wrong(done.error());
-    } else {
-      r.wrong("text", show(*text) + " is given, an object wanted");
-    }
-  }
+  r.object("text", [&](BodyReader& one) {
+    read_text_format(one, q, call);
+    static_cast<void>(one.fields().get("verbosity"));
+  });
   if (const Json* include = r.fields().get("include")) {
     if (!include->is_array()) r.wrong("include", show(*include) + " is given, a list wanted");
     for (const Json& one : *include)
@@ -224,12 +169,8 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   // It bounds calls of tools that a server runs itself, and this one runs none.
   static_cast<void>(r.integer("max_tool_calls", 1, 1 << 20));
   r.refuse("top_logprobs", "logprobs are served by chats and completions", {0});
-  if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "default", "flex", "priority"}))) {
-    call.service_tier = *tier;
-    if (*tier == "flex") q.qos = "batch";
-    if (*tier == "priority") q.qos = "interactive";
-  }
-  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
+  read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);
+  read_callers_names(r);
   for (const char* name : {"metadata", "client_metadata", "prompt_cache_retention", "prompt_cache_options"})
     static_cast<void>(r.fields().get(name));
   ZRT_CHECK_OK(r.finish());
@@ -249,11 +190,11 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (is_stored) {
     const Json& input = body["input"];
     const Json list = input.is_array() ? input : Json::array({Json{{"role", "user"}, {"content", input}}});
-    call.stored_input = list.dump(-1, ' ', false, Json::error_handler_t::replace);
+    call.stored_input = as_text(list);
   }
   again["background"] = false;
   again["top_logprobs"] = 0;
-  call.shown_again = again.dump(-1, ' ', false, Json::error_handler_t::replace);
+  call.shown_again = as_text(again);
   q.messages = conversation.chat().messages().dump();
   call.requests.push_back(std::move(q));
   return call;

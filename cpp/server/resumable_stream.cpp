@@ -133,18 +133,15 @@ ApiResult<void> ResumableStream::attach(std::shared_ptr<Connection> client, std:
   std::shared_ptr<Connection> former;
   {
     const std::lock_guard lock(mutex_);
-    ApiError error;
-    error.param = "Last-Event-ID";
+    const auto refused = [](int status, std::string message) {
+      return std::unexpected(make_error(status, std::move(message), "Last-Event-ID"));
+    };
     const auto last = first_ + events_.size() - 1;
-    if (seen + 1 < first_) {
-      error.status = 410;
-      error.message = fmt::format("[stream] events from {} on are wanted, those from {} on are kept", seen + 1, first_);
-      return std::unexpected(std::move(error));
-    }
-    if (seen > last) {
-      error.message = fmt::format("[stream] event {} is said to be seen, {} there are so far", seen, last);
-      return std::unexpected(std::move(error));
-    }
+    if (seen + 1 < first_)
+      return refused(410,
+                     fmt::format("[stream] events from {} on are wanted, those from {} on are kept", seen + 1, first_));
+    if (seen > last)
+      return refused(400, fmt::format("[stream] event {} is said to be seen, {} there are so far", seen, last));
     former = std::move(client_);
     client_ = client;
     next_sent_ = seen + 1;

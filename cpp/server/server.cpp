@@ -47,28 +47,9 @@ std::string new_id() {
   return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
 }
 
-namespace {
-
-// Whose turn among the tasks of requests it is.
-std::string owner_of(const Exchange& exchange) {
-  return exchange.caller.tenant ? exchange.caller.tenant->name : "";
-}
-
-}  // namespace
-
 ApiError shutting_down() {
   auto error = make_error(503, "[server] the server is shutting down");
   error.retry_after_s = 5;
-  return error;
-}
-
-ApiError tools_not_read(const ServedModel& model) {
-  ApiError error;
-  error.param = "tools";
-  error.message = fmt::format(
-      "[request] tools: the chat template of \"{}\" writes the same prompt with them and without; this model knows "
-      "none",
-      model.id);
   return error;
 }
 
@@ -82,9 +63,9 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
   exchange.connection->respond(std::move(response));
 }
 
-void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
+void answer(ServerCore& core, Exchange& exchange, const ApiError& error, MakeErrorResponse make_error) {
   exchange.connection->note("error", error.message);
-  exchange.connection->respond(refusal(core, exchange.id, error));
+  exchange.connection->respond(refusal(core, exchange.id, error, make_error));
 }
 
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status) {
@@ -94,11 +75,16 @@ void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> re
     answer(core, exchange, result.error());
 }
 
-HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error) {
-  core.metrics.answered(error.status);
-  auto response = error_response(error);
+HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error,
+                     MakeErrorResponse make_error) {
+  auto response = make_error(error);
+  core.metrics.answered(response.status);
   response.headers.emplace_back("x-request-id", request_id);
   return response;
+}
+
+std::string owner_of(const Exchange& exchange) {
+  return exchange.caller.tenant ? exchange.caller.tenant->name : "";
 }
 
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange) {
@@ -108,8 +94,12 @@ void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr
   });
 }
 
-OnDemand::Asker asker_of(const Exchange& exchange) {
-  return {owner_of(exchange), exchange.gone.get_token()};
+void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
+                std::function<void(Exchange&, const ApiResult<ServedModel>&)> then) {
+  OnDemand::Asker asker{owner_of(exchange), exchange.gone.get_token()};
+  core.on_demand.find(name, std::move(asker),
+                      [held = std::make_shared<Exchange>(std::move(exchange)),
+                       then = std::move(then)](const ApiResult<ServedModel>& model) { then(*held, model); });
 }
 
 namespace {
@@ -319,10 +309,7 @@ class ServerImpl final : public Server {
     if (route->access == Access::kOpen) return route;
     ZRT_TRY(exchange.caller, core_.tenants.authenticate(request));
     if (route->access == Access::kKey || exchange.caller.is_admin) return route;
-    ApiError error;
-    error.status = 403;
-    error.message = "[keys] this path is for admins, and the key is of a tenant";
-    return std::unexpected(std::move(error));
+    return std::unexpected(make_error(403, "[keys] this path is for admins, and the key is of a tenant"));
   }
 
   void handle(const Route& route, const std::shared_ptr<Exchange>& exchange) {

@@ -19,10 +19,10 @@ constexpr const char* kFileKind = "file";
 namespace fs = std::filesystem;
 
 ApiError no_file(const std::string& id, const char* param) {
-  auto error = make_error(404, fmt::format("[files] there is no \"{}\" of this tenant; files are kept for {} days",
-                                           id.substr(0, 100), StoredFiles::kKept_s / 86400));
-  error.param = param;
-  return error;
+  return make_error(404,
+                    fmt::format("[files] there is no \"{}\" of this tenant; files are kept for {} days",
+                                id.substr(0, 100), StoredFiles::kKept_s / 86400),
+                    param);
 }
 
 }  // namespace
@@ -60,9 +60,7 @@ ApiResult<std::uint64_t> StoredFiles::room_of(const std::string& tenant) const {
 ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string& name, std::string_view content) {
   ZRT_CHECK_OK(expect_kept());
   const auto refused = [](const std::string& what) {
-    auto error = make_error(400, "[files] file: " + what);
-    error.param = "file";
-    return std::unexpected(std::move(error));
+    return std::unexpected(make_error(400, "[files] file: " + what, "file"));
   };
   if (content.size() > kMostUploadBytes)
     return refused(fmt::format("{} bytes are given, {} allowed", content.size(), kMostUploadBytes));

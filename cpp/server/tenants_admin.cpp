@@ -27,11 +27,7 @@ ApiResult<void> TenantRegistry::store(const TenantEntry& entry) {
 }
 
 ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& name, const Json& json) {
-  if (!is_good_tenant_name(name)) {
-    auto error = make_error(400, fmt::format("[request] id: {}", kGoodTenantName));
-    error.param = "id";
-    return std::unexpected(std::move(error));
-  }
+  if (!is_good_tenant_name(name)) return wrong_field("id", kGoodTenantName);
   TenantSettings settings;
   if (auto changed = settings.change(json); !changed) return std::unexpected(changed.error());
   const auto key = make_api_key();

@@ -21,7 +21,7 @@ std::string usage_of(const Usage& u) {
 // A call's arguments as the object that the API shows. What is none, such as a call that was cut off, is an empty one.
 std::string input_of(const std::string& arguments) {
   const auto value = Json::parse(arguments, nullptr, false);
-  return value.is_object() ? value.dump(-1, ' ', false, Json::error_handler_t::replace) : "{}";
+  return value.is_object() ? as_text(value) : "{}";
 }
 
 class MessagesWriter final : public AnswerWriter {

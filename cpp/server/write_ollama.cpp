@@ -54,7 +54,7 @@ class OllamaWriter final : public AnswerWriter {
   static std::string call_json(const std::string& name, const std::string& arguments) {
     const auto value = Json::parse(arguments, nullptr, false);
     return fmt::format(R"({{"function":{{"name":{},"arguments":{}}}}})", json_string(name),
-                       value.is_object() ? value.dump(-1, ' ', false, Json::error_handler_t::replace) : "{}");
+                       value.is_object() ? as_text(value) : "{}");
   }
 
   std::string line(const std::string& text, const std::string& thinking, const std::string& calls,

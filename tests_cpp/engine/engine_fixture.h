@@ -11,6 +11,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -124,38 +125,28 @@ struct TestEngine {
   std::uint64_t stat(const char* key) const { return stats()[key].get<std::uint64_t>(); }
 };
 
-// Opens a model of the fixtures; null where that fails.
+// Opens a model of the fixtures; throws where that fails.
 using Opener = std::unique_ptr<Executor> (*)(const std::string& model, const ExecutorOptions& options);
 inline std::unique_ptr<Executor> open_on_ring(const std::string& model, const ExecutorOptions& options) {
   return open(model, options);
 }
 
-// A replica on each of options.devices; all have the probe.
-inline Result<std::shared_ptr<Model>> make_model(const std::string& model, ExecutorOptions executor_options,
-                                                 const EngineOptions& options, const std::shared_ptr<Probe>& probe,
-                                                 Opener opener = open_on_ring) {
+// A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with the
+// reason: its test fails by name, and the next one begins.
+inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,
+                               const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
+                               Opener opener = open_on_ring) {
+  if (!probe) probe = std::make_shared<Probe>();
   std::vector<std::unique_ptr<Executor>> executors;
   for (const std::uint32_t device : options.devices) {
     executor_options.device = device;
-    auto executor = opener(model, executor_options);
-    if (!executor) return std::unexpected(Error{StatusCode::kUnavailable, "the model did not open", 0});
-    executors.push_back(std::make_unique<ProbeExecutor>(std::move(executor), probe));
+    executors.push_back(std::make_unique<ProbeExecutor>(opener(model, executor_options), probe));
   }
-  return Model::make(std::move(executors), options);
-}
-
-inline TestEngine start_engine(const std::string& model, const ExecutorOptions& executor_options,
-                               const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
-                               Opener opener = open_on_ring) {
-  TestEngine engine;
-  engine.probe = probe ? std::move(probe) : std::make_shared<Probe>();
-  auto made = make_model(model, executor_options, options, engine.probe, opener);
-  EXPECT_TRUE(made) << (made ? "" : made.error().message);
-  if (!made) return engine;
+  auto made = Model::make(std::move(executors), options);
+  if (!made) throw std::runtime_error(made.error().message);
   auto core = EngineCore::start(std::move(*made));
-  EXPECT_TRUE(core) << (core ? "" : core.error().message);
-  if (core) engine.core = std::move(*core);
-  return engine;
+  if (!core) throw std::runtime_error(core.error().message);
+  return {std::move(probe), std::move(*core)};
 }
 
 inline Request token_request(std::vector<std::int32_t> ids, std::uint32_t max_tokens) {

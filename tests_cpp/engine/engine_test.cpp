@@ -319,7 +319,6 @@ TEST_F(EngineTest, IdleTakesNoTimeAndWakesAtOnce) {
 TEST_F(EngineTest, ARowWithoutATokenEndsItsRequestAlone) {
   for (const bool is_score : {false, true}) {
     auto engine = make(4);
-    ASSERT_TRUE(engine.core);
     const auto session = engine.session();
     const auto good = token_request({5, 6, 7}, 12);
     const auto alone = session.generate(good);

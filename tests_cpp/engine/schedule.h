@@ -126,7 +126,6 @@ class Family {
       EngineOptions engine_options;
       engine_options.prefix_cache = false;
       const auto engine = start_engine(model, options, engine_options);
-      if (!engine.core) return;
       if (const auto& limits = engine.core->find_model({})->info().rope_limits; !limits.empty()) limit_ = limits[0];
       Request request = c.request;
       request.n = 1;
@@ -150,7 +149,6 @@ class Schedule {
 
   void play() {
     make_engine();
-    if (!engine_.core) return;
     make_tenants();
     for (std::size_t n = 8 + below(10); n > 0;) {
       const auto what = below(16);

@@ -182,6 +182,19 @@ TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
   }
 }
 
+TEST(ResponsesBody, SealedReasoningIsText) {
+  const auto parse = [](std::string_view sealed) {
+    return parse_responses(
+        *parse_json(fmt::format(R"({{"input":[{{"type":"reasoning","encrypted_content":"{}"}}]}})", sealed)), {});
+  };
+  EXPECT_EQ(parse("aG0=")->requests[0].messages, R"([{"role":"assistant","content":"","reasoning_content":"hm"}])");
+  for (const char* bad : {"no base64", "jg=="}) {  // the second is a byte that is no UTF-8
+    const auto result = parse(bad);
+    ASSERT_FALSE(result) << bad;
+    EXPECT_EQ(result.error().param, "input[0].encrypted_content") << bad;
+  }
+}
+
 TEST(OpenAiRequest, FloatsThatAreWholeAreIntegers) {
   const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), Request{}); };
   const auto good = parse(R"({"prompt":[1.0,2],"max_tokens":2.0,"n":1e0,"seed":-0.0,"stop_token_ids":[3.0]})");
