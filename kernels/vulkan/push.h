@@ -27,13 +27,13 @@ const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
 const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
 // Of linear_row.glsl: most invocations, and rows of w and of x that a workgroup takes.
 const u32 kRowWidth = 128, kRowRows = 4, kRowTokens = 16;
-const u32 kLinearWidth = 128;             // of linear.glsl
-const u32 kLinearRows = 2;                // rows of w that a subgroup of linear.glsl takes
+const u32 kLinearWidth = 128;  // of linear.glsl
+const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
 const u32 kMatrixWidth = 512, kMatrixRows = 64, kMatrixTokens = 128;
 const u32 kArgmaxWidth = 512;
-const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
-const u32 kDeltaWidth = 128;                           // of SSM_DELTA_NET: a column of the state each
+const u32 kNormWidth = 512;                   // of RESIDUAL_RMS_NORM
+const u32 kDeltaWidth = 128;                  // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
 const u32 kMostExperts = 1024;
 
