@@ -22,9 +22,12 @@ const uint kRows = kRowRows, kMostEights = kRowWidth / 8;
 // By row of x, group and row of w; by row of x and group.
 shared float values[TOKENS * kMostEights * kRows], factors[TOKENS * kMostEights];
 
+// The invocation's number, in which those of a subgroup are neighbours.
+uint own_id() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
+
 // a of the invocations without the bit `mask` and b of those with it, plus the same of the neighbour over that bit.
 int shared_sum(int a, int b, uint mask) {
-  bool is_second = (gl_LocalInvocationID.x & mask) != 0u;
+  bool is_second = (gl_SubgroupInvocationID & mask) != 0u;
   return (is_second ? b : a) + subgroupShuffleXor(is_second ? a : b, mask);
 }
 // The sums over an eight of the four rows' numbers; an invocation gets that of row (its number) % 4.
@@ -84,7 +87,7 @@ ivec2 sums_of_part(Weights weights, Activations a, uint r) {
 }
 
 void main() {
-  uint id = gl_LocalInvocationID.x, i = id % 8, eight = id / 8, n_eights = WIDTH / 8, own = id % kRows;
+  uint id = own_id(), i = id % 8, eight = id / 8, n_eights = WIDTH / 8, own = id % kRows;
   uint first_m = gl_WorkGroupID.y * kRows, n_groups = p.k / 256;
   uint n_tokens = TOKENS == 1 ? 1 : n_rows(), m = first_m + id % kRows, t = id / kRows;
   // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.

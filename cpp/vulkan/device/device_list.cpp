@@ -148,7 +148,12 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
                       info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
                       has_matrices(api, device);
-  // linear.glsl shuffles among eight neighbours, in workgroups of 128.
+  // The largest workgroup of a kernel, and the shuffles of linear_row.glsl among eight neighbours in workgroups of 128.
+  constexpr std::uint32_t kWidth = 512;
+  const auto& limits = p.properties.limits;
+  if (const auto width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+      width < kWidth)
+    missing.push_back(fmt::format("workgroups of {} invocations (it has {})", kWidth, width));
   constexpr VkSubgroupFeatureFlags kSubgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if ((p11.subgroupSupportedOperations & kSubgroup) != kSubgroup) missing.emplace_back("shuffles in subgroups");
   if (p11.subgroupSize < 8 || p11.subgroupSize > 64)
