@@ -1,6 +1,9 @@
 #!/bin/sh
 # ccache.sh CCACHE COMPILER ARGUMENT...: what the build tools call. All build trees of a checkout share objects, pip's too, and
-# checkouts in other places do where CCACHE_DIR points at one cache.
+# checkouts in other places do where CCACHE_DIR points at one cache. In a checkout that cannot be written the cache is the user's.
 root=${0%/cmake/ccache.sh}
-export CCACHE_DIR="${CCACHE_DIR:-$root/.cache/ccache}" CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+if [ -z "${CCACHE_DIR:-}" ] && mkdir -p "$root/.cache/ccache" 2>/dev/null && [ -w "$root/.cache/ccache" ]; then
+  export CCACHE_DIR="$root/.cache/ccache"
+fi
+export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 exec "$@"
