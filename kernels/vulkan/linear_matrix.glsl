@@ -1,13 +1,12 @@
 // LINEAR for many rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which
 // order. A workgroup makes kMatrixRows rows of w times kMatrixTokens rows of x, a subgroup 32 rows of w times 16 of x.
 // In a step the workgroup's memory gets the weights (matrix_digits.glsl) and the codes of x, for all of its subgroups;
-// what the next step needs is on its way meanwhile. After a group come floats: an invocation has the same elements of
-// all matrices of sums, and of those that scales and factors are made, so each element is one invocation's from the first
-// group to the last.
+// what the next step needs is on its way meanwhile. After a group come floats. An invocation has the same elements of
+// every matrix of sums, scales and factors, so an element of y is one invocation's from the first group to the last.
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). Included after PUSH.
-// Two planes of weights, of which codes of sub-blocks need one and their scales lie in the other; codes of x; the floats
-// of a group: scales of rows of w and of their minimums, factors of rows of x; whether one of these was not usual
+// Memory: two planes of weights, or one of codes with the scales of their sub-blocks behind it; codes of x; the floats of
+// a group: scales of rows of w, scales of their minimums, factors of rows of x; whether a factor was not usual
 // (accumulate.glsl). It is one array, so that matrices begin where 16 bytes do.
 const uint kScales = (2 * kMatrixRows + kMatrixTokens) * 44, kScalesOfMinimums = kScales + kMatrixRows,
            kFactors = kScalesOfMinimums + kMatrixRows, kUnusual = kFactors + kMatrixTokens;
@@ -38,10 +37,14 @@ From from_of(uint first_m, uint64_t x) {
               x + p.k + uint64_t(id / 2 % kMatrixTokens) * p.x_row_bytes + 16 * (id % 2),
               factors_of(x + uint64_t(id % kMatrixTokens) * p.x_row_bytes), row_of_w(first_m + id % kMatrixRows));
 }
-// Half of the invocations have a part of w; of the others some have what comes with a group.
-bool has_part() { return gl_LocalInvocationID.x < kMatrixRows * kParts; }
-bool has_factor() { return gl_LocalInvocationID.x / kMatrixTokens == 2; }
-bool has_scales() { return gl_LocalInvocationID.x / kMatrixRows == 6; }
+// The first invocations have a part of w each. Of what comes with a group the next ones have the factor of a row of x
+// each, and those behind them the scales of a row of w. These numbers are multiples of kMatrixTokens and kMatrixRows.
+const uint kFirstWithFactor = kMatrixRows * kParts, kFirstWithScales = kFirstWithFactor + kMatrixTokens;
+bool has_part() { return gl_LocalInvocationID.x < kFirstWithFactor; }
+bool has_factor() { return !has_part() && gl_LocalInvocationID.x < kFirstWithScales; }
+bool has_scales() {
+  return gl_LocalInvocationID.x >= kFirstWithScales && gl_LocalInvocationID.x < kFirstWithScales + kMatrixRows;
+}
 void bring(From from, uint g, uint step, inout Brought next) {
   uint at = 256 * g + kStep * step;
   if (has_part()) next.part = read_part(from.w + g * block_bytes(), step, gl_LocalInvocationID.x % kParts);
