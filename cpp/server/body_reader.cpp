@@ -48,6 +48,16 @@ void read_top_k(BodyReader& r, Request& q) {
   if (const auto k = r.integer("top_k", -1, INT32_MAX)) q.top_k = *k < 0 ? 0 : static_cast<std::uint32_t>(*k);
 }
 
+void read_sampling(BodyReader& r, Request& q, double most, const char* repetition_penalty) {
+  read_temperature(r, q, most);
+  read_top_k(r, q);
+  r.into(q.min_p, r.number("min_p", 0, 1));
+  r.into(q.typical_p, r.number("typical_p", 0, 1));
+  r.into(q.repetition_penalty, r.number(repetition_penalty, 0.01, 100));
+  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
+  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+}
+
 void read_seed(BodyReader& r, Request& q) {
   if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
 }
@@ -85,13 +95,7 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
     options.into(call.resumable, options.boolean("resumable"));
     options.refuse("include_obfuscation", "chunks are not padded", {false});
   });
-  read_temperature(r, q, 2);
-  read_top_k(r, q);
-  r.into(q.min_p, r.number("min_p", 0, 1));
-  r.into(q.typical_p, r.number("typical_p", 0, 1));
-  r.into(q.repetition_penalty, r.number("repetition_penalty", 0.01, 100));
-  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
-  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+  read_sampling(r, q, 2, "repetition_penalty");
   read_bias(r, q);
   read_seed(r, q);
   r.into(q.n, r.integer("n", 1, 128));

@@ -104,6 +104,8 @@ class BodyReader {
 // Single fields that several APIs have under the same names.
 void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
 void read_top_k(BodyReader& r, Request& request);                     // below 0: off
+// These, and what else shapes the pick; `most`: of the temperature, `repetition_penalty`: that field's name.
+void read_sampling(BodyReader& r, Request& request, double most, const char* repetition_penalty);
 void read_seed(BodyReader& r, Request& request);
 void read_stop(BodyReader& r, Request& request);  // a text or a list of them
 // A model's effort of reasoning, as OpenAI has it, among the variables of templates; with "none" it does not think.

@@ -19,13 +19,7 @@ void read_ollama_model(BodyReader& r, Request& q) {
 
 void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
   body.object("options", [&](BodyReader& r) {
-    read_temperature(r, q, 100);
-    read_top_k(r, q);
-    r.into(q.min_p, r.number("min_p", 0, 1));
-    r.into(q.typical_p, r.number("typical_p", 0, 1));
-    r.into(q.repetition_penalty, r.number("repeat_penalty", 0.01, 100));
-    r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
-    r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+    read_sampling(r, q, 100, "repeat_penalty");
     read_seed(r, q);
     // -1 and -2: until the model ends, or the context is full.
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
