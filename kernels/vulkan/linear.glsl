@@ -8,10 +8,11 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 layout(constant_id = 1) const uint X = kF32;
+const uint TOKENS = 1;  // rows of x of a workgroup
 // What the kernel has.
 uint64_t matrix();
-uint64_t row_of_x();
-void store(uint m, float value);
+uint64_t row_of_x(uint t);
+void store(uint t, uint m, float value);
 const uint kRows = kLinearRows;
 
 // Lanes i and i + 8 of the 16; the fold adds these two first.
@@ -68,12 +69,12 @@ void main() {
     uint g = min(first + eight, n_groups - 1);
     float v[kRows];
     for (uint r = 0; r < kRows; ++r)
-      v[r] = X == kQ8A32 ? group_of_blocks(w[r], row_of_x(), 8 * g, min(8, p.k / 32 - 8 * g), i)
-                         : float_group(w[r], row_of_x(), 256 * g, min(256, p.k - 256 * g), i);
+      v[r] = X == kQ8A32 ? group_of_blocks(w[r], row_of_x(0), 8 * g, min(8, p.k / 32 - 8 * g), i)
+                         : float_group(w[r], row_of_x(0), 256 * g, min(256, p.k - 256 * g), i);
     for (uint e = 0; e < n_eights && first + e < n_groups; ++e)
       for (uint r = 0; r < kRows; ++r) acc[r] = acc[r] + subgroupShuffle(v[r], 8 * e + i);
   }
   if (eight != 0 || i != 0) return;
   for (uint r = 0; r < kRows; ++r)
-    if (m + r < p.m) store(m + r, acc[r]);
+    if (m + r < p.m) store(0, m + r, acc[r]);
 }

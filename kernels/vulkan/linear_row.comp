@@ -6,11 +6,4 @@
 #include "formats.glsl"
 PUSH(Linear);
 #include "linear_row.glsl"
-
-uint64_t matrix() { return p.w; }
-uint first_row() { return gl_WorkGroupID.x * TOKENS; }
-uint n_rows() { return min(Words(p.n_rows).v[0] - first_row(), TOKENS); }
-uint64_t row_of_x(uint t) { return p.x + uint64_t(first_row() + t) * p.x_row_bytes; }
-void store(uint t, uint m, float value) {
-  Floats(float_row(p.y, first_row() + t, p.m)).v[m] = p.bias != 0 ? value + Floats(p.bias).v[m] : value;
-}
+#include "linear_rows.glsl"

@@ -1,5 +1,4 @@
-// MOE_LINEAR: y[c] = LINEAR(x[c / choices], w[ids[c]]) for each choice c of an expert; linear.glsl says in which order.
-// MOE_GATE_TOPK gives ids within the stack.
+// MOE_LINEAR: linear.glsl says in which order.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -8,7 +7,4 @@
 layout(local_size_x = kLinearWidth) in;
 PUSH(MoeLinear);
 #include "linear.glsl"
-
-uint64_t matrix() { return p.w + uint64_t(Words(p.ids).v[gl_WorkGroupID.x]) * p.matrix_bytes; }
-uint64_t row_of_x() { return p.x + uint64_t(gl_WorkGroupID.x / p.choices) * p.x_row_bytes; }
-void store(uint m, float value) { Floats(float_row(p.y, gl_WorkGroupID.x, p.m)).v[m] = value; }
+#include "moe_linear_rows.glsl"

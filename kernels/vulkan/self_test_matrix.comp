@@ -1,6 +1,6 @@
-// Matrices of int8 as the kernels of LINEAR use them: y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, a of 16 rows of 32 and b of 16
-// columns of 32 bytes; y column by column, once as the matrix is stored and once as its elements say where they are.
-// cpp/vulkan/self_test.cpp holds both to integers. Grid: (1, 1).
+// Matrices of int8 as the kernels of LINEAR use them: y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, a of
+// 16 rows of 32 and b of 16 columns of 32 bytes; y column by column, once as the matrix is stored and once as its elements
+// say where they are. cpp/vulkan/self_test.cpp holds both to integers. Grid: (1, 1).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
