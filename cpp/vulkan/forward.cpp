@@ -54,6 +54,7 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
     walk.head();
     walk.settle_stream();
   }
+  walk.largest_logits();
   walk.copy_logits();
   walk.wanted = nullptr;
   ZRT_CHECK_OK(device.make_pipelines(kernels));
@@ -69,6 +70,7 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
     ZRT_TRY(forward.bodies_[kind], record_part(body));
     ZRT_TRY(forward.heads_[kind], record_part([&] { walk.head(); }));
   }
+  ZRT_TRY(forward.largest_logits_, record_part([&] { walk.largest_logits(); }));
   ZRT_TRY(forward.logits_copy_, record_part([&] { walk.copy_logits(); }));
   // What record_stream() adds.
   count_offset(forward.counts_, {parts(model.config.model_dim, push::kWidth), Rows::kTokens, Grid::kPlain});

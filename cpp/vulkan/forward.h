@@ -24,9 +24,10 @@ class Forward {
   void set_rows(const StepRows& rows);
   // Embeddings and all layers, for a step of so many tokens.
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
-  // After a body: leaves logits of the output rows, and the token of the largest one of each (argmax.comp).
+  // After a body: leaves logits of the output rows.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
-  // After a head: brings the logits to where the host reads them.
+  // After a head: finds the token of each row's largest logit; brings the logits to where the host reads them.
+  VkCommandBuffer largest_logits() const { return largest_logits_; }
   VkCommandBuffer logits_copy() const { return logits_copy_; }
   // Embeddings and n_layers layers, recorded anew; the stream is in `hidden` afterwards. The caller frees it.
   Result<VkCommandBuffer> record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
@@ -66,7 +67,8 @@ class Forward {
   std::vector<Counts> counts_;
   std::uint32_t n_choices_ = 0;  // of experts, a token
   bool is_quantized_ = false;
-  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {}, logits_copy_ = nullptr;
+  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {};
+  VkCommandBuffer largest_logits_ = nullptr, logits_copy_ = nullptr;
 };
 
 }  // namespace zinc_rt::vulkan

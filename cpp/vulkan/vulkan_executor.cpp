@@ -165,10 +165,12 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
     rows_.n_outputs = static_cast<std::uint32_t>(count);
     forward_.set_rows(rows_);
     if (count > 0) commands_.push_back(forward_.head(count));
-    if (std::ranges::any_of(std::span(input.outputs).subspan(first, count), [&](const OutputRow& row) {
-          return !takes_largest(row) || (row.wants_logits && input.on_logits);
-        }))
-      commands_.push_back(forward_.logits_copy());
+    const auto group = std::span(input.outputs).subspan(first, count);
+    const auto wants_logits = [&](const OutputRow& row) {
+      return !takes_largest(row) || (row.wants_logits && input.on_logits);
+    };
+    if (std::ranges::any_of(group, takes_largest)) commands_.push_back(forward_.largest_logits());
+    if (std::ranges::any_of(group, wants_logits)) commands_.push_back(forward_.logits_copy());
     ZRT_CHECK_OK(device_->run(commands_));
     ZRT_CHECK_OK(pick(input, first, count, output));
     if (input.on_logits) give_logits(input, first, count);

@@ -222,11 +222,13 @@ void Forward::Walk::head() {
     scale(memory.logits, v, model.shape.logit_scale, Rows::kOutputs);
     barrier();
   }
-  if (const auto cap = static_cast<float>(model.config.final_logit_softcap); cap > 0) {
+  if (const auto cap = static_cast<float>(model.config.final_logit_softcap); cap > 0)
     dispatch("softcap", {}, parts(v, push::kWidth), Rows::kOutputs, push::Softcap{at(memory.logits), v, cap});
-    barrier();
-  }
-  dispatch("argmax", {}, 1, Rows::kOutputs, push::Argmax{at(memory.logits), at(memory.best_tokens), v});
+}
+
+void Forward::Walk::largest_logits() {
+  dispatch("argmax", {}, 1, Rows::kOutputs,
+           push::Argmax{at(memory.logits), at(memory.best_tokens), model.config.vocab_size});
 }
 
 void Forward::Walk::copy_logits() {

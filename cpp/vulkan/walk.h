@@ -45,6 +45,7 @@ struct Forward::Walk {
   void embeddings();
   void layer(std::size_t i);
   void head();
+  void largest_logits();
   void copy_logits();
   template <class Push>
   void dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t n, Rows rows,
