@@ -66,7 +66,9 @@ SHELL = [
     Shell("zinc-rt run none.gguf -p hi", 3, err=("none.gguf: No such file",)),
     Shell("zinc-rt run $RANDOM -p hi", 3, err=("not a GGUF file",)),
     # A conversation.
-    Shell("printf 'one\\ntwo\\n/exit\\n' | zinc-rt chat $M -n 2", out=("\n",), err=("/help", "temperature 0.7")),
+    # With a seed, since a token of the random model may be what a terminal takes for control.
+    Shell("printf 'one\\ntwo\\n/exit\\n' | zinc-rt chat $M -n 2 --seed 1", out=("\n",),
+          err=("/help", "temperature 0.7")),
     Shell("printf '/help\\n' | zinc-rt chat $M", err=("/undo", "/set NAME VALUE", '"""')),
     Shell("printf '/rest\\n/foo\\n' | zinc-rt chat $M", err=("did you mean /reset?", "no command /foo")),
     Shell("printf '/set\\n/set temprature 1\\n/set top_k 5\\n/set\\n' | zinc-rt chat $M",
