@@ -39,10 +39,12 @@ struct Binding {
   ValueId value = kNoValue;  // in PacketBatch::values; kNoValue: absent
 };
 
-// The extents that the graph leaves open.
+// The extents that the graph leaves open, and how far the step reaches back.
 struct StepDims {
-  std::uint32_t n_tokens = 0;   // query tokens
-  std::uint32_t n_outputs = 0;  // rows with logits
+  std::uint32_t n_tokens = 0;     // query tokens
+  std::uint32_t n_outputs = 0;    // rows with logits
+  std::uint32_t n_positions = 0;  // of the longest history with the step's tokens; 0: not known. It changes no bit.
+  bool operator==(const StepDims&) const = default;
 };
 
 // Workgroups along an axis: ceil(extent / tile), where extent is n or one of the step's numbers.

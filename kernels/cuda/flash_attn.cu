@@ -6,6 +6,7 @@
 // flash_attn_runs.cu and flash_attn_tile.cu steps with several and with many tokens of a slot. Their operands:
 // binding::Attention, symbol::Attention (op_args.h).
 #include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/merge_few.h"
 
 using namespace zinc_rt::cuda;
 
@@ -177,8 +178,30 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
   return {exact::exp(was - now), exact::exp(most - now)};
 }
 
-// 32 values of a head from first_value on, of which a lane has one, merged out of the records of its n chunks by a warp.
-// Its part of shared memory has the factors of 32 chunks, and behind them pieces of records: kDepth times kMergeBatch of
+// 32 values of a head from first_value on, of which a lane has one, merged out of the records of its n chunks by a warp,
+// kMergeFew at most: a lane has a chunk's factors, and all values are asked for at once.
+__device__ __forceinline__ float merged_few(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim,
+                                            uint32_t first_value) {
+  const uint32_t lane = threadIdx.x % 32, i = first_value + lane;
+  const bool has_value = i < v_dim, has_chunk = 1 + lane < n;
+  const float* own = records + static_cast<uint64_t>(1 + lane) * floats + v_dim;
+  const float most = has_chunk ? own[0] : -__int_as_float(0x7f800000), own_sum = has_chunk ? own[1] : 0.0f;
+  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  if (n > 1) {
+    const MergeFactors f = merge_factors(most, largest);
+    const float* of = records + floats + i;
+#pragma unroll 8
+    for (uint32_t j = 0; j < n - 1; ++j, of += floats) {
+      const float o_j = has_value ? *of : 0.0f, before = __shfl_sync(0xFFFFFFFFu, f.before, static_cast<int>(j)),
+                  after = __shfl_sync(0xFFFFFFFFu, f.after, static_cast<int>(j));
+      o = __fmaf_rn(o_j, after, o * before);
+      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, static_cast<int>(j)), after, sum * before);
+    }
+  }
+  return o * exact::rcp(sum);
+}
+
+// The same of any number of chunks. The warp's part of shared memory has the factors of 32 chunks, and behind them pieces of records: kDepth times kMergeBatch of
 // them are on their way ahead of those that are merged, since what was recorded first may have left the L2. The first
 // chunk needs no factors.
 template <uint32_t kDepth>
@@ -255,10 +278,26 @@ __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim
     if (r * 32 < v_dim) head[lane + 32 * r] = x[r];
 }
 
+// quantize_values of rows that are q8a32 or q8a256.
+__device__ __forceinline__ void quantize_bytes(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
+                                               uint32_t at) {
+  const ActRows to = q8_rows(args.buffers[binding::Attention::quantized], args.dim(symbol::Attention::rows), k);
+  if (args.symbols[symbol::Attention::quantized_dtype] == kQ8A32) {
+    quantize_eight<kQ8A32>(v, to, t, k, at);
+    return;
+  }
+  const QuantizedEight q = quantized<kQ8A256>(v);
+  store_eight<kQ8A256>(q, to, t, k, at);
+  void* const digits = args.buffers[binding::Attention::digits];
+  if (digits != nullptr && at < k)
+    store_digits(q, digits, args.symbols[symbol::Attention::digit_columns], t, k, at / 256);
+}
+
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes.
-template <bool kIsRotated, uint32_t kDepth>
+// records. kDepth: of merged; 0: no head has more than kMergeFew chunks. kHasFixed: `quantized` may be q16a256; a kernel
+// without its code begins sooner. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes.
+template <bool kIsRotated, uint32_t kDepth, bool kHasFixed = true>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
@@ -280,9 +319,13 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
-    auto* own = reinterpret_cast<uint8_t*>(memory) +
-                threadIdx.x / 32 * merge_bytes_of_warp(args.symbols[symbol::Attention::chunks], kDepth);
-    value = merged<kDepth>(reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
+    if (kDepth == 0 || n <= kMergeFew) {
+      value = merged_few(records, floats, n, v_dim, i - lane);
+    } else if constexpr (kDepth > 0) {
+      auto* own = reinterpret_cast<uint8_t*>(memory) +
+                  threadIdx.x / 32 * merge_bytes_of_warp(args.symbols[symbol::Attention::chunks], kDepth);
+      value = merged<kDepth>(reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
+    }
   }
   if constexpr (kIsRotated) {
     values[threadIdx.x] = value;
@@ -299,9 +342,22 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
   }
   if (threadIdx.x >= 32) return;
   const uint32_t at = first_of_eight();
-  quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
+  const Eight v = load_eight(values, at, 256);
+  if constexpr (kHasFixed)
+    quantize_values(args, v, t, c.n_heads * v_dim, blockIdx.y * 256 + at);
+  else
+    quantize_bytes(args, v, t, c.n_heads * v_dim, blockIdx.y * 256 + at);
 }
 
+extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge_few(const __grid_constant__ OpArgs args) {
+  merge<false, 0, false>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge_few_fixed(const __grid_constant__ OpArgs args) {
+  merge<false, 0>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge_rotated_few(const __grid_constant__ OpArgs args) {
+  merge<true, 0>(args);
+}
 extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
   merge<false, kMergeDepth>(args);
 }

@@ -7,7 +7,9 @@
 // Weights: a warp has a head, or several in turn. Values: a warp has 32 of the head, the rows; columns are the digits of
 // the weights of four heads. They are on their way while the weights are made.
 // With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound; with several
-// each chunk leaves a record for flash_attn_merge.
+// each chunk leaves a record for flash_attn_merge. Kernels flash_attn_1_* are also the RMS_NORM_FUSED_ROPE_KV_WRITE
+// before FLASH_ATTN; they then have parts in z.
+#include "kernels/cuda/rope_head.cuh"
 #include "kernels/cuda/token_chunks.cuh"
 
 using namespace zinc_rt::cuda;
@@ -31,33 +33,101 @@ __device__ __forceinline__ uint8_t* q_digits(uint2* q, uint32_t steps, uint32_t 
   const uint32_t word = i / 2, step = word / 16, j = word / 4 % 4, lane = (head % 4 * 2 + digit) * 4 + word % 4;
   return reinterpret_cast<uint8_t*>(q + ((head / 4) * steps + step) * 32 + lane) + j * 2 + i % 2;
 }
-// A warp a head. scales: what the scores of a head are multiplied by.
+// Head h by a warp; x: its values, null: none, which gives digits that are 0. scales: what the scores of a head are
+// multiplied by.
+__device__ __forceinline__ void quantize_head(const push::FlashAttn& c, const float* x, uint32_t h, uint2* q,
+                                              float* scales) {
+  const uint32_t lane = threadIdx.x % 32, steps = (c.head_dim + 31) / 32;
+  float most = 0.0f;
+  if (x != nullptr)
+    for (uint32_t i = lane; i < c.head_dim; i += 32) most = max_or_nan(most, x[i] < 0 ? -x[i] : x[i]);
+  const CodeScale scale = code_scale(largest_or_nan_of_warp(most));
+  for (uint32_t i = lane; i < steps * 32; i += 32) {
+    const uint32_t bits = code_bits(x != nullptr && i < c.head_dim ? x[i] : 0.0f, scale.inverse);
+    *q_digits(q, steps, h, 0, i) = static_cast<uint8_t>(bits >> 8);
+    *q_digits(q, steps, h, 1, i) = static_cast<uint8_t>(bits ^ 0x80);
+  }
+  if (lane == 0 && x != nullptr) scales[h] = c.scale * scale.d;
+}
+// A warp a head.
 __device__ __forceinline__ void quantize_q(const push::FlashAttn& c, const float* q_row, uint32_t n_heads, uint2* q,
                                            float* scales) {
-  const uint32_t lane = threadIdx.x % 32, steps = (c.head_dim + 31) / 32;
-  for (uint32_t h = threadIdx.x / 32; h < (n_heads + 3) / 4 * 4; h += kWarps) {
-    float most = 0.0f;
-    if (h < n_heads)
-      for (uint32_t i = lane; i < c.head_dim; i += 32) {
-        const float x = q_row[h * c.head_dim + i];
-        most = max_or_nan(most, x < 0 ? -x : x);
-      }
-    const CodeScale scale = code_scale(largest_or_nan_of_warp(most));
-    for (uint32_t i = lane; i < steps * 32; i += 32) {
-      const bool is_there = h < n_heads && i < c.head_dim;
-      const uint32_t bits = code_bits(is_there ? q_row[h * c.head_dim + i] : 0.0f, scale.inverse);
-      *q_digits(q, steps, h, 0, i) = static_cast<uint8_t>(bits >> 8);
-      *q_digits(q, steps, h, 1, i) = static_cast<uint8_t>(bits ^ 0x80);
-    }
-    if (lane == 0 && h < n_heads) scales[h] = c.scale * scale.d;
-  }
+  for (uint32_t h = threadIdx.x / 32; h < (n_heads + 3) / 4 * 4; h += kWarps)
+    quantize_head(c, h < n_heads ? q_row + h * c.head_dim : nullptr, h, q, scales);
 }
+
+// RMS_NORM_FUSED_ROPE_KV_WRITE of a token that is the only one of its slot, by the workgroups of its attention: each
+// makes its heads of q, as digits, and the one that has the token's own chunk its cells of K and V. A half warp makes a
+// head, its warp codes of it.
+struct OwnHeads {
+  static constexpr uint32_t kMost = 128, kHalves = 2 * kWarps;  // values of a head; half warps
+
+  const RopeArgs& rope;
+  const push::FlashAttn& c;
+  uint32_t token, kv_head, group, pos;
+  bool has_cells;  // of K and V, which come before the heads of q
+  HalfWarpHead<kMost / 16> head;
+
+  enum class Of : uint8_t { kKey, kValue, kQuery, kNothing };
+  __device__ __forceinline__ uint32_t n_cells() const { return has_cells ? 2 : 0; }
+  __device__ __forceinline__ Of of(uint32_t task) const {
+    if (task < n_cells()) return task == 0 ? Of::kKey : Of::kValue;
+    return task < n_cells() + group ? Of::kQuery : Of::kNothing;
+  }
+  __device__ __forceinline__ uint32_t width(Of what) const {
+    return what == Of::kNothing ? 0 : what == Of::kValue ? c.v_head_dim : c.head_dim;
+  }
+  // What never changes.
+  __device__ __forceinline__ void ask(uint32_t task) {
+    const Of what = of(task);
+    const bool is_turned = what == Of::kKey || what == Of::kQuery;
+    head.ask_norm(!is_turned ? nullptr : what == Of::kKey ? rope.k_norm : rope.q_norm, c.head_dim);
+    head.ask_turns(!is_turned || pos < rope.table_rows, rope.table + static_cast<uint64_t>(pos) * rope.n_rot,
+                   is_turned ? rope.n_rot : 0);
+  }
+  // Behind ask() of the half warp's number. q_out: null, or where heads of q go as floats. The threads are together at
+  // its end.
+  __device__ __forceinline__ void make(uint2* q, float* scales, float* q_out, uint8_t* k_page, uint8_t* v_page) {
+    __shared__ __align__(16) float rows[kHalves][kMost];
+    const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 32, n_tasks = n_cells() + (group + 3) / 4 * 4;
+#pragma unroll 1
+    for (uint32_t first = 0; first < n_tasks; first += kHalves) {
+      if (first > 0) ask(first + half);
+      const Of own = of(first + half);
+      const uint32_t h = first + half - n_cells();
+      head.ask_values(own == Of::kQuery
+                          ? rope.q + (static_cast<uint64_t>(token) * c.n_heads + kv_head * group + h) * c.head_dim
+                          : (own == Of::kKey ? rope.k : rope.v) +
+                                (static_cast<uint64_t>(token) * c.n_kv_heads + kv_head) * width(own),
+                      width(own));
+      head.make(rows[half], rope.eps, rope.neox != 0);
+#pragma unroll 1
+      for (uint32_t i = half / 2 * 2; i < half / 2 * 2 + 2; ++i) {
+        const uint32_t task = first + i, of_q = task - n_cells();
+        const Of what = of(task);
+        const float* y = rows[i];
+        if (what == Of::kKey || what == Of::kValue) {
+          const bool is_key = what == Of::kKey;
+          store_integers(y, {is_key ? k_page : v_page, pos % 16, kCacheI16, c.n_kv_heads, width(what), is_key}, kv_head,
+                         lane);
+        } else if (task < n_tasks) {
+          quantize_head(c, what == Of::kQuery ? y : nullptr, of_q, q, scales);
+          if (what == Of::kQuery && q_out != nullptr)
+            for (uint32_t v = lane; v < c.head_dim; v += 32) q_out[of_q * c.head_dim + v] = y[v];
+        }
+      }
+      __syncwarp();
+    }
+    __syncthreads();
+  }
+};
 
 template <uint32_t kTiles>
 struct Attend {
   static constexpr uint32_t kHeads = 4 * kTiles;
 
   const OpArgs& args;
+  const RopeArgs* rope;  // null: q and the cells of the cache are there
   const push::FlashAttn c;
   const uint32_t kv_head;
 
@@ -70,17 +140,20 @@ struct Attend {
   using Codes = uint4[kSteps][4];
   // The scales of the lane's four keys.
   struct KeyPlace {
-    const uint8_t* page;  // null: not seen
+    const uint8_t* page;  // codes of the head in it; null: not seen
     uint2 scales;
   };
+  __device__ __forceinline__ uint2 scales_of_keys(const uint8_t* codes) const {
+    return *reinterpret_cast<const uint2*>(codes - kv_integer::codes_at(kv_head, c.head_dim) +
+                                           kv_integer::scales_at(kv_head, c.n_kv_heads, c.head_dim) +
+                                           lane() / 4 % 4 * 8);
+  }
   __device__ __forceinline__ KeyPlace find_keys(int32_t own_pages, Range range) const {
     const uint32_t own = warp() * 2 + lane() / 16;
     const int32_t page = page_of(own_pages, own);
     if (!has_page(range, own)) return {nullptr, {0, 0}};
-    const uint8_t* at = page_at(args, true, page);
-    return {at + kv_integer::codes_at(kv_head, c.head_dim),
-            *reinterpret_cast<const uint2*>(at + kv_integer::scales_at(kv_head, c.n_kv_heads, c.head_dim) +
-                                            lane() / 4 % 4 * 8)};
+    const uint8_t* codes = page_at(args, true, page) + kv_integer::codes_at(kv_head, c.head_dim);
+    return {codes, scales_of_keys(codes)};
   }
   __device__ __forceinline__ void ask_keys(Codes& k, const uint8_t* page, uint32_t first) const {
     const uint32_t words = page != nullptr ? c.head_dim / 2 : 0, word = first / 2 + lane() % 4;
@@ -159,7 +232,7 @@ struct Attend {
                           args.symbols[symbol::Attention::chunks], args.symbols[symbol::Attention::floats]};
     const uint32_t first_chunk = chunks.first_chunk, last_chunk = chunks.last_chunk;
     uint32_t chunk = first_chunk + blockIdx.z;
-    const bool is_early = chunks.is_early(args, chunk);
+    const bool is_early = rope != nullptr || chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > last_chunk) return;
     // The heads' q, what their scores are multiplied by and, where chunks are merged here, o, maximum and sum of each.
@@ -171,12 +244,26 @@ struct Attend {
     Codes codes = {};
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
-    if (is_early) wait_for_inputs();
-    quantize_q(c,
-               args.buffer<const float>(binding::Attention::q) +
-                   (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
-               group, memory, scales_of_q);
-    __syncthreads();
+    float* const q_row = args.buffer<float>(binding::Attention::q) +
+                         (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim;
+    if (rope != nullptr) {
+      const uint32_t pos = chunks.pos;
+      OwnHeads heads{*rope, c, t, kv_head, group, pos, (last_chunk - first_chunk) % gridDim.z == blockIdx.z, {}};
+      heads.ask(threadIdx.x / 16);
+      wait_for_inputs();
+      const int32_t own = chunks.pages[pos / 16];
+      heads.make(memory, scales_of_q, blockIdx.z == 0 ? q_row : nullptr, const_cast<uint8_t*>(page_at(args, true, own)),
+                 const_cast<uint8_t*>(page_at(args, false, own)));
+      // Keys of the token's page were asked for before its own was there.
+      if (chunk == last_chunk && warp() * 2 + lane() / 16 == pos % kChunk / 16) {
+        keys.scales = scales_of_keys(keys.page);
+        ask_keys(codes, keys.page, 0);
+      }
+    } else {
+      if (is_early) wait_for_inputs();
+      quantize_q(c, q_row, group, memory, scales_of_q);
+      __syncthreads();
+    }
 #pragma unroll 1
     for (;;) {
       const uint32_t next = chunk + gridDim.z;
@@ -258,7 +345,7 @@ struct Attend {
 };
 
 template <uint32_t kTiles, uint32_t kDim>
-__device__ __forceinline__ void attend_integer(const OpArgs& args) {
+__device__ __forceinline__ void attend_integer(const OpArgs& args, const RopeArgs* rope = nullptr) {
   ZRT_DYNAMIC_SHARED(uint2, memory);
   __shared__ __align__(16) Shared<kTiles> shared;
   let_next_start();
@@ -268,19 +355,36 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kTiles>{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(shared, memory);
+  Attend<kTiles>{args, rope, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(shared, memory);
 }
 
-// Of kv heads with up to four query heads, and with more; of heads of 128 values, and of others.
+// Of kv heads with up to four query heads, and with more; of heads of 128 values, of 64, and of others.
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4_128(const __grid_constant__ OpArgs args) {
   attend_integer<1, 128>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8_128(const __grid_constant__ OpArgs args) {
   attend_integer<2, 128>(args);
 }
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4_64(const __grid_constant__ OpArgs args) {
+  attend_integer<1, 64>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8_64(const __grid_constant__ OpArgs args) {
+  attend_integer<2, 64>(args);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4(const __grid_constant__ OpArgs args) {
   attend_integer<1, 0>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8(const __grid_constant__ OpArgs args) {
   attend_integer<2, 0>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4)
+    flash_attn_1_i16_4_128(const __grid_constant__ TokenArgs args) {
+  attend_integer<1, 128>(args.attention, &args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4)
+    flash_attn_1_i16_4_64(const __grid_constant__ TokenArgs args) {
+  attend_integer<1, 64>(args.attention, &args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_1_i16_4(const __grid_constant__ TokenArgs args) {
+  attend_integer<1, 0>(args.attention, &args.rope);
 }

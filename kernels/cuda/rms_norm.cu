@@ -92,7 +92,9 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
 }
 
 // Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, q16a256, and digits as
-// digit_rows.cu would leave those: null where they are not wanted. Quantized rows lie apart from all others.
+// digit_rows.cu would leave those: null where they are not wanted. Quantized rows lie apart from all others. kHasFixed:
+// q16a256 or fixed_tiles are wanted. Other launches have a kernel without their code: its instructions come from memory.
+template <bool kHasFixed>
 __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
   if (args.buffers[binding::NormRows::floats] != nullptr)
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
@@ -100,14 +102,15 @@ __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h,
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[binding::NormRows::q8a32] != nullptr)
     quantize_row<kQ8A32>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
-  void* const fixed = args.buffers[binding::NormRows::fixed_tiles];
-  for (uint32_t g = warp; g < d / 256 && (fixed != nullptr || args.buffers[binding::NormRows::q16a256] != nullptr);
-       g += n_warps) {
-    const uint32_t first = g * 256 + first_of_eight();
-    const QuantizedEight q = quantized<kQ16A256>(load_eight(h, first, d));
-    if (args.buffers[binding::NormRows::q16a256] != nullptr)
-      store_eight<kQ16A256>(q, q16_rows(args.buffers[binding::NormRows::q16a256], n, d), t, d, first);
-    if (fixed != nullptr) store_fixed(q, fixed, args.symbols[symbol::NormRows::fixed_columns], t, d, g);
+  if constexpr (kHasFixed) {
+    void* const fixed = args.buffers[binding::NormRows::fixed_tiles];
+    for (uint32_t g = warp; g < d / 256; g += n_warps) {
+      const uint32_t first = g * 256 + first_of_eight();
+      const QuantizedEight q = quantized<kQ16A256>(load_eight(h, first, d));
+      if (args.buffers[binding::NormRows::q16a256] != nullptr)
+        store_eight<kQ16A256>(q, q16_rows(args.buffers[binding::NormRows::q16a256], n, d), t, d, first);
+      if (fixed != nullptr) store_fixed(q, fixed, args.symbols[symbol::NormRows::fixed_columns], t, d, g);
+    }
   }
   if (args.buffers[binding::NormRows::q8a256] == nullptr && args.buffers[binding::NormRows::digits] == nullptr) return;
   for (uint32_t g = warp; g < d / 256; g += n_warps) {
@@ -122,8 +125,9 @@ __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h,
 
 // RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. `added`, which is added to
 // x, may be null. Push: eps.
-extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
+template <bool kHasFixed>
+__device__ __forceinline__ void norm_rows_of(const OpArgs& args) {
+  ZRT_DYNAMIC_SHARED(float, row);
   const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
   // Since the last step the L2 has seen all other weights.
   for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x)
@@ -133,14 +137,21 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   const uint64_t at = static_cast<uint64_t>(t) * d;
   const float* added = args.buffer<const float>(binding::NormRows::added);
   norm_row(args.buffer<float>(binding::NormRows::x) + at, added != nullptr ? added + at : nullptr,
-           args.buffer<const float>(binding::NormRows::w), d, args.constants<push::ResidualRmsNorm>().eps, shared,
-           shared + d);
-  store_normed(args, shared, t, n, d);
+           args.buffer<const float>(binding::NormRows::w), d, args.constants<push::ResidualRmsNorm>().eps, row,
+           row + d);
+  store_normed<kHasFixed>(args, row, t, n, d);
+}
+extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
+  norm_rows_of<false>(args);
+}
+extern "C" __global__ void norm_rows_fixed(const __grid_constant__ OpArgs args) {
+  norm_rows_of<true>(args);
 }
 
 // The same of rows to which a sum over their choices of experts is added in place first. choices_y [n, k d];
 // expert_scale and z, the sum, may be null. d: a multiple of 4. Shared: the row, w, and a float a group of 256.
-extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args) {
+template <bool kHasFixed>
+__device__ __forceinline__ void moe_sum_norm_rows_of(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, row);
   const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
   float* w = row + d;
@@ -166,5 +177,11 @@ extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args
   wait_for_copies();
   __syncthreads();
   norm_row(row, nullptr, w, d, args.constants<push::ResidualRmsNorm>().eps, row, w + d);
-  store_normed(args, row, t, n, d);
+  store_normed<kHasFixed>(args, row, t, n, d);
+}
+extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args) {
+  moe_sum_norm_rows_of<false>(args);
+}
+extern "C" __global__ void moe_sum_norm_rows_fixed(const __grid_constant__ OpArgs args) {
+  moe_sum_norm_rows_of<true>(args);
 }

@@ -68,4 +68,62 @@ class WarpHead {
   bool has_norm_, has_row_;
 };
 
+// The same by a half warp, so that a warp makes two heads at once. What is asked for may differ between its halves; a
+// half without a head asks for 0 values.
+template <int kSteps>
+class HalfWarpHead {
+ public:
+  __device__ __forceinline__ void ask_norm(const float* w, uint32_t n) {
+    has_norm_ = w != nullptr;
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i) scale_[i] = has_norm_ && i * 16 + l() < n ? w[i * 16 + l()] : 1.0f;
+  }
+  __device__ __forceinline__ void ask_values(const float* x, uint32_t n) {
+    n_ = n;
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i) v_[i] = i * 16 + l() < n ? x[i * 16 + l()] : 0.0f;
+  }
+  __device__ __forceinline__ void ask_turns(bool has_row, const float* table_row, uint32_t n_rot) {
+    has_row_ = has_row;
+    half_ = has_row ? n_rot / 2 : 0;
+#pragma unroll
+    for (uint32_t j = 0; j < kSteps / 2; ++j)
+      if (j * 16 + l() < half_) turns_[j] = reinterpret_cast<const float2*>(table_row)[j * 16 + l()];
+  }
+  // By the whole warp, which may read both heads then. y: n floats of shared memory, each half's own.
+  __device__ __forceinline__ void make(float* y, float eps, bool neox) {
+    if (has_norm_) {
+      float sum = 0.0f;
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i)
+        if (i * 16 + l() < n_) sum = __fmaf_rn(v_[i], v_[i], sum);
+      sum = fold_half_warp(sum);
+      const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(n_), eps));
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i) v_[i] = v_[i] * factor * scale_[i];
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i)
+      if (i * 16 + l() < n_) y[i * 16 + l()] = has_row_ ? v_[i] : nan_value();
+    __syncwarp();
+#pragma unroll
+    for (uint32_t j = 0; j < kSteps / 2; ++j) {
+      const uint32_t i = j * 16 + l(), low = neox ? i : 2 * i, high = neox ? i + half_ : 2 * i + 1;
+      if (i >= half_) continue;
+      const float a = y[low], b = y[high];
+      y[low] = __fmaf_rn(-b, turns_[j].y, a * turns_[j].x);
+      y[high] = __fmaf_rn(b, turns_[j].x, a * turns_[j].y);
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ static uint32_t l() { return threadIdx.x % 16; }
+
+  float v_[kSteps], scale_[kSteps];
+  float2 turns_[kSteps / 2];  // cosine and sine
+  uint32_t n_, half_;
+  bool has_norm_, has_row_;
+};
+
 }  // namespace zinc_rt::cuda

@@ -53,8 +53,9 @@ struct Planned {
   std::uint64_t scratch_bytes = 0;
 };
 
-// A step of `rows` tokens, each buffer in memory of its own.
-Planned plan(std::string_view text, std::uint32_t rows, const DeviceProfile& device = h200()) {
+// A step of `rows` tokens, each buffer in memory of its own. positions: StepDims::n_positions.
+Planned plan(std::string_view text, std::uint32_t rows, const DeviceProfile& device = h200(),
+             std::uint32_t positions = 0) {
   const auto graph = ir::parse(text);
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
   if (!graph) return {};
@@ -70,7 +71,7 @@ Planned plan(std::string_view text, std::uint32_t rows, const DeviceProfile& dev
   const auto batch = lower::lower(*graph, ring, locate, cache);
   EXPECT_TRUE(batch) << (batch ? "" : batch.error().message);
   if (!batch) return {};
-  const ring::StepDims bucket{rows, rows};
+  const ring::StepDims bucket{rows, rows, positions};
   std::vector<ring::OpCall> calls;
   for (const ring::Packet& packet : batch->packets) calls.push_back(call_of(*batch, packet, ring.loaded, bucket));
   const auto part = plan_part(*batch, 0, calls, device);
@@ -164,11 +165,21 @@ act.roped, state.k, state.v = RMS_NORM_FUSED_ROPE_KV_WRITE(act.q, act.k, act.v, 
 act.y = OP(act.roped, state.k, state.v, request.pos, request.slot, request.pages) {n_heads=32, n_kv_heads=8, head_dim=128, v_head_dim=128, scale=0.088, window=0, softcap=0}
 act.yq = QUANTIZE(act.y)
 )";
-// pages: of a slot.
-std::string attention_text(std::string_view op, std::string_view pages = "256") {
+// pages: of a slot. CacheText: of the cache, type and values of a token.
+struct CacheText {
+  std::string_view type = "f16";
+  int width = 1024;
+};
+std::string attention_text(std::string_view op, std::string_view pages = "256", const CacheText& cache = {}) {
   std::string text(kAttention);
-  text.replace(text.find("OP("), 2, op);
-  return text.replace(text.find("[64, 256]") + 5, 3, pages);
+  const auto replace_all = [&](std::string_view from, std::string_view to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  replace_all("OP(", fmt::format("{}(", op));
+  replace_all("[64, 256]", fmt::format("[64, {}]", pages));
+  replace_all("state f16 [8192, 16, 1024]", fmt::format("state {} [8192, 16, {}]", cache.type, cache.width));
+  return text;
 }
 
 struct PlanCase {
@@ -178,6 +189,7 @@ struct PlanCase {
   std::vector<std::string> launches;
   std::uint64_t scratch_bytes;
   DeviceProfile device = h200();
+  std::uint32_t positions = 0;  // of the longest history; 0: not known
 };
 void PrintTo(const PlanCase& c, std::ostream* out) {
   *out << c.what << ", " << c.rows << " rows";
@@ -187,7 +199,7 @@ class CudaPlan : public ::testing::TestWithParam<PlanCase> {};
 
 TEST_P(CudaPlan, Launches) {
   const PlanCase& c = GetParam();
-  const Planned planned = plan(c.graph, c.rows, c.device);
+  const Planned planned = plan(c.graph, c.rows, c.device, c.positions);
   EXPECT_EQ(planned.launches, c.launches);
   EXPECT_EQ(planned.scratch_bytes, c.scratch_bytes);
 }
@@ -327,18 +339,32 @@ std::vector<PlanCase> plan_cases() {
       {"attention of decoding slots",
        decode,
        1,
-       {"flash_attn_staged/flash_attn_1_f16_128 1x8x32 256 +71680", "flash_attn/flash_attn_merge 1x16x1 256 +36864"},
+       {"flash_attn_staged/flash_attn_1_f16_128 1x8x32 256 +71680", "flash_attn/flash_attn_merge_few 1x16x1 256 +0"},
        540672},
       {"attention of decoding slots",
        decode,
        16,
-       {"flash_attn_staged/flash_attn_1_f16_128 16x8x5 256 +71680", "flash_attn/flash_attn_merge 16x16x1 256 +36864"},
+       {"flash_attn_staged/flash_attn_1_f16_128 16x8x5 256 +71680", "flash_attn/flash_attn_merge_few 16x16x1 256 +0"},
        8650752},
       {"attention of decoding slots in 32k",
        attention_text("FLASH_ATTN", "2048"),
        1,
        {"flash_attn_staged/flash_attn_1_f16_128 1x8x66 256 +71680", "flash_attn/flash_attn_merge 1x16x1 256 +200704"},
        4325376},
+      {"attention of decoding slots in 32k behind 1,000",
+       attention_text("FLASH_ATTN", "2048"),
+       1,
+       {"flash_attn_staged/flash_attn_1_f16_128 1x8x8 256 +71680", "flash_attn/flash_attn_merge_few 1x16x1 256 +0"},
+       135168,
+       h200(),
+       1024},
+      {"attention of decoding slots over integers in 32k behind 1,000",
+       attention_text("FLASH_ATTN", "2048", {"i16", 1032}),
+       1,
+       {"flash_attn_integer/flash_attn_1_i16_4_128 1x8x8 128 +1040", "flash_attn/flash_attn_merge_few 1x16x1 256 +0"},
+       135168,
+       h200(),
+       1024},
       {"attention of decoding slots in 32k on a GeForce",
        attention_text("FLASH_ATTN", "2048"),
        1,
@@ -351,7 +377,7 @@ std::vector<PlanCase> plan_cases() {
        64,
        {"kv_write_batched/rope_kv_write_heads 64x11x1 128 +0", "flash_attn_staged/flash_attn_f16_128 64x8x2 256 +69632",
         "flash_attn_runs/flash_attn_runs_f16_128 528x1x1 128 +102400",
-        "flash_attn/flash_attn_merge 64x16x1 256 +36864"},
+        "flash_attn/flash_attn_merge_few 64x16x1 256 +0"},
        34603008},
       {"attention of prompts",
        prefill,

@@ -11,6 +11,15 @@
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
+namespace {
+
+ring::StepDims dims_of(const StepInput& input, std::uint32_t n_outputs) {
+  std::int32_t last = -1;
+  for (const std::int32_t position : input.positions) last = std::max(last, position);
+  return {static_cast<std::uint32_t>(input.token_ids.size()), n_outputs, static_cast<std::uint32_t>(last + 1)};
+}
+
+}  // namespace
 
 static_assert(kSampleNone == kNoToken);
 
@@ -166,8 +175,7 @@ Status RingExecutor::embed_rows(const StepInput& input, const ring::PacketBatch&
   const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
   for (std::uint32_t i = 0; i < count; ++i)
     views_.output_rows[i] = static_cast<std::int32_t>(input.outputs[first + i].token_index);
-  ZRT_CHECK_OK(run(batch, from, static_cast<std::uint32_t>(batch.packets.size()) - from,
-                   {static_cast<std::uint32_t>(input.token_ids.size()), count}));
+  ZRT_CHECK_OK(run(batch, from, static_cast<std::uint32_t>(batch.packets.size()) - from, dims_of(input, count)));
   if (!input.on_embeddings) return {};
   ZRT_TRY(const auto rows, read_floats("embeddings", offset, count * width));
   input.on_embeddings(static_cast<std::uint32_t>(first), rows);
@@ -176,7 +184,7 @@ Status RingExecutor::embed_rows(const StepInput& input, const ring::PacketBatch&
 
 Status RingExecutor::pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
                                std::size_t first, std::uint32_t count, StepOutput& output) {
-  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
+  const ring::StepDims dims = dims_of(input, count);
   const auto n_packets = static_cast<std::uint32_t>(batch.packets.size());
   fill_outputs(input, first, count);
   const auto rows = std::span(input.outputs).subspan(first, count);
@@ -184,14 +192,14 @@ Status RingExecutor::pick_rows(const StepInput& input, const ring::PacketBatch& 
   if (is_processed || std::ranges::any_of(rows, &OutputRow::is_masked)) {
     const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
     const auto picks = static_cast<std::uint32_t>(sample);
-    ZRT_TRY(const auto logits, ring_->submit({&batch, from, picks - from, {n_tokens, count}}));
+    ZRT_TRY(const auto logits, ring_->submit({&batch, from, picks - from, dims}));
     const auto masks = fill_masks(input, first, count);
     if (is_processed || !masks) ZRT_CHECK_OK(ring_->wait(logits));
     ZRT_CHECK_OK(masks);
     if (is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
-    ZRT_CHECK_OK(run(batch, picks, n_packets - picks, {n_tokens, count}));
+    ZRT_CHECK_OK(run(batch, picks, n_packets - picks, dims));
   } else {
-    ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
+    ZRT_CHECK_OK(run(batch, from, n_packets - from, dims));
   }
   ZRT_CHECK_OK(drain_tokens(count, output.tokens));
   if (is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
@@ -206,8 +214,7 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
   const auto& batch = one_each ? decode_ : prefill_;
-  if (input.outputs.empty())
-    return run(batch, 0, batch.body_end, {static_cast<std::uint32_t>(input.token_ids.size()), 0});
+  if (input.outputs.empty()) return run(batch, 0, batch.body_end, dims_of(input, 0));
   std::uint32_t from = 0;  // the body runs with the first group of output rows
   for (std::size_t first = 0; first < input.outputs.size();
        first += prepared_.limits.max_outputs, from = batch.body_end) {
@@ -228,7 +235,7 @@ Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<cons
     views_.copy_to[i] = static_cast<std::int32_t>(copies[i].to);
   }
   return run(batch, 0, static_cast<std::uint32_t>(batch.packets.size()),
-             {static_cast<std::uint32_t>(copies.size()), 0});
+             {static_cast<std::uint32_t>(copies.size()), 0, 0});
 }
 
 Status RingExecutor::copy_state(std::span<const StateCopy> copies) {
@@ -279,7 +286,7 @@ Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int laye
     while (end < prefill_.body_end && prefill_.packets[end].layer < 0) ++end;
   }
   const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
-  ZRT_CHECK_OK(run(prefill_, 0, end, {n_tokens, 0}));
+  ZRT_CHECK_OK(run(prefill_, 0, end, dims_of(input, 0)));
   const ir::BufferId id = prepared_.prefill_low.find("act.hidden");
   if (id == ir::kNoBuffer) return fail(StatusCode::kInternal, "[executor] the graph has no residual stream act.hidden");
   ZRT_TRY(const auto values,

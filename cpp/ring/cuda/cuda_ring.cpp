@@ -275,6 +275,15 @@ std::uint32_t bucket_of(std::uint32_t n) {
   return bucket;
 }
 
+// Steps of few tokens spread the chunks of a history over workgroups: as many as the history has, not as many as the
+// cache has room for. Few classes, since each is a graph. 0: the cache's room.
+std::uint32_t positions_bucket(StepDims dims, const DeviceProfile::Attention& measured) {
+  if (dims.n_positions == 0 || dims.n_tokens > measured.most_tokens_by_positions) return 0;
+  std::uint64_t bucket = measured.least_positions;
+  while (bucket < dims.n_positions) bucket *= 4;
+  return bucket > measured.most_positions ? 0 : static_cast<std::uint32_t>(bucket);
+}
+
 }  // namespace
 
 Result<Fence> CudaRing::submit(const Submission& submission) {
@@ -283,7 +292,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
   // A step without tokens takes the bucket of two: the bucket of one always has its token.
   const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
-                        bucket_of(submission.dims.n_outputs)};
+                        bucket_of(submission.dims.n_outputs), positions_bucket(submission.dims, profile_.attention)};
   const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
   auto it = graphs_.find(key);
   if (it == graphs_.end()) {

@@ -52,15 +52,13 @@ class CudaRing final : public Ring {
     std::uint64_t batch;  // BatchId
     std::uint32_t first, count;
     StepDims bucket;
-    bool operator==(const Key& other) const {
-      return batch == other.batch && first == other.first && count == other.count &&
-             bucket.n_tokens == other.bucket.n_tokens && bucket.n_outputs == other.bucket.n_outputs;
-    }
+    bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
       return key.batch * 0x9E3779B97F4A7C15u ^ (std::uint64_t{key.first} << 40) ^ (std::uint64_t{key.count} << 20) ^
-             (std::uint64_t{key.bucket.n_tokens} << 8) ^ key.bucket.n_outputs;
+             (std::uint64_t{key.bucket.n_tokens} << 8) ^ key.bucket.n_outputs ^
+             (std::uint64_t{key.bucket.n_positions} << 30);
     }
   };
 

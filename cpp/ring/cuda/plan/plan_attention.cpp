@@ -7,6 +7,7 @@
 
 #include "base/kv_type.h"
 #include "kernels/common/push.h"
+#include "kernels/cuda/merge_few.h"
 #include "kernels/cuda/rotated_args.h"
 #include "ring/cuda/plan/plan.h"
 
@@ -40,14 +41,17 @@ struct Plan {
   bool has_records() const { return parts > 1 || run_tokens > 0; }
 };
 
-// What chunks leave for flash_attn_merge: chunks of a head that there is room for, floats of each.
+// What chunks leave for flash_attn_merge: chunks of a head that there is room for, as many as the longest history of the
+// bucket has at most; floats of each.
 struct Records {
   std::uint32_t chunks, floats;
   std::uint64_t bytes;
 };
 Records records_of(const OpCall& c) {
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t chunks = ceil_div(std::uint64_t{c.symbols[kSymbols["dim:m"]]} * 16, kChunk),
+  const std::uint64_t capacity = std::uint64_t{c.symbols[kSymbols["dim:m"]]} * 16,
+                      positions = c.bucket.n_positions == 0 ? capacity : c.bucket.n_positions;
+  const std::uint32_t chunks = ceil_div(std::min(capacity, positions), kChunk),
                       floats = (push.v_head_dim + 2 + 3) / 4 * 4;
   return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
 }
@@ -93,7 +97,9 @@ Plan plan_of_integers(const Planner& p, const OpCall& c) {
           tiles_of_codes(p, c, Kind::kIntegerTile, cuda::attend_integer_tile_bytes, cuda::kAttendIntegerShared))
     return *tiles;
   const auto push = c.constants<push::FlashAttn>();
-  Plan plan{.kind = Kind::kInteger, .parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks)};
+  Plan plan{.kind = Kind::kInteger,
+            .width = width_of(std::max(push.head_dim, push.v_head_dim)),
+            .parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks)};
   plan.shared =
       cuda::attend_integer_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
   return plan;
@@ -173,6 +179,24 @@ TileKernel tile_kernel(Kind kind, const std::string& type, std::uint32_t width) 
   }
 }
 
+// The merge of up to `chunks` chunks of a head. Shared memory of a workgroup keeps those of the next launch out, so it is
+// taken only where there are many chunks.
+struct MergeKernel {
+  std::string name;
+  std::uint64_t shared;
+};
+MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, const OpCall* quantize) {
+  const std::string name = kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
+  if (chunks <= cuda::kMergeFew) {
+    const bool is_fixed = kind != Kind::kRotated && quantize != nullptr &&
+                          quantize->dtype(op_symbols::kQuantize["dtype:y"]) == DType::kQ16A256;
+    return {name + (is_fixed ? "_few_fixed" : "_few"), 0};
+  }
+  if (const std::uint64_t deep = cuda::merge_bytes(chunks, cuda::kMergeDepth); deep + kOwnShared <= p.most_shared())
+    return {name, deep};
+  return {name + "_small", cuda::merge_bytes(chunks, cuda::kMergeSmallDepth)};
+}
+
 // Attention whose workgroups also do `write` (can_write_cache). Each makes its head of q behind its chunk in shared
 // memory.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
@@ -227,14 +251,20 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
   args.symbols[Symbol::run_tokens] = plan.run_tokens;
   args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
-  const std::string of_heads = push.head_dim == 128 && push.v_head_dim == 128 ? "_128" : "";
-  if (kv_write != nullptr)
+  const auto are_all = [&](std::uint32_t values) { return push.head_dim == values && push.v_head_dim == values; };
+  const std::string of_heads = are_all(128)                                 ? "_128"
+                               : are_all(64) && plan.kind == Kind::kInteger ? "_64"
+                                                                            : "",
+                    of_group = push.n_heads <= 4 * push.n_kv_heads ? "4" : "8";
+  if (plan.kind == Kind::kInteger && kv_write != nullptr)
+    p.launch("flash_attn_integer", "flash_attn_1_i16_4" + of_heads, c.rows(), push.n_kv_heads, plan.parts,
+             cuda::kAttendIntegerThreads, plan.shared, token_args(args, *kv_write));
+  else if (kv_write != nullptr)
     p.launch("flash_attn_staged", "flash_attn_1_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendThreads, plan.shared + own_q_bytes(push), token_args(args, *kv_write));
   else if (plan.kind == Kind::kInteger)
-    p.launch("flash_attn_integer",
-             (push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_4" : "flash_attn_i16_8") + of_heads, c.rows(),
-             push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
+    p.launch("flash_attn_integer", "flash_attn_i16_" + of_group + of_heads, c.rows(), push.n_kv_heads, plan.parts,
+             cuda::kAttendIntegerThreads, plan.shared, args);
   else if (plan.kind == Kind::kRotated)
     p.launch("flash_attn_rotated", "flash_attn_" + type + of_heads, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendRotatedThreads, plan.shared, args);
@@ -249,11 +279,9 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (!plan.has_records()) return;
-  const bool is_deep = cuda::merge_bytes(records.chunks, cuda::kMergeDepth) + kOwnShared <= p.most_shared();
-  const std::string merge = plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
-  p.launch("flash_attn", is_deep ? merge : merge + "_small", c.rows(),
-           ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
-           cuda::merge_bytes(records.chunks, is_deep ? cuda::kMergeDepth : cuda::kMergeSmallDepth), args);
+  const MergeKernel merge = merge_kernel(p, plan.kind, records.chunks, quantize);
+  p.launch("flash_attn", merge.name, c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
+           cuda::kMergeThreads, merge.shared, args);
 }
 
 // The last kernel of a token quantizes its row where it has whole blocks of it.
@@ -268,9 +296,10 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   return values % traits(type).block_elems == 0;
 }
 
-// Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
-// the one with the last chunk also makes the cells of K and V. The packet before must be all of the cache's write.
-// There is no such kernel for heads wider than 128 values, nor for caches of integers, where it was slower.
+// Where each token is the only one of its slot, the workgroups of staged chunks and of integers make their heads of q
+// themselves, and the one with the last chunk also makes the cells of K and V. The packet before must be all of the
+// cache's write. There is no such kernel for heads wider than 128 values, nor for rotated caches. Over integers the four
+// warps of a workgroup make the heads one after another: with more than four of q a launch of its own is faster.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1) return false;
   const auto push = c.constants<push::FlashAttn>();
@@ -281,8 +310,9 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
       nv != before.symbols[kWriteSymbols["dim:nv"]])
     return false;
   const Plan plan = plan_of(p, c);
-  return plan.kind == Kind::kStaged && plan.width <= 128 && plan.parts > 1 &&
-         plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();
+  if (plan.width > 128 || plan.parts == 1) return false;
+  return (plan.kind == Kind::kInteger && push.n_heads <= 4 * push.n_kv_heads) ||
+         (plan.kind == Kind::kStaged && plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared());
 }
 
 }  // namespace zinc_rt::ring

@@ -1,6 +1,7 @@
 // Norms, and the products behind them: what is one launch, and which norms products compute themselves.
 #include <algorithm>
 #include <cstddef>
+#include <string>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/plan/ops.h"
@@ -39,11 +40,12 @@ void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::
                                              .weights = choices.weights,
                                              .expert_scale = choices.scale,
                                              .z = choices.z});
+  const std::string of_types = to.q16a256 || to.fixed.tiles ? "_fixed" : "";
   if (sum == nullptr) {
-    p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, norm_bytes(d), args);
+    p.launch("rms_norm", "norm_rows" + of_types, c.rows(), 1, 1, 512, norm_bytes(d), args);
     return;
   }
-  p.launch("rms_norm", "moe_sum_norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
+  p.launch("rms_norm", "moe_sum_norm_rows" + of_types, c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
 }
 // RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {

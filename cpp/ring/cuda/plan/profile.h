@@ -39,6 +39,9 @@ struct DeviceProfile {
   struct Attention {
     std::uint32_t tile_from_tokens = 256;  // of a step
     std::uint32_t integer_tile_from_tokens = 64;
+    // Classes of the longest history, by which steps of up to so many tokens are planned: 1,024, 4,096, 16,384, 65,536
+    // positions, and all that the cache has room for.
+    std::uint32_t most_tokens_by_positions = 64, least_positions = 1024, most_positions = 65536;
     std::uint32_t workgroups_of_each = 4;       // of a multiprocessor, over which chunks of few tokens are spread
     std::uint64_t most_run_bytes = 5ull << 28;  // of records where they are for runs alone: 256 tokens of 32 heads of
                                                 // 128 values in 36k positions
