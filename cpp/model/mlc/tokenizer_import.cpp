@@ -300,7 +300,7 @@ class Import {
     return out.add("tokenizer.ggml.add_eos_token", gguf::boolean(add_eos && eos));
   }
 
-  // A text, or a list of named ones of which "default" counts.
+  // A text, or a list of named ones, of which "default" is the one without a name.
   Status add_template(gguf::Metadata& out) const {
     const Json* value = config_.find("chat_template");
     if (value == nullptr) return {};
@@ -309,8 +309,11 @@ class Import {
       for (const Json& entry : *value) {
         ZRT_TRY(const Fields named, Fields::of(entry, config_.at("chat_template")));
         ZRT_TRY(const std::string name, named.string("name"));
-        if (name != "default") continue;
-        ZRT_TRY(text, named.string("template"));
+        ZRT_TRY(std::string one, named.string("template"));
+        if (name == "default")
+          text = std::move(one);
+        else
+          ZRT_CHECK_OK(out.add("tokenizer.chat_template." + name, gguf::string(std::move(one))));
       }
     } else {
       ZRT_TRY(text, config_.string("chat_template"));
