@@ -57,8 +57,11 @@ def write(
     context: int = CONTEXT,
     pooling: int = 0,
     signs=(),
+    keys=None,
 ) -> None:
-    """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
+    """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16.
+
+    keys: further metadata, or other values; None leaves a key out."""
     rng = np.random.default_rng(seed)
     metadata = {
         "general.architecture": "llama",
@@ -81,6 +84,7 @@ def write(
         metadata["llama.pooling_type"] = pooling
     if template is not None:
         metadata["tokenizer.chat_template"] = template
+    metadata = {key: value for key, value in {**metadata, **(keys or {})}.items() if value is not None}
     shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}
     for layer in range(LAYERS):
         shapes |= {
