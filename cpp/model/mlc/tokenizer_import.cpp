@@ -287,11 +287,13 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds it by
-    // name.
+    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds that one
+    // by name; all of them end.
     const auto is_other = [&](std::uint64_t id) { return id != eos; };
     if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
       ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));
+    if (chat_.eos_ids.size() > 1)
+      ZRT_CHECK_OK(out.add("tokenizer.ggml.eos_token_ids", gguf::i32s({chat_.eos_ids.begin(), chat_.eos_ids.end()})));
     ZRT_CHECK_OK(add_id("unknown", unknown));
     ZRT_CHECK_OK(add_id("padding", padding));
     ZRT_TRY(const bool add_bos, config_.flag_or("add_bos_token", bos && template_begins_with(*bos)));
