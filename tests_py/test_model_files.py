@@ -1,5 +1,6 @@
 """What a server makes of files that others write: templates of several kinds, names of keys, normalizers."""
 
+import json
 import subprocess
 import unicodedata
 
@@ -163,3 +164,12 @@ def test_a_vocabulary_without_a_pre_tokenizer_is_warned_of(tmp_path):
     ran = subprocess.run([*PROGRAM, "tokenize", str(path), "hello"], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert "tokenizer.ggml.pre is missing" in ran.stderr
+
+
+def test_a_folder_keeps_the_ends_that_a_file_lists(tmp_path):
+    path = tmp_path / "model.gguf"
+    tiny.write(path, keys={"tokenizer.ggml.eos_token_ids": [5, 7]}, template=None)
+    ran = subprocess.run([*PROGRAM, "convert", str(path), str(tmp_path / "folder")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    config = json.loads((tmp_path / "folder" / "mlc-chat-config.json").read_text())
+    assert {5, 7} < set(config["eos_token_id"])
