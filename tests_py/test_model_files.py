@@ -4,6 +4,7 @@ import json
 import subprocess
 import unicodedata
 
+import numpy as np
 import pytest
 
 import tiny_model as tiny
@@ -156,6 +157,17 @@ def test_a_key_that_is_not_computed_with_is_refused_by_name(tmp_path, key, value
     ran = subprocess.run([*PROGRAM, "run", str(path), "-p", "hello", "-n", "1"], capture_output=True, text=True)
     assert ran.returncode != 0
     assert f'key "{key}"' in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "tensor, is_left_out", [("v.blk.0.attn_q.weight", True), ("mm.0.weight", True), ("blk.0.x", False)]
+)
+def test_tensors_of_parts_that_are_not_run_are_left_out(tmp_path, tensor, is_left_out):
+    path = tmp_path / "model.gguf"
+    tiny.write(path, more={tensor: np.zeros((4, 4), np.float32)})
+    ran = subprocess.run([*PROGRAM, "run", str(path), "-p", "hello", "-n", "1"], capture_output=True, text=True)
+    assert (ran.returncode == 0) == is_left_out, ran.stderr
+    assert is_left_out or f'tensor "{tensor}"' in ran.stderr
 
 
 def test_a_vocabulary_without_a_pre_tokenizer_is_warned_of(tmp_path):

@@ -58,10 +58,11 @@ def write(
     pooling: int = 0,
     signs=(),
     keys=None,
+    more=None,
 ) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16.
 
-    keys: further metadata, or other values; None leaves a key out."""
+    keys: further metadata, or other values; None leaves a key out. more: further tensors."""
     rng = np.random.default_rng(seed)
     metadata = {
         "general.architecture": "llama",
@@ -105,4 +106,4 @@ def write(
         if change is not None:
             changed = np.float32(change(name, tensors[name].astype(np.float16).astype(np.float32)))
             tensors[name] = (shape, gguf_file.F32, changed.tobytes())
-    gguf_file.write(path, metadata, tensors)
+    gguf_file.write(path, metadata, {**tensors, **(more or {})})
