@@ -57,8 +57,12 @@ def write(
     context: int = CONTEXT,
     pooling: int = 0,
     signs=(),
+    keys=None,
+    more=None,
 ) -> None:
-    """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
+    """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16.
+
+    keys: further metadata, or other values; None leaves a key out. more: further tensors."""
     rng = np.random.default_rng(seed)
     metadata = {
         "general.architecture": "llama",
@@ -81,6 +85,7 @@ def write(
         metadata["llama.pooling_type"] = pooling
     if template is not None:
         metadata["tokenizer.chat_template"] = template
+    metadata = {key: value for key, value in {**metadata, **(keys or {})}.items() if value is not None}
     shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}
     for layer in range(LAYERS):
         shapes |= {
@@ -101,4 +106,4 @@ def write(
         if change is not None:
             changed = np.float32(change(name, tensors[name].astype(np.float16).astype(np.float32)))
             tensors[name] = (shape, gguf_file.F32, changed.tobytes())
-    gguf_file.write(path, metadata, tensors)
+    gguf_file.write(path, metadata, {**tensors, **(more or {})})

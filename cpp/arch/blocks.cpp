@@ -60,6 +60,7 @@ AttentionShape attention_shape(const ModelConfig& c, std::uint32_t layer) {
 
 Rope config_rope(Builder& b, bool neox) {
   const auto& c = b.config();
+  if (c.rope_scaling_type == "longrope") b.refuse("rope scaling \"longrope\" is not supported without phi3's factors");
   return {b.constant("rope", {b.options().max_context, c.rope_dim}), b.positions(), c.rope_dim, neox};
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "model/config_keys.h"
 
 namespace zinc_rt::arch {
 
@@ -146,7 +147,7 @@ void Builder::push(Node n) {
 Result<ir::Graph> Builder::finish(const std::vector<std::string>& ignored) {
   if (!status_) return std::unexpected(status_.error());
   for (const Tensor& tensor : weights_.all()) {
-    if (used_tensors_.contains(std::string(tensor.name))) continue;
+    if (used_tensors_.contains(std::string(tensor.name)) || is_of_other_part(tensor.name)) continue;
     if (std::ranges::any_of(ignored, [&](const std::string& prefix) { return tensor.name.starts_with(prefix); }))
       continue;
     return fail(StatusCode::kCorrupt,

@@ -15,7 +15,6 @@ constexpr std::string_view kDivisors = "rope_freqs.weight";
 Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);
   if (c.n_experts > 0) b.refuse(fmt::format("{} experts are not supported", c.n_experts));
-  if (c.rope_scaling_type == "longrope") b.refuse("rope scaling \"longrope\" is not supported");
   const BufferId hidden = embed_tokens(b, static_cast<float>(c.embedding_scale));
   const Rope rope = config_rope(b, false);
   b.optional_f32("rope_freqs", std::string(kDivisors), {c.rope_dim / 2});

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "base/error.h"
+
 namespace zinc_rt {
 namespace {
 
@@ -54,9 +56,7 @@ bool has_role(const Json& message, std::string_view role) {
 }
 
 void append_text(Json& message, std::string text) {
-  auto& content = message["content"];
-  if (!content.is_string()) content = "";
-  auto& own = content.get_ref<std::string&>();
+  auto& own = output::content_as_text(message);
   if (!own.empty() && !text.empty()) own += "\n";
   own += text;
 }
@@ -92,11 +92,21 @@ std::string described(const Json& tools) {
          "</tool_call>\nThe result comes between <tool_response> and </tool_response>.";
 }
 
+// Describes the tools in the system message.
+void show_tools(Json& messages, const Json& tools) {
+  const bool has_system = !messages.empty() && messages[0].is_object() && has_role(messages[0], "system");
+  if (!has_system) messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
+  auto& own = output::content_as_text(messages[0]);
+  own = own.empty() ? described(tools) : own + "\n\n" + described(tools);
+}
+
 }  // namespace
 
-void fit_history(Json& messages, const Json* tools, const output::TemplateTraits& traits, std::string_view own_tools) {
+Status fit_history(Json& messages, const Json* tools, const output::TemplateTraits& traits,
+                   std::string_view own_tools) {
   const bool is_own = !own_tools.empty() && !traits.shows_tools;
   const auto* format = is_own ? output::find_call_format(own_tools) : traits.calls;
+  ZRT_CHECK_OK(output::check_content(messages));
   for (Json& message : messages) {
     if (!message.is_object()) continue;
     if (format != nullptr && format->has_short_ids) shorten(message, "tool_call_id");
@@ -113,18 +123,18 @@ void fit_history(Json& messages, const Json* tools, const output::TemplateTraits
       if (is_left_out && format != nullptr && !format->body.empty() && output::has_json_arguments(*format))
         write_calls(message, *format);
     }
-    if (is_own && has_role(message, "tool") && message.contains("content") && message["content"].is_string()) {
-      message["content"] = "<tool_response>\n" + message["content"].get<std::string>() + "\n</tool_response>";
+    const auto content = message.find("content");
+    if (is_own && has_role(message, "tool") && content != message.end() &&
+        (content->is_string() || content->is_array())) {
+      auto& text = output::content_as_text(message);
+      text = "<tool_response>\n" + text + "\n</tool_response>";
       message["role"] = "user";
       message.erase("tool_call_id");
     }
   }
-  if (!is_own || tools == nullptr || !tools->is_array() || tools->empty()) return;
-  const bool has_system = !messages.empty() && messages[0].is_object() && has_role(messages[0], "system");
-  if (!has_system) messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
-  Json& system = messages[0];
-  const auto own = system["content"].is_string() ? system["content"].get<std::string>() : std::string();
-  system["content"] = own.empty() ? described(*tools) : own + "\n\n" + described(*tools);
+  if (is_own && tools != nullptr && tools->is_array() && !tools->empty()) show_tools(messages, *tools);
+  output::fit_content(messages, traits.content);
+  return {};
 }
 
 }  // namespace zinc_rt

@@ -18,7 +18,8 @@ inline constexpr std::string_view kOwnTools = "hermes";
 // - Ids of calls become those of 9 letters and digits that some templates demand.
 // - Calls that the template leaves out are written into the message's text.
 // - With `own_tools` the tools are described in the system message, calls and their results are written as text.
-void fit_history(nlohmann::ordered_json& messages, const nlohmann::ordered_json* tools,
-                 const output::TemplateTraits& traits, std::string_view own_tools);
+// - Content gets the form that the template takes (output/content_form.h). Error: a part that is no text.
+Status fit_history(nlohmann::ordered_json& messages, const nlohmann::ordered_json* tools,
+                   const output::TemplateTraits& traits, std::string_view own_tools);
 
 }  // namespace zinc_rt

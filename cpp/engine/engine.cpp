@@ -103,11 +103,11 @@ Result<std::string> Engine::apply_template(std::string_view messages, std::strin
                         .add_generation_prompt = add_generation_prompt,
                         .continue_final_message = continue_final_message});
 }
-Result<std::uint32_t> Engine::count_prompt(Request request) const {
+Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request) const {
   ZRT_TRY(const auto found, core_->known_model(request.model));
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // of a prompt that no context takes a number is wanted, too
-  ZRT_TRY(const auto prompt, Generation::take_prompt(*found, request, {}, {kMost, "a count"}));
-  return static_cast<std::uint32_t>(prompt.ids.size());
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // a prompt that no context takes is wanted, too
+  ZRT_TRY(auto prompt, Generation::take_prompt(*found, request, {}, {kMost, "a count"}));
+  return std::move(prompt.ids);
 }
 Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
                                           const std::string& model) const {

@@ -53,12 +53,11 @@ bool opens_reasoning(const Model& model, const RenderInput& input, std::string_v
     }
     return prompt.ends_with(format->open);
   }
-  const auto messages = nlohmann::json::parse(input.messages, nullptr, false);
+  const auto messages = nlohmann::ordered_json::parse(input.messages, nullptr, false);
   if (!messages.is_array() || messages.empty() || !messages.back().is_object()) return false;
   const auto& last = messages.back();
-  return last.value("role", nlohmann::json()) == "assistant" && last.contains("content") &&
-         last["content"].is_string() &&
-         model.formats().leaves_reasoning_open(last["content"].get_ref<const std::string&>());
+  return last.value("role", nlohmann::ordered_json()) == "assistant" && last.contains("content") &&
+         model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
 
 Status check_names(const Request& r) {

@@ -44,25 +44,14 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
                 "[engine] ZINC_RT_BATCHED_PREFILL={} is not there for {}, which computes a text in one step; 1 is",
                 options::get("ZINC_RT_BATCHED_PREFILL"), model->config_.architecture);
   const auto& metadata = first.weights().metadata();
-  ZRT_TRY(model->tokenizer_, Tokenizer::from_metadata(metadata));
+  ZRT_TRY(model->tokenizer_, Tokenizer::from_metadata(metadata, model->config_.vocab_size));
   const auto n_vocab = static_cast<std::int32_t>(model->tokenizer_->n_vocab());
   if (model->tokenizer_->n_vocab() != model->config_.vocab_size)
     log().warn("the vocabulary has {} tokens, the model {} rows", n_vocab, model->config_.vocab_size);
   for (std::int32_t id = 0; id < n_vocab; ++id)
     if (model->tokenizer_->is_end_of_generation(id)) model->end_tokens_.push_back(id);
-  if (const auto source = metadata.get_string("tokenizer.chat_template")) {
-    model->template_text_ = *source;
-    auto parsed = ChatTemplate::parse(model->template_text_);
-    if (parsed)
-      model->template_ = std::move(*parsed);
-    else
-      model->template_error_ = parsed.error();
-  } else {
-    model->template_error_ = {
-        StatusCode::kInvalidArgument,
-        "[chat_template] the model file has none (key tokenizer.chat_template); give a prompt instead", 0};
-  }
-  ZRT_CHECK_OK(model->probe_template());
+  model->templates_ = ChatTemplates::read(metadata);
+  ZRT_CHECK_OK(model->probe_templates());
   model->card_ = make_model_card(first, *model->tokenizer_);
   if (const auto* calls = model->formats_.calls()) model->card_.tool_format = calls->name;
   model->card_.reasoning_format = model->formats_.reasoning()->name;

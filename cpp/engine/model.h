@@ -7,10 +7,10 @@
 #include <optional>
 #include <stop_token>
 
+#include "engine/chat_templates.h"
 #include "engine/output_grammar.h"
 #include "engine/replica.h"
 #include "executor/executor.h"
-#include "jinja/chat_template.h"
 #include "output/parser.h"
 #include "tokenizer/tokenizer.h"
 #include "zinc_rt/engine.h"
@@ -26,7 +26,7 @@ struct RenderInput {
   std::string_view extra = {};
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  bool as_they_are = false;      // the messages are not fitted to the template (engine/chat_history.h)
+  bool is_probe = false;         // the messages are not fitted to the template (engine/chat_history.h)
   std::string_view system = {};  // put before messages that do not begin with role system; empty: nothing is put
   std::stop_token cancel = {};
 };
@@ -70,7 +70,7 @@ class Model {
   int n_threads() const { return n_threads_; }  // that its work on the host may use
   const ModelCard& card() const { return card_; }
   const ModelMemory& memory() const { return memory_; }
-  const std::string& template_text() const { return template_text_; }
+  std::string template_text() const;  // of the default; empty: there is none
   const EngineOptions& options() const { return options_; }
 
   std::atomic<std::uint32_t> n_queued{0};  // submitted and without a slot
@@ -80,16 +80,15 @@ class Model {
   std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
 
  private:
-  Status probe_template();
+  Status probe_templates();
+  Result<std::string> render_with(const NamedTemplate& chat, const RenderInput& input) const;
 
   EngineOptions options_;
   std::string name_;
   ExecutorInfo info_;
   ModelConfig config_;
   std::optional<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> template_;
-  Error template_error_;
-  output::TemplateTraits traits_;
+  ChatTemplates templates_;
   output::Formats formats_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
@@ -97,7 +96,6 @@ class Model {
   std::vector<std::int32_t> end_tokens_;
   ModelCard card_;
   ModelMemory memory_;
-  std::string template_text_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
   int n_threads_ = 1;
   std::vector<std::unique_ptr<Replica>> replicas_;

@@ -21,7 +21,21 @@ bool begins_with_system(const nlohmann::ordered_json& messages) {
 }  // namespace
 
 Result<std::string> Model::render(const RenderInput& input) const {
-  if (!template_) return std::unexpected(template_error_);
+  const bool has_tools = input.tools.find_first_not_of("[] \t\r\n") != std::string_view::npos && input.tools != "null";
+  ZRT_TRY(const NamedTemplate* const chat, templates_.get(has_tools));
+  ZRT_TRY(auto text, render_with(*chat, input));
+  if (text.empty() && !input.continue_final_message)
+    return fail(StatusCode::kInvalidArgument,
+                "[chat_template] the template writes nothing for these messages; give a prompt instead");
+  return text;
+}
+
+std::string Model::template_text() const {
+  const auto* chat = templates_.find(false);
+  return chat == nullptr ? std::string() : chat->text;
+}
+
+Result<std::string> Model::render_with(const NamedTemplate& chat, const RenderInput& input) const {
   using Json = nlohmann::ordered_json;
   Json context = Json::object();
   const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
@@ -39,17 +53,20 @@ Result<std::string> Model::render(const RenderInput& input) const {
   if (!input.system.empty() && !begins_with_system(list))
     list.insert(list.begin(), Json{{"role", "system"}, {"content", input.system}});
   if (input.continue_final_message) {
-    if (list.empty() || !list.back().is_object() || !list.back().contains("content") ||
-        !list.back()["content"].is_string())
+    std::string* end = nullptr;
+    if (!list.empty() && list.back().is_object() && list.back().contains("content"))
+      end = output::end_of_content(list.back()["content"]);
+    if (end == nullptr)
       return fail(StatusCode::kInvalidArgument,
                   "[request] continue_final_message wants a last message whose content is a text");
-    list.back()["content"].get_ref<std::string&>() += kEndMark;
+    *end += kEndMark;
   }
   if (!input.tools.empty()) {
     ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
   }
-  if (!input.as_they_are)
-    fit_history(context["messages"], context.contains("tools") ? &context["tools"] : nullptr, traits_, options_.tools);
+  if (!input.is_probe)
+    ZRT_CHECK_OK(fit_history(context["messages"], context.contains("tools") ? &context["tools"] : nullptr, chat.traits,
+                             options_.tools));
   // transformers gives its templates these variables as none where the caller has not set them.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
@@ -61,7 +78,7 @@ Result<std::string> Model::render(const RenderInput& input) const {
   if (!context.contains("eos_token")) context["eos_token"] = text(tokenizer_->eos_id());
   RenderLimits limits;
   limits.cancel = input.cancel;
-  ZRT_TRY(auto rendered, template_->render(std::move(context), limits));
+  ZRT_TRY(auto rendered, chat.parsed->render(std::move(context), limits));
   if (!input.continue_final_message) return rendered;
   const auto end = rendered.rfind(kEndMark);
   if (end == std::string::npos)
@@ -72,7 +89,7 @@ Result<std::string> Model::render(const RenderInput& input) const {
   return rendered;
 }
 
-Status Model::probe_template() {
+Status Model::probe_templates() {
   const output::CallFormat* own = nullptr;
   if (!options_.tools.empty()) {
     own = output::find_call_format(options_.tools);
@@ -81,11 +98,22 @@ Status Model::probe_template() {
                   kOwnTools);
   }
   const auto find = [&](std::string_view text) { return tokenizer_->find(text); };
-  traits_ = output::probe_template([&](const std::string& messages, const std::string& tools) {
-    auto text = render({.messages = messages, .tools = tools, .as_they_are = true});
-    return text ? std::optional(std::move(*text)) : std::nullopt;
-  });
-  formats_ = output::Formats(own != nullptr ? own : traits_.calls, traits_.reasoning, find);
+  for (NamedTemplate& chat : templates_.all()) {
+    if (!chat.parsed) continue;
+    chat.traits = output::probe_template([&](const std::string& messages, const std::string& tools) {
+      auto text = render_with(chat, {.messages = messages, .tools = tools, .is_probe = true});
+      return text ? std::optional(std::move(*text)) : std::nullopt;
+    });
+  }
+  // Calls are made where there are tools; what else an answer has, the template without them shows, too.
+  const auto traits = [&](bool has_tools) {
+    const auto* chat = templates_.find(has_tools);
+    return chat != nullptr ? chat->traits : output::TemplateTraits();
+  };
+  const auto plain = traits(false), with_tools = traits(true);
+  const auto* reasoning = plain.reasoning != nullptr ? plain.reasoning : with_tools.reasoning;
+  formats_ = output::Formats(own != nullptr ? own : with_tools.calls,
+                             reasoning != nullptr ? reasoning : &output::reasoning_formats()[0], find);
   return {};
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/pooling.h"
+#include "model/config_keys.h"
 
 namespace zinc_rt {
 namespace {
@@ -124,7 +125,7 @@ class ConfigReader {
 
  private:
   std::string full(std::string_view key) const {
-    return key.starts_with('.') ? config_.architecture + std::string(key) : std::string(key);
+    return key.starts_with('.') ? name_in_file(metadata_, config_.architecture, key) : std::string(key);
   }
   std::string at(std::string_view key) const {
     return fmt::format("{}{}key {}", metadata_.place(), metadata_.place().empty() ? "" : ": ", quoted(full(key)));
@@ -162,7 +163,8 @@ class ConfigReader {
   }
 
   Result<double> number(std::string_view key, double min, double max, double absent) const {
-    ZRT_TRY(const double value, metadata_.get_float_or(full(key), absent));
+    ZRT_TRY(const double value,
+            metadata_.get_float_or(full(key), family_default(config_, metadata_, key).value_or(absent)));
     if (!(value >= min && value <= max)) return out_of_range(key, min, max, value);  // also when it is not a number
     return value;
   }
@@ -255,7 +257,10 @@ class ConfigReader {
     ZRT_CHECK_OK(check(".rope.dimension_count", config_.rope_dim, config_.head_dim));
     ZRT_CHECK_OK(check(".rope.dimension_count_swa", config_.sliding_rope_dim, config_.sliding_head_dim));
     if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
-    if (config_.rope_scaling_factor == 0) config_.rope_scaling_factor = 1;  // some files say 0 for "none"
+    // Some files say 0 for "none".
+    for (double* scale : {&config_.rope_scaling_factor, &config_.expert_weights_scale, &config_.embedding_scale,
+                          &config_.residual_scale})
+      if (*scale == 0) *scale = 1;
     const std::string_view implied = config_.rope_scaling_factor == 1 ? "none" : "linear";
     ZRT_TRY(config_.rope_scaling_type, metadata_.get_string_or(full(".rope.scaling.type"), implied));
     constexpr std::string_view kTypes[] = {"none", "linear", "yarn", "longrope"};
@@ -292,7 +297,7 @@ class ConfigReader {
     constexpr std::string_view kRms = ".attention.layer_norm_rms_epsilon";
     constexpr std::string_view kPlain = ".attention.layer_norm_epsilon";
     const std::string_view key = !metadata_.contains(full(kRms)) && metadata_.contains(full(kPlain)) ? kPlain : kRms;
-    if (!metadata_.contains(full(key)))
+    if (!metadata_.contains(full(key)) && !family_default(config_, metadata_, key))
       return fail(StatusCode::kNotFound, "[config] {}: needed (float), not there", at(key));
     ZRT_TRY(config_.norm_eps, number(key, 0, 1, 0));
     return {};
@@ -320,6 +325,9 @@ class ConfigReader {
     } else if (embedding != nullptr) {
       n_tokens = embedding->dims[1];
     }
+    // Gemma 3's vocabulary may name tokens for pictures, which have no row.
+    if (embedding != nullptr && config_.architecture == "gemma3" && key == kTokens)
+      n_tokens = std::min(n_tokens, embedding->dims[1]);
     if (n_tokens < 1 || n_tokens > kMaxVocab) return out_of_range<std::uint64_t>(key, 1, kMaxVocab, n_tokens);
     if (embedding != nullptr && embedding->dims[1] != n_tokens)
       return fail(StatusCode::kCorrupt, "[config] {}: says {} tokens, tensor \"token_embd.weight\" has {} rows",

@@ -112,19 +112,19 @@ constexpr ReasoningFormat kReasoning[] = {
     {"gemma", "<|channel>", "<channel|>", "thought\n"},
 };
 
-constexpr const char* kProbeTools =
-    R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
-constexpr const char* kAsk = R"([{"role":"user","content":"zrt question"}])";
+using Json = nlohmann::ordered_json;
+
+Json question() {
+  return {{"role", "user"}, {"content", "zrt question"}};
+}
 
 // A question, an answer with a call, the tool's result.
-std::string conversation(bool with_call, bool as_text) {
-  std::string out = R"([{"role":"user","content":"zrt question"},{"role":"assistant","content":"")";
-  if (with_call) {
-    out += R"(,"tool_calls":[{"id":"zrtcall01","type":"function","function":{"name":"zrt_probe_name","arguments":)";
-    out += as_text ? R"("{\"zrt_probe_key\": \"zrt value\"}")" : R"({"zrt_probe_key":"zrt value"})";
-    out += "}}]";
-  }
-  return out + R"(},{"role":"tool","name":"zrt_probe_name","tool_call_id":"zrtcall01","content":"zrt result"}])";
+Json conversation(bool with_call, bool has_object = true) {
+  Json answer{{"role", "assistant"}, {"content", ""}};
+  if (with_call) answer["tool_calls"] = Json::array({probe_call(has_object)});
+  return Json::array(
+      {question(), std::move(answer),
+       Json{{"role", "tool"}, {"name", kProbeName}, {"tool_call_id", kProbeCallId}, {"content", "zrt result"}}});
 }
 
 const CallFormat* first_of(std::string_view text, std::string_view CallFormat::* sign) {
@@ -164,13 +164,18 @@ const CallFormat* find_call_format(std::string_view name) {
   return it == std::end(kCalls) ? nullptr : &*it;
 }
 
-TemplateTraits probe_template(const Render& render) {
+TemplateTraits probe_template(const Render& render_text) {
   TemplateTraits traits;
-  const auto plain = render(kAsk, ""), with_tools = render(kAsk, kProbeTools);
+  traits.content = probe_content(render_text);
+  const auto render = [&](Json messages, const char* tools) {
+    fit_content(messages, traits.content);
+    return render_text(messages.dump(), tools);
+  };
+  const auto plain = render(Json::array({question()}), ""), with_tools = render(Json::array({question()}), kProbeTools);
   traits.shows_tools = with_tools && with_tools->contains(kProbeName);
-  auto calls = render(conversation(true, false), kProbeTools);
+  auto calls = render(conversation(true), kProbeTools);
   if (!calls || !calls->contains("zrt value")) {
-    if (auto as_text = render(conversation(true, true), kProbeTools); as_text && as_text->contains("zrt value")) {
+    if (auto as_text = render(conversation(true, false), kProbeTools); as_text && as_text->contains("zrt value")) {
       calls = std::move(as_text);
       traits.takes_objects = false;
     }
@@ -179,7 +184,7 @@ TemplateTraits probe_template(const Render& render) {
   if (traits.writes_calls) {
     // What its instructions say is there without the call, too, and is no sign.
     std::string difference = *calls;
-    if (const auto without = render(conversation(false, false), kProbeTools)) {
+    if (const auto without = render(conversation(false), kProbeTools)) {
       const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();
       // A few bytes before: a marker's first ones may be equal by chance.
       difference = calls->substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, n - 24)));
@@ -190,9 +195,11 @@ TemplateTraits probe_template(const Render& render) {
     traits.calls = first_of(*with_tools, &CallFormat::in_instructions);
   if (!traits.shows_tools) traits.calls = nullptr;
   traits.reasoning = &kReasoning[0];
-  const auto thought = render(
-      R"([{"role":"user","content":"zrt question"},{"role":"assistant","content":"zrt answer","reasoning_content":"zrt thought","reasoning":"zrt thought"}])",
-      "");
+  const auto thought = render(Json::array({question(), Json{{"role", "assistant"},
+                                                            {"content", "zrt answer"},
+                                                            {"reasoning_content", "zrt thought"},
+                                                            {"reasoning", "zrt thought"}}}),
+                              "");
   for (const auto& row : kReasoning)
     for (const auto& text : {plain, with_tools, calls, thought})
       if (traits.reasoning == &kReasoning[0] && text && text->contains(row.open) && text->contains(row.close))

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "output/content_form.h"
+#include "output/probe.h"
 
 namespace zinc_rt::output {
 
@@ -55,8 +56,6 @@ struct ReasoningFormat {
   std::string_view head = {};  // dropped where it follows `open`
 };
 
-inline constexpr std::string_view kProbeName = "zrt_probe_name";
-
 std::span<const CallFormat> call_formats();
 // Whether the arguments of calls are written as JSON.
 bool has_json_arguments(const CallFormat& format);
@@ -73,10 +72,9 @@ struct TemplateTraits {
   bool shows_tools = false;   // it writes another text when there are tools
   bool writes_calls = false;  // it writes the calls of an assistant's message
   bool takes_objects = true;  // false: it wants the arguments of calls as JSON text
+  ContentForms content{};     // in which form it takes the content of messages
 };
 
-// Renders messages and tools, both JSON lists (tools: may be empty), to text; nothing: the template refuses them.
-using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
 // Tries a template: a few conversations, each rendered once.
 TemplateTraits probe_template(const Render& render);
 

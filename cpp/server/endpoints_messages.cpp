@@ -18,9 +18,9 @@ ApiResult<Request> read_counted(ServerCore& core, const Exchange& exchange) {
 // As many as the usage of the same request would have.
 ApiResult<std::string> count_tokens(ServerCore& core, const Exchange& exchange, const ServedModel&, Request request) {
   request.cancel = exchange.gone.get_token();
-  const auto count = core.engine.count_prompt(std::move(request));
-  if (!count) return std::unexpected(to_api_error(count.error()));
-  return Json{{"input_tokens", *count}}.dump();
+  const auto ids = core.engine.prompt_tokens(std::move(request));
+  if (!ids) return std::unexpected(to_api_error(ids.error()));
+  return Json{{"input_tokens", ids->size()}}.dump();
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ Json describe_offered(const ServerCore& core, const OfferedModel& model) {
           {"state", core.on_demand.is_loading(model.id) ? "loading" : "not_loaded"}};
 }
 
-// The prompt of a body: its text, or its messages as the template writes them.
-ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fields, const ServedModel& model) {
+// The prompt of a body: its text, or its messages, as in a chat.
+ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedModel& model) {
   ZRT_TRY(auto prompt, fields.get_string("prompt", 64u << 20));
   ZRT_TRY(auto content, fields.get_string("content", 64u << 20));
   const Json* messages = fields.get("messages");
@@ -79,36 +79,68 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
     return fields.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
     return std::unexpected(make_error(400, "[request] just one of prompt, content and messages wanted", "prompt"));
-  if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
-  ZRT_TRY(const auto read, read_messages(*messages));
-  if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
-  if (tools != nullptr && !tools->empty())
-    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
-  if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
-  auto text =
-      core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
-                                 variables != nullptr ? variables->dump() : "", model.engine_name, goes_on);
-  if (!text) {
-    auto error = to_api_error(text.error());
-    error.param = "messages";
-    return std::unexpected(std::move(error));
+  Request request;
+  request.model = model.engine_name;
+  if (prompt || content) {
+    request.prompt = prompt ? std::move(prompt) : std::move(content);
+    return request;
   }
-  return std::pair(std::move(*text), false);
+  ZRT_TRY(const auto read, read_messages(*messages));
+  request.messages = read.dump();
+  if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
+  if (tools != nullptr && !tools->empty()) {
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
+    request.tools = tools->dump();
+  }
+  if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
+  if (variables != nullptr) request.chat_template_kwargs = variables->dump();
+  request.add_generation_prompt = add_prompt;
+  request.continue_final_message = goes_on;
+  return request;
+}
+
+// What the template writes of the messages.
+ApiResult<std::string> written(ServerCore& core, const Request& request) {
+  auto text = core.engine.apply_template(*request.messages, request.tools.value_or(""),
+                                         request.add_generation_prompt.value_or(!request.continue_final_message),
+                                         request.chat_template_kwargs.value_or(""), request.model,
+                                         request.continue_final_message);
+  if (text) return std::move(*text);
+  auto error = to_api_error(text.error());
+  error.param = "messages";
+  return std::unexpected(std::move(error));
+}
+
+// The tokens of a prompt. Where nothing is said of special tokens, these are the ones that a completion or a chat with
+// it is charged.
+ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
+  const bool is_chat = request.messages.has_value();
+  const auto ids = [&]() -> Result<std::vector<std::int32_t>> {
+    if (!special) return core.engine.prompt_tokens(std::move(request));
+    return core.engine.tokenize(*request.prompt, *special, true, request.model);
+  };
+  if (is_chat && special) {
+    ZRT_TRY(request.prompt, written(core, request));
+  }
+  auto found = ids();
+  if (found) return std::move(*found);
+  auto error = to_api_error(found.error());
+  error.param = is_chat ? "messages" : "prompt";
+  return std::unexpected(std::move(error));
 }
 
 ApiResult<std::string> tokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
-  ZRT_TRY(const auto text, read_text(core, fields, model));
+  ZRT_TRY(auto request, read_prompt(core, fields, model));
   ZRT_TRY(auto special, fields.get_bool("add_special_tokens"));
   ZRT_TRY(const auto special_too, fields.get_bool("add_special"));
   if (!special) special = special_too;
   ZRT_TRY(const auto strings, fields.get_bool("return_token_strs"));
   ZRT_CHECK_OK(fields.expect_no_others());
-  const auto ids = core.engine.tokenize(text.first, special.value_or(text.second), true, model.engine_name);
-  if (!ids) return std::unexpected(to_api_error(ids.error()));
-  Json out{{"count", ids->size()}, {"max_model_len", model.max_context}, {"tokens", *ids}};
+  ZRT_TRY(const auto ids, tokens_of(core, std::move(request), special));
+  Json out{{"count", ids.size()}, {"max_model_len", model.max_context}, {"tokens", ids}};
   if (strings.value_or(false)) {
     auto& list = out["token_strs"] = Json::array();
-    for (const auto id : *ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
+    for (const auto id : ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
   }
   return as_text(out);
 }
@@ -168,9 +200,11 @@ ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model
 
 ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const ServedModel& model) {
   if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
-  ZRT_TRY(const auto text, read_text(core, fields, model));
+  ZRT_TRY(const auto request, read_prompt(core, fields, model));
   ZRT_CHECK_OK(fields.expect_no_others());
-  return as_text(Json{{"prompt", text.first}});
+  if (request.prompt) return as_text(Json{{"prompt", *request.prompt}});
+  ZRT_TRY(const auto text, written(core, request));
+  return as_text(Json{{"prompt", text}});
 }
 
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {

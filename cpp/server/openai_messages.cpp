@@ -36,11 +36,11 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// The text of a `content`: a string, or parts of type text.
-ApiResult<std::string> read_content(const Json& content, const std::string& at) {
-  if (content.is_string()) return content.get<std::string>();
+// A `content`: a string, or a list of parts that are texts. Which of them a model is given, its template decides.
+ApiResult<Json> read_content(const Json& content, const std::string& at) {
+  if (content.is_string()) return content;
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
-  std::string text;
+  Json parts = Json::array();
   for (std::size_t i = 0; i < content.size(); ++i) {
     const Json& part = content[i];
     const auto here = fmt::format("{}[{}]", at, i);
@@ -49,9 +49,9 @@ ApiResult<std::string> read_content(const Json& content, const std::string& at) 
     if (part["type"] != "text")
       return wrong_field(here + ".type", show(part["type"]) + " is not served: the models here read text alone");
     if (!part.contains("text") || !part["text"].is_string()) return wrong_field(here + ".text", "a text is wanted");
-    text += (i == 0 ? "" : "\n") + part["text"].get<std::string>();
+    parts.push_back({{"type", "text"}, {"text", part["text"]}});
   }
-  return text;
+  return parts;
 }
 
 }  // namespace

@@ -88,13 +88,20 @@ constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3
 // \s+$, found only where the run of spaces begins.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
+// Of vocabularies whose own tokenizers normalize text first: GPT-NeoX's and those made of it, Cohere's, Qwen's and those
+// made of it. The others' are known to take text as it is, or nothing is known of them.
+constexpr PreRule with_nfc(PreRule rule) {
+  rule.nfc = true;
+  return rule;
+}
+
 constexpr PreRule kRules[] = {
     {"default", {kPunctuation, kGpt2, "\\p{N}+", kThreeAsciiDigits}},
     // GPT-2's words as they are.
     {"gpt-2", {kGpt2}},
     {"phi-2", {kGpt2}},
-    {"mpt", {kGpt2}},
-    {"olmo", {kGpt2}},
+    with_nfc({"mpt", {kGpt2}}),
+    with_nfc({"olmo", {kGpt2}}),
     {"jais", {kGpt2}},
     {"trillion", {kGpt2}},
     {"granite-docling", {kGpt2}},
@@ -102,7 +109,7 @@ constexpr PreRule kRules[] = {
     {"gigachat", {kGpt2}},
     {"a.x-4.0", {kGpt2}},
     {"mellum", {kGpt2}},
-    {"modern-bert", {kGpt2}},
+    with_nfc({"modern-bert", {kGpt2}}),
     {"jina-es", {kGpt2}},
     {"jina-de", {kGpt2}},
     {"jina-v2-es", {kGpt2}},
@@ -113,7 +120,7 @@ constexpr PreRule kRules[] = {
     {"smollm", {kOneDigit, kGpt2}},
     {"starcoder", {kOneDigit, kGpt2}},
     {"refact", {kOneDigit, kGpt2}},
-    {"command-r", {kOneDigit, kGpt2}},
+    with_nfc({"command-r", {kOneDigit, kGpt2}}),
     {"codeshell", {kOneDigit, kGpt2}},
     {"exaone", {kOneDigit, kGpt2}},
     {"minerva-7b", {kOneDigit, kGpt2}},
@@ -135,16 +142,16 @@ constexpr PreRule kRules[] = {
     {"chatglm-bpe", {kLlama3}},
     {"minicpm5", {"\\p{N}{1,3}", kMinicpm5}, true},
     // Qwen 2: digits alone.
-    {"qwen2", {kQwen2}},
+    with_nfc({"qwen2", {kQwen2}}),
     {"deepseek-r1-qwen", {kQwen2}},
     {"kormo", {kQwen2}},
-    {"f2llmv2", {kQwen2}},
+    with_nfc({"f2llmv2", {kQwen2}}),
     {"megrez", {kQwen2}},
-    {"stablelm2", {kQwen2}},
-    {"hunyuan", {kQwen2}},
+    with_nfc({"stablelm2", {kQwen2}}),
+    with_nfc({"hunyuan", {kQwen2}}),
     {"solar-open", {kQwen2}},
     {"grok-2", {kQwen2}},
-    {"qwen35", {kQwen35}},
+    with_nfc({"qwen35", {kQwen35}}),
     {"bailingmoe", {kBailing}},
     {"bailingmoe2", {kBailing}},
     {"llada-moe", {kBailing}},
@@ -163,8 +170,8 @@ constexpr PreRule kRules[] = {
     {"talkie", {kGpt4o}},
     {"minimax-m2", {kGpt4o}},
     {"granite-embed-multi-97m", {kGpt4o}, true},
-    {"tiny_aya", {kDigitTriplesFromRight, kGpt4o}},
-    {"cohere2moe", {kDigitTriplesFromRight, kGpt4o}},
+    with_nfc({"tiny_aya", {kDigitTriplesFromRight, kGpt4o}}),
+    with_nfc({"cohere2moe", {kDigitTriplesFromRight, kGpt4o}}),
     {"youtu", {kYoutuScripts, kYoutuWords}, true},
     {"kimi-k2", {kKimi}},
     {"poro-chat", {kBloom}},

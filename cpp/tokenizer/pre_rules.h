@@ -20,6 +20,7 @@ struct PreRule {
   std::array<std::string_view, kMaxPrePatterns> patterns;
   bool whole_words = false;  // a piece that is a token as it stands is that token, whatever the merges say
   bool add_bos = false;      // default when the file has no add_bos_token key
+  bool nfc = false;          // text is put into Unicode's form C before it is cut
 };
 
 std::span<const PreRule> pre_rules();

@@ -45,14 +45,32 @@ constexpr KnownName kKnownNames[] = {
     {"<|file_sep|>", Role::kEndOnly, false},
 };
 
-Result<std::optional<TokenId>> read_id(const gguf::Metadata& metadata, std::string_view name, const Vocab& vocab) {
-  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
-  if (!metadata.contains(key)) return std::nullopt;
-  ZRT_TRY(const std::int64_t id, metadata.get_int(key));
+// Nothing: the id says that there is none.
+Result<std::optional<TokenId>> check_id(std::string_view key, std::int64_t id, const Vocab& vocab) {
   if (id == -1 || id == 0xFFFFFFFF) return std::nullopt;
   if (!vocab.contains(id))
     return fail(StatusCode::kCorrupt, "[tokenizer] {}: an id below {} wanted, {} there", key, vocab.size(), id);
   return static_cast<TokenId>(id);
+}
+
+Result<std::optional<TokenId>> read_id(const gguf::Metadata& metadata, std::string_view name, const Vocab& vocab) {
+  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+  if (!metadata.contains(key)) return std::nullopt;
+  ZRT_TRY(const std::int64_t id, metadata.get_int(key));
+  return check_id(key, id, vocab);
+}
+
+// The tokens that end a generation, all of which some files list.
+Result<std::vector<TokenId>> read_ends(const gguf::Metadata& metadata, const Vocab& vocab) {
+  constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
+  std::vector<TokenId> out;
+  if (!metadata.contains(kKey)) return out;
+  ZRT_TRY(const auto ids, metadata.get_ints(kKey));
+  for (const std::int64_t one : ids) {
+    ZRT_TRY(const auto id, check_id(kKey, one, vocab));
+    if (id) out.push_back(*id);
+  }
+  return out;
 }
 
 }  // namespace
@@ -65,6 +83,9 @@ Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab
   ZRT_TRY(roles.eom, read_id(metadata, "eom", vocab));
   ZRT_TRY(roles.unk, read_id(metadata, "unknown", vocab));
   ZRT_TRY(roles.pad, read_id(metadata, "padding", vocab));
+
+  ZRT_TRY(const auto listed_ends, read_ends(metadata, vocab));
+  if (!roles.eos && !listed_ends.empty()) roles.eos = listed_ends.front();
 
   std::vector<TokenId>& ends = roles.end_of_generation;
   for (const KnownName& name : kKnownNames) {
@@ -101,6 +122,7 @@ Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab
   for (const auto id : {roles.eos, roles.eot, roles.eom}) {
     if (id) ends.push_back(*id);
   }
+  ends.insert(ends.end(), listed_ends.begin(), listed_ends.end());
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   return roles;

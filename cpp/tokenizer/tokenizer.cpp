@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/nfc.h"
 #include "tokenizer/piece_cache.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/wordpiece.h"
@@ -139,12 +140,17 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
+    // Texts that were changed: the cache points into them, so they may not move.
+    std::deque<std::string> normalized;
     is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);
         return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
       }
-      const auto goes_on = p.pretokenizer->split(fragment.text, pieces);
+      std::string_view part = fragment.text;
+      if (p.pre_rule->nfc)
+        if (auto changed = to_nfc(part)) part = normalized.emplace_back(std::move(*changed));
+      const auto goes_on = p.pretokenizer->split(part, pieces);
       if (!goes_on) failed = std::unexpected(goes_on.error());
       return goes_on && *goes_on;
     });
@@ -188,7 +194,11 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 std::size_t Tokenizer::least_tokens(std::string_view text) const {
   const Parts& p = *parts_;
   std::size_t n = text.size();
-  if (!p.always_in_token.all())
+  if (normalizes()) {
+    // The form's bytes are not those of the text; where one of them has no token, nothing is certain.
+    if (!p.always_in_token.all()) return 0;
+    n = (n + kMostNfcShrinks - 1) / kMostNfcShrinks;
+  } else if (!p.always_in_token.all())
     n = static_cast<std::size_t>(
         std::ranges::count_if(text, [&](char c) { return p.always_in_token[static_cast<std::uint8_t>(c)]; }));
   return (n + p.max_token_bytes - 1) / p.max_token_bytes;
@@ -239,6 +249,9 @@ bool Tokenizer::adds_bos() const {
 }
 bool Tokenizer::adds_eos() const {
   return parts_->add_eos;
+}
+bool Tokenizer::normalizes() const {
+  return parts_->pre_rule != nullptr && parts_->pre_rule->nfc;
 }
 bool Tokenizer::adds_space_prefix() const {
   return parts_->add_space_prefix;

@@ -21,11 +21,13 @@ namespace zinc_rt {
 
 class Tokenizer {
  public:
+  // n_rows: that the model has for tokens; those without a row are left out.
   // Fails with kInvalidArgument for a model or pre-tokenizer that is not supported (the message lists those that are),
   // kNotFound for a missing key, kCorrupt for lists of different length and ids outside the vocabulary.
-  static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata);
+  static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
-  // Token ids of `text`, which need not be UTF-8: other bytes are encoded as they are.
+  // Token ids of `text`, which need not be UTF-8: other bytes are encoded as they are. Vocabularies that were trained on
+  // Unicode's form C get the text between special tokens in that form.
   // add_special: put BOS before and EOS after, where the model wants them.
   // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside.
   // User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
@@ -53,6 +55,8 @@ class Tokenizer {
   std::optional<std::int32_t> pad_id() const;
   bool adds_bos() const;
   bool adds_eos() const;
+  // Whether encode() takes text in Unicode's form C, so that decode() gives that form back.
+  bool normalizes() const;
   // Whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;
 

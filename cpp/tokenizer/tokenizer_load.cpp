@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
+#include "tokenizer/pre_choice.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/wordpiece.h"
 
@@ -20,10 +21,23 @@ constexpr ModelRow kModels[] = {{"gpt2", TokenizerModel::kGpt2},
                                 {"gemma4", TokenizerModel::kGemma4},
                                 {"bert", TokenizerModel::kBert}};
 
-Result<TokenizerModel> find_model(std::string_view name) {
+// Gemma 4's vocabulary is one of merges; some files call it "llama", as the ones before it were. Its scores are no
+// order to merge in.
+bool is_gemma4(const gguf::Metadata& metadata) {
+  const auto is = [&](std::string_view key, std::string_view wanted) {
+    const auto said = metadata.get_string_or(key, "");
+    return said && *said == wanted;
+  };
+  return metadata.contains("tokenizer.ggml.merges") &&
+         (is("tokenizer.ggml.pre", "gemma4") || is("general.architecture", "gemma4"));
+}
+
+Result<const ModelRow*> find_model(const gguf::Metadata& metadata) {
+  ZRT_TRY(std::string_view name, metadata.get_string("tokenizer.ggml.model"));
+  if (name == "llama" && is_gemma4(metadata)) name = "gemma4";
   std::string known;
   for (const ModelRow& row : kModels) {
-    if (row.name == name) return row.model;
+    if (row.name == name) return &row;
     if (!known.empty()) known += ", ";
     known += row.name;
   }
@@ -120,13 +134,13 @@ std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model,
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
+Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::size_t n_rows) {
   auto parts = std::make_shared<Parts>();
   Parts& p = *parts;
-  ZRT_TRY(const std::string_view model_name, metadata.get_string("tokenizer.ggml.model"));
-  ZRT_TRY(p.model, find_model(model_name));
-  p.model_name = model_name;
-  ZRT_TRY(p.vocab, Vocab::from_metadata(metadata));
+  ZRT_TRY(const ModelRow* const model, find_model(metadata));
+  p.model = model->model;
+  p.model_name = model->name;
+  ZRT_TRY(p.vocab, Vocab::from_metadata(metadata, n_rows));
   ZRT_TRY(p.roles, read_token_roles(metadata, p.vocab));
 
   if (p.model == TokenizerModel::kBert) {
@@ -144,8 +158,7 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
     const bool bytes = p.model == TokenizerModel::kGpt2;
     ZRT_TRY(p.bpe, Bpe::create(p.vocab, merges, bytes ? BpeAlphabet::kBytes : BpeAlphabet::kCharacters));
     if (bytes) {
-      ZRT_TRY(const std::string_view pre, metadata.get_string_or("tokenizer.ggml.pre", "default"));
-      ZRT_TRY(p.pre_rule, find_pre_rule(pre));
+      ZRT_TRY(p.pre_rule, choose_pre_rule(metadata, p.vocab));
       ZRT_TRY(p.pretokenizer, Pretokenizer::create(*p.pre_rule));
       p.add_bos = p.pre_rule->add_bos;
     }

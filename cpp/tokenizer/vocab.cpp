@@ -71,8 +71,9 @@ std::optional<std::uint32_t> StringTable::find(std::string_view text) const {
   return std::nullopt;
 }
 
-Result<Vocab> Vocab::from_metadata(const gguf::Metadata& metadata) {
-  ZRT_TRY(const auto tokens, metadata.get_strings(kTokensKey));
+Result<Vocab> Vocab::from_metadata(const gguf::Metadata& metadata, std::size_t n_rows) {
+  ZRT_TRY(const auto all_tokens, metadata.get_strings(kTokensKey));
+  const auto tokens = all_tokens.first(std::min(all_tokens.size(), n_rows));
   if (tokens.empty()) return fail(StatusCode::kCorrupt, "[tokenizer] {}: at least 1 token wanted, 0 there", kTokensKey);
   if (tokens.size() > static_cast<std::size_t>(std::numeric_limits<TokenId>::max()))
     return fail(StatusCode::kCorrupt, "[tokenizer] {}: at most {} tokens wanted, {} there", kTokensKey,
@@ -87,19 +88,21 @@ Result<Vocab> Vocab::from_metadata(const gguf::Metadata& metadata) {
     vocab.max_text_bytes_ = std::max(vocab.max_text_bytes_, token.size());
   }
 
+  const auto n = static_cast<std::ptrdiff_t>(tokens.size());
   vocab.scores_.assign(tokens.size(), 0.0f);
   if (metadata.contains(kScoresKey)) {
     ZRT_TRY(const auto scores, metadata.get_floats(kScoresKey));
-    ZRT_CHECK_OK(check_length(kScoresKey, scores.size(), tokens.size()));
-    std::transform(scores.begin(), scores.end(), vocab.scores_.begin(), [](double s) { return static_cast<float>(s); });
+    ZRT_CHECK_OK(check_length(kScoresKey, scores.size(), all_tokens.size()));
+    std::transform(scores.begin(), scores.begin() + n, vocab.scores_.begin(),
+                   [](double s) { return static_cast<float>(s); });
     vocab.has_scores_ = true;
   }
 
   vocab.types_.assign(tokens.size(), TokenType::kNormal);
   if (metadata.contains(kTypesKey)) {
     ZRT_TRY(const auto types, metadata.get_ints(kTypesKey));
-    ZRT_CHECK_OK(check_length(kTypesKey, types.size(), tokens.size()));
-    for (std::size_t i = 0; i < types.size(); ++i) {
+    ZRT_CHECK_OK(check_length(kTypesKey, types.size(), all_tokens.size()));
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (types[i] < 0 || types[i] > static_cast<std::int64_t>(TokenType::kByte))
         return fail(StatusCode::kCorrupt, "[tokenizer] {}[{}]: a type from 0 to 6 wanted, {} there", kTypesKey, i,
                     types[i]);

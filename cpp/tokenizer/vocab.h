@@ -54,7 +54,8 @@ class Vocab {
   // Reads tokenizer.ggml.{tokens,scores,token_type}. Scores and types may be absent (0 and normal); when present they
   // must be as many as the tokens. Fails with kNotFound without tokens, kCorrupt on an empty list, other lengths or a
   // type that the format does not have.
-  static Result<Vocab> from_metadata(const gguf::Metadata& metadata);
+  // Of the tokens only the first n_rows.
+  static Result<Vocab> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
   std::size_t size() const { return texts_.size(); }
   bool contains(std::int64_t id) const { return id >= 0 && static_cast<std::uint64_t>(id) < size(); }

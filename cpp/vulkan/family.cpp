@@ -178,8 +178,9 @@ Result<ModelShape> describe(const ModelConfig& c, const Weights& weights) {
   if (c.n_experts > 0 && !row->may_have_experts)
     return fail(StatusCode::kUnavailable, "[vulkan] {}: {} experts are not supported in this family", c.architecture,
                 c.n_experts);
-  if (c.rope_scaling_type == "longrope" && c.architecture != "phi3")
-    return fail(StatusCode::kUnavailable, "[vulkan] {}: rope scaling \"longrope\" is not supported", c.architecture);
+  if (c.rope_scaling_type == "longrope" && (c.architecture != "phi3" || weights.find(kLong) == nullptr))
+    return fail(StatusCode::kUnavailable,
+                "[vulkan] {}: rope scaling \"longrope\" is not supported without phi3's factors", c.architecture);
   ModelShape shape = common_shape(c);
   shape.family = row->family;
   ZRT_TRY(auto angles, scaled_angles(c, weights));

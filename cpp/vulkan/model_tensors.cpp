@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/config_keys.h"
 
 namespace zinc_rt::vulkan {
 namespace {
@@ -30,7 +31,7 @@ class Finder {
     for (const Tensor& tensor : weights_.all()) {
       const bool is_used = std::ranges::find(found_.all, &tensor) != found_.all.end() ||
                            std::ranges::find(shape_.used_tensors, tensor.name) != shape_.used_tensors.end() ||
-                           is_of_prediction(tensor.name);
+                           is_of_prediction(tensor.name) || is_of_other_part(tensor.name);
       if (!is_used)
         return fail(StatusCode::kUnavailable, "[vulkan] {}: tensor {} has no use in this backend", c_.architecture,
                     tensor.name);

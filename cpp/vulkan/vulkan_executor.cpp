@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
+#include "model/config_keys.h"
 #include "vulkan/devices.h"
 
 namespace zinc_rt::vulkan {
@@ -40,6 +41,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
   if (options.activations == "int8") weights_->use_fixed16();
   ZRT_TRY(config_, read_config(weights_->metadata(), weights_->infos()));
   ZRT_TRY(shape_, describe(config_, *weights_));
+  ZRT_CHECK_OK(check_keys(weights_->metadata(), config_));
   ZRT_TRY(tensors_, find_tensors(config_, shape_, *weights_));
   ZRT_TRY(sizes_, choose_sizes(options, config_));
   ZRT_TRY(const Pooling pooling, choose_pooling(options, config_));

@@ -330,7 +330,10 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
     const auto ids = Generation::take_prompt(*model, taken, {}, {1000, "the test"});
     return ids ? std::string("taken") : ids.error().message;
   };
-  request.messages = R"([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}])";
+  request.messages =
+      R"([{"role": "user", "content": "U"}, {"role": "assistant", "content": [{"type": "text", "text": "so far  "}]}])";
+  EXPECT_EQ(text("S"), "<|im_start|>system\nS<|im_end|>\n" + so_far);
+  request.messages = R"([{"role": "assistant", "content": 5}])";
   EXPECT_THAT(error(), HasSubstr("continue_final_message wants a last message whose content is a text"));
   request.continue_final_message = false;
   request.messages = R"([{"role": 5, "content": "x"}])";

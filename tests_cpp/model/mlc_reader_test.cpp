@@ -140,6 +140,17 @@ TEST_F(MlcReader, Phi3StaysFusedUnderAllItsNamings) {
   }
 }
 
+TEST_F(MlcReader, NamedTemplatesAreKept) {
+  FolderMaker maker;
+  maker.tokenizer_config["chat_template"] = {{{"name", "default"}, {"template", "d"}},
+                                             {{"name", "tool_use"}, {"template", "t"}}};
+  maker.write(folder_);
+  const auto weights = Weights::open(folder_);
+  ASSERT_TRUE(weights) << weights.error().message;
+  EXPECT_EQ(weights->metadata().get_string("tokenizer.chat_template"), "d");
+  EXPECT_EQ(weights->metadata().get_string("tokenizer.chat_template.tool_use"), "t");
+}
+
 TEST_F(MlcReader, TheNewerIndexNameAndNoTokenizerConfig) {
   FolderMaker maker;
   maker.tokenizer_config = nullptr;
@@ -152,6 +163,7 @@ TEST_F(MlcReader, TheNewerIndexNameAndNoTokenizerConfig) {
   EXPECT_EQ(weights->metadata().get_int("tokenizer.ggml.bos_token_id"), 0);
   EXPECT_EQ(weights->metadata().get_int("tokenizer.ggml.eos_token_id"), 4);
   EXPECT_EQ(weights->metadata().get_int("tokenizer.ggml.eot_token_id"), 3);
+  EXPECT_EQ(weights->metadata().get_ints("tokenizer.ggml.eos_token_ids"), (std::vector<std::int64_t>{4, 3}));
   EXPECT_EQ(weights->metadata().get_string("general.name"), std::filesystem::path(folder_).filename().string());
   EXPECT_EQ(weights->file_bytes(),
             maker.shards.at("params_shard_0.bin").size() + maker.shards.at("params_shard_1.bin").size());

@@ -143,12 +143,13 @@ TEST(ChatBody, LengthThatIsNotGivenIsAllThatFits) {
   EXPECT_EQ(chat(R"(,"max_tokens":null)").requests[0].max_tokens, Request::kAllThatFit);
 }
 
-TEST(ChatBody, PartsOfTextAreJoinedAndDevelopersAreTheSystem) {
+TEST(ChatBody, PartsOfTextStayPartsAndDevelopersAreTheSystem) {
   const auto body = parse_json(
-      R"([{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}])");
+      R"([{"role":"developer","content":[{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"b"}]},{"role":"user","content":"c"}])");
   const auto messages = read_messages(*body);
   ASSERT_TRUE(messages);
-  EXPECT_EQ(messages->dump(), R"([{"role":"system","content":"a\nb"},{"role":"user","content":"c"}])");
+  EXPECT_EQ(messages->dump(), R"([{"role":"system","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},)"
+                              R"({"role":"user","content":"c"}])");
   const auto picture =
       parse_json(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///x"}}]}])");
   const auto refused = read_messages(*picture);

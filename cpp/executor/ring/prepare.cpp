@@ -7,6 +7,7 @@
 #include "executor/ring/fit.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
+#include "model/config_keys.h"
 
 namespace zinc_rt {
 namespace {
@@ -142,6 +143,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   if (!target.is_fast && options.activations == "int8") p.weights->use_fixed16();
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
+  ZRT_CHECK_OK(check_keys(p.weights->metadata(), p.config));
   ZRT_CHECK_OK(shape(p, options, target));
   Fit fit{options.kv_pages > 0
               ? options.kv_pages

@@ -99,10 +99,10 @@ class Engine {
                                  const std::string& model = {}) const;
   // The bytes that one token adds to a text, which may be part of a character. Empty for ids that have none.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
+  // The prompt tokens that the request would have. Errors: those of submit() about the prompt.
+  Result<std::vector<std::int32_t>> prompt_tokens(Request request) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   // continue_final_message: the text ends with the last message's content (Request).
-  // How many prompt tokens the request would have. Errors: those of submit() about the prompt.
-  Result<std::uint32_t> count_prompt(Request request) const;
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;

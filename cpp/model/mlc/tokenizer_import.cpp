@@ -287,11 +287,13 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds it by
-    // name.
+    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds that one
+    // by name; all of them end.
     const auto is_other = [&](std::uint64_t id) { return id != eos; };
     if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
       ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));
+    if (chat_.eos_ids.size() > 1)
+      ZRT_CHECK_OK(out.add("tokenizer.ggml.eos_token_ids", gguf::i32s({chat_.eos_ids.begin(), chat_.eos_ids.end()})));
     ZRT_CHECK_OK(add_id("unknown", unknown));
     ZRT_CHECK_OK(add_id("padding", padding));
     ZRT_TRY(const bool add_bos, config_.flag_or("add_bos_token", bos && template_begins_with(*bos)));
@@ -300,7 +302,7 @@ class Import {
     return out.add("tokenizer.ggml.add_eos_token", gguf::boolean(add_eos && eos));
   }
 
-  // A text, or a list of named ones of which "default" counts.
+  // A text, or a list of named ones, of which "default" is the one without a name.
   Status add_template(gguf::Metadata& out) const {
     const Json* value = config_.find("chat_template");
     if (value == nullptr) return {};
@@ -309,8 +311,11 @@ class Import {
       for (const Json& entry : *value) {
         ZRT_TRY(const Fields named, Fields::of(entry, config_.at("chat_template")));
         ZRT_TRY(const std::string name, named.string("name"));
-        if (name != "default") continue;
-        ZRT_TRY(text, named.string("template"));
+        ZRT_TRY(std::string one, named.string("template"));
+        if (name == "default")
+          text = std::move(one);
+        else
+          ZRT_CHECK_OK(out.add("tokenizer.chat_template." + name, gguf::string(std::move(one))));
       }
     } else {
       ZRT_TRY(text, config_.string("chat_template"));

@@ -1,5 +1,6 @@
 #include "model/mlc/writer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -116,6 +117,7 @@ class Writer {
     ZRT_TRY(const TokenizerTexts tokenizer, export_tokenizer(weights_.metadata()));
     for (const auto id : {tokenizer.eos_id, tokenizer.eot_id})
       if (id) config_.eos_ids.push_back(*id);
+    ZRT_CHECK_OK(add_listed_ends());
     params_ = params_of(config_, namings_of(config_.architecture)[0]);
     ZRT_CHECK_OK(check_tensors());
 
@@ -154,6 +156,17 @@ class Writer {
 
  private:
   // Each tensor has its place, of its shape.
+  // The ends that the file lists beside those that have a key each.
+  Status add_listed_ends() {
+    constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
+    if (!weights_.metadata().contains(kKey)) return {};
+    ZRT_TRY(const auto ids, weights_.metadata().get_ints(kKey));
+    for (const std::int64_t id : ids)
+      if (id >= 0 && std::ranges::find(config_.eos_ids, static_cast<std::uint64_t>(id)) == config_.eos_ids.end())
+        config_.eos_ids.push_back(static_cast<std::uint64_t>(id));
+    return {};
+  }
+
   Status check_tensors() const {
     std::unordered_set<std::string_view> known;  // those that the config holds as numbers
     if (config_.rope_scaling == RopeScaling::kLlama3) known = {"rope_freqs.weight"};

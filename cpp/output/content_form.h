@@ -1,0 +1,52 @@
+// In which form a chat template takes the content of messages. Some take a text, some a list of parts
+// ({"type": "text", "text": ...}), some both, and one template may differ by role; given the other form, most of them
+// leave the content out or write the list's own notation into the prompt, without an error.
+// Thread rule: pure functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "output/probe.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::output {
+
+enum class ContentForm : std::uint8_t {
+  kText,     // a text alone
+  kParts,    // a list alone
+  kOnePart,  // a list of which only the first part is read
+  kBoth,     // each of them as it is meant
+};
+
+enum class Role : std::uint8_t { kSystem, kUser, kAssistant, kTool };
+inline constexpr std::array<std::string_view, 4> kRoleNames{"system", "user", "assistant", "tool"};
+
+// By role.
+using ContentForms = std::array<ContentForm, kRoleNames.size()>;
+
+// What stands between parts that become one text.
+inline constexpr std::string_view kBetweenParts = "\n";
+
+// Tries a template. The form for a role that it does not take in any form is that of the user's messages, and kText
+// where it takes none of these.
+ContentForms probe_content(const Render& render);
+
+// Gives each message's content in the form for its role. A text becomes a list of one part; the parts of a list become
+// one text, with kBetweenParts between. kBoth leaves both as they are: the template writes parts as its model was
+// trained. Content that is neither stays, but where a list is wanted, none becomes an empty part.
+// REQUIRES: check_content(messages).
+void fit_content(nlohmann::ordered_json& messages, const ContentForms& forms);
+// kInvalidArgument, with its place: a part of a message's content is no text.
+Status check_content(const nlohmann::ordered_json& messages);
+
+// The text of a content, with kBetweenParts between parts; empty where it has none.
+std::string text_of_content(const nlohmann::ordered_json& content);
+// Makes the content of a message a text, and gives it.
+std::string& content_as_text(nlohmann::ordered_json& message);
+// The text that ends a content: itself, or its last part's. Null: there is none.
+std::string* end_of_content(nlohmann::ordered_json& content);
+
+}  // namespace zinc_rt::output

@@ -1,0 +1,31 @@
+// What chat templates are tried with to learn what they do.
+// Thread rule: constants and pure functions.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::output {
+
+// Renders messages and tools, both JSON lists (tools: may be empty), to text; nothing: the template refuses them.
+using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
+
+inline constexpr std::string_view kProbeName = "zrt_probe_name";
+inline constexpr std::string_view kProbeCallId = "zrtcall01";
+inline constexpr const char* kProbeTools =
+    R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
+
+// A call of the tool; its arguments are an object, or the text of one.
+inline nlohmann::ordered_json probe_call(bool has_object) {
+  nlohmann::ordered_json function{{"name", kProbeName}};
+  if (has_object)
+    function["arguments"] = {{"zrt_probe_key", "zrt value"}};
+  else
+    function["arguments"] = R"({"zrt_probe_key": "zrt value"})";
+  return {{"id", kProbeCallId}, {"type", "function"}, {"function", std::move(function)}};
+}
+
+}  // namespace zinc_rt::output
