@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
+
 namespace zinc_rt::output {
 namespace {
 
@@ -116,12 +118,17 @@ constexpr const char* kProbeTools =
     R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
 constexpr const char* kAsk = R"([{"role":"user","content":"zrt question"}])";
 
+// Arguments as no one writes them anew.
+constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
+
+constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
+
 // A question, an answer with a call, the tool's result.
 std::string conversation(bool with_call, bool as_text) {
   std::string out = R"([{"role":"user","content":"zrt question"},{"role":"assistant","content":"")";
   if (with_call) {
     out += R"(,"tool_calls":[{"id":"zrtcall01","type":"function","function":{"name":"zrt_probe_name","arguments":)";
-    out += as_text ? R"("{\"zrt_probe_key\": \"zrt value\"}")" : R"({"zrt_probe_key":"zrt value"})";
+    out += as_text ? json_string(kProbeText) : R"({"zrt_probe_key":"zrt value"})";
     out += "}}]";
   }
   return out + R"(},{"role":"tool","name":"zrt_probe_name","tool_call_id":"zrtcall01","content":"zrt result"}])";
@@ -169,11 +176,13 @@ TemplateTraits probe_template(const Render& render) {
   const auto plain = render(kAsk, ""), with_tools = render(kAsk, kProbeTools);
   traits.shows_tools = with_tools && with_tools->contains(kProbeName);
   auto calls = render(conversation(true, false), kProbeTools);
-  if (!calls || !calls->contains("zrt value")) {
-    if (auto as_text = render(conversation(true, true), kProbeTools); as_text && as_text->contains("zrt value")) {
-      calls = std::move(as_text);
-      traits.takes_objects = false;
-    }
+  auto as_text = render(conversation(true, true), kProbeTools);
+  traits.prints_texts = as_text && as_text->contains(kProbeText);
+  // What prints a text as it is prints an object as Python shows it, which is no JSON.
+  const bool shows_object = calls && calls->contains("zrt value") && !calls->contains(kProbeShown);
+  if (!shows_object && as_text && as_text->contains("zrt value")) {
+    calls = std::move(as_text);
+    traits.takes_objects = false;
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {

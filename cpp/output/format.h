@@ -73,6 +73,7 @@ struct TemplateTraits {
   bool shows_tools = false;   // it writes another text when there are tools
   bool writes_calls = false;  // it writes the calls of an assistant's message
   bool takes_objects = true;  // false: it wants the arguments of calls as JSON text
+  bool prints_texts = false;  // arguments that are JSON text stand in its text as they came
 };
 
 // Renders messages and tools, both JSON lists (tools: may be empty), to text; nothing: the template refuses them.
