@@ -229,7 +229,7 @@ def test_responses_that_are_cut_are_incomplete(server):
         ({"tool_choice": {"type": "function", "name": "other"}}, "other"),
         ({"include": ["file_search_call.results"]}, "include"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
-        ({"text": {"format": {"type": "json_schema", "schema": {"not": {}}}}}, "/not"),
+        ({"text": {"format": {"type": "json_schema", "schema": {"not": {"type": "null"}}}}}, "/not"),
         ({"colour": 1}, "colour"),
     ],
 )

@@ -83,11 +83,11 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
   if (tools != nullptr && !tools->empty())
-    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? as_text(*variables) : ""));
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
   auto text =
-      core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
-                                 variables != nullptr ? variables->dump() : "", model.engine_name, goes_on);
+      core.engine.apply_template(as_text(read), tools != nullptr ? as_text(*tools) : "", add_prompt.value_or(!goes_on),
+                                 variables != nullptr ? as_text(*variables) : "", model.engine_name, goes_on);
   if (!text) {
     auto error = to_api_error(text.error());
     error.param = "messages";

@@ -14,7 +14,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   if (const Json* messages = r.fields().get("messages")) {
     const auto read = read_messages(*messages, ignored);
     if (read)
-      q.messages = read->dump();
+      q.messages = as_text(*read);
     else
       r.wrong(read.error());
   } else {
@@ -23,7 +23,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   const Json* tools = r.fields().get("tools");
   if (tools != nullptr)
     if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
-  if (tools != nullptr && !tools->empty()) q.tools = tools->dump();
+  if (tools != nullptr && !tools->empty()) q.tools = as_text(*tools);
   read_tool_choice(r, "function", q, call);
   Json variables = Json::object();
   if (const Json* extra = r.fields().get("chat_template_kwargs")) {
@@ -33,7 +33,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
       r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
   }
   read_effort(r, "reasoning_effort", variables);
-  if (!variables.empty()) q.chat_template_kwargs = variables.dump();
+  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
   if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
   r.into(q.continue_final_message, r.boolean("continue_final_message"));
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))

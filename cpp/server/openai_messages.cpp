@@ -36,8 +36,8 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// The text of a `content`: a string, or parts of type text.
-ApiResult<std::string> read_content(const Json& content, const std::string& at) {
+// The text of a `content`: a string, or parts of type text; an assistant's may be refusals, too.
+ApiResult<std::string> read_content(const Json& content, const std::string& role, const std::string& at) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
   std::string text;
@@ -46,10 +46,11 @@ ApiResult<std::string> read_content(const Json& content, const std::string& at) 
     const auto here = fmt::format("{}[{}]", at, i);
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
       return wrong_field(here, "a part is an object with a type");
-    if (part["type"] != "text")
+    const char* field = role == "assistant" && part["type"] == "refusal" ? "refusal" : "text";
+    if (part["type"] != field)
       return wrong_field(here + ".type", show(part["type"]) + " is not served: the models here read text alone");
-    if (!part.contains("text") || !part["text"].is_string()) return wrong_field(here + ".text", "a text is wanted");
-    text += (i == 0 ? "" : "\n") + part["text"].get<std::string>();
+    if (!part.contains(field) || !part[field].is_string()) return wrong_field(here + "." + field, "a text is wanted");
+    text += (i == 0 ? "" : "\n") + part[field].get<std::string>();
   }
   return text;
 }
@@ -76,8 +77,8 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
       return wrong_field(at + ".tool_calls", "a list, in messages of the assistant, wanted");
     const Json* content = fields.get("content");
     if (content != nullptr) {
-      ZRT_TRY(one["content"], read_content(*content, at + ".content"));
-    } else if (*role == "assistant" && calls != nullptr) {
+      ZRT_TRY(one["content"], read_content(*content, *role, at + ".content"));
+    } else if (*role == "assistant") {
       one["content"] = "";  // templates use the text without asking whether there is one
     } else {
       return wrong_field(at + ".content", "it is missing");
@@ -85,19 +86,22 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
     if (calls != nullptr) {
       for (std::size_t k = 0; k < calls->size(); ++k)
         ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
-      one["tool_calls"] = *calls;
-      // In the API, arguments are a string of JSON; templates write JSON themselves, so they are given the value.
-      for (Json& call : one["tool_calls"]) {
-        const auto arguments = call["function"].find("arguments");
-        if (arguments == call["function"].end() || !arguments->is_string()) continue;
-        if (auto parsed = parse_json(arguments->get_ref<const std::string&>()); parsed && parsed->is_object())
-          *arguments = std::move(*parsed);
-      }
+      one["tool_calls"] = *calls;  // arguments as they came: what a template takes is the engine's affair
     }
-    for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning", "refusal"}) {
+    for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
+    // What an answer said instead of its content; templates show the content alone.
+    ZRT_TRY(const auto refusal, fields.get_string("refusal", 16 << 20));
+    if (refusal && *role != "assistant") return fields.wrong("refusal", "only in messages of the assistant");
+    if (refusal && !refusal->empty()) {
+      auto& text = one["content"].get_ref<std::string&>();
+      text += (text.empty() ? "" : "\n") + *refusal;
+    }
+    // Answers have it, and clients send them back; here they have none.
+    if (const Json* annotations = fields.get("annotations"); annotations != nullptr && *annotations != Json::array())
+      return fields.wrong("annotations", show(*annotations) + " is not served: the models here read text alone");
     ZRT_CHECK_OK(fields.expect_no_others(ignored));
     out.push_back(std::move(one));
   }

@@ -35,10 +35,10 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
 void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string() && !value.is_object())
     return r.wrong(name, show(value) + " is given, an object or its text wanted");
-  if (value.is_object()) return set_format(r, name, {Kind::kStructuralTag, value.dump(), {}}, q, call);
+  if (value.is_object()) return set_format(r, name, {Kind::kStructuralTag, as_text(value), {}}, q, call);
   const auto parsed = parse_json(value.get_ref<const std::string&>());
   if (!parsed) return r.wrong(name, parsed.error().message);
-  set_format(r, name, {Kind::kStructuralTag, parsed->dump(), {}}, q, call);
+  set_format(r, name, {Kind::kStructuralTag, as_text(*parsed), {}}, q, call);
 }
 
 void read_response_format(BodyReader& r, Request& q, GenerationCall& call) {
@@ -52,7 +52,8 @@ void read_response_format(BodyReader& r, Request& q, GenerationCall& call) {
     if (!type && one.is_good()) one.wrong("type", "it is missing");
     if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
     if (type == "structural_tag")
-      set_format(r, "response_format", {Kind::kStructuralTag, r.fields().get("response_format")->dump(), {}}, q, call);
+      set_format(r, "response_format", {Kind::kStructuralTag, as_text(*r.fields().get("response_format")), {}}, q,
+                 call);
     if (type != "json_schema") {
       if (schema != nullptr) one.wrong("json_schema", "only with type json_schema");
       return;
@@ -93,7 +94,7 @@ void set_format(BodyReader& r, const char* name, OutputFormat format, Request& q
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& q, GenerationCall& call) {
   if (!schema.is_object() && !schema.is_boolean())
     return r.wrong(name, show(schema) + " is given, a JSON schema, which is an object, wanted");
-  set_format(r, name, {Kind::kJsonSchema, schema.dump(), {}}, q, call);
+  set_format(r, name, {Kind::kJsonSchema, as_text(schema), {}}, q, call);
 }
 
 void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
