@@ -257,8 +257,10 @@ Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema
   const auto digits = is_number ? plain_digits(*value) : std::nullopt;
   if (!digits || digits->contains('.')) return refuse(value, "", "a whole number from 0 on is wanted");
   const double count = number_value(*value);
+  // An upper bound costs as much as what is written below it; no answer reaches the largest.
+  if (std::string_view(keyword).starts_with("max"))
+    return static_cast<std::uint32_t>(std::min<double>(count, RegexArena::kUnbounded));
   if (count > limits_.max_repeat) {
-    // An upper bound beyond the limit would be dropped silently, so it is an error too.
     return too_complex(fmt::format("{}: repeats", pointer_to(value)), static_cast<std::uint64_t>(std::min(count, 9e18)),
                        limits_.max_repeat);
   }

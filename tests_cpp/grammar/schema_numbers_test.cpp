@@ -43,6 +43,22 @@ TEST(SchemaNumbers, BoundsAndValuesAreExact) {
   }
 }
 
+TEST(SchemaNumbers, UpperBoundsOfCountsMayBeLarge) {
+  const auto text = must(compile({SourceKind::kJsonSchema, R"({"type":"string","maxLength":20000})", {}}));
+  EXPECT_TRUE(accepts(text, '"' + std::string(20000, 'a') + '"'));
+  EXPECT_FALSE(accepts(text, '"' + std::string(20001, 'a') + '"'));
+  std::string many = "[1";
+  for (int i = 1; i < 20000; ++i) many += ",1";
+  const auto list = must(compile({SourceKind::kJsonSchema, R"({"type":"array","maxItems":20000})", {}}));
+  EXPECT_TRUE(accepts(list, many + "]"));
+  EXPECT_FALSE(accepts(list, many + ",1]"));
+  for (const char* schema : {R"({"type":"string","maxLength":65535})", R"({"maxLength":9007199254740991})",
+                             R"({"type":"string","maxLength":1e300})"}) {
+    const auto made = must(compile({SourceKind::kJsonSchema, schema, {}}));
+    EXPECT_TRUE(accepts(made, '"' + std::string(9000, 'a') + '"')) << schema;
+  }
+}
+
 // `step` = k / 10^e against whole numbers of units of 10^-4.
 TEST(SchemaNumbers, MultiplesAgreeWithArithmetic) {
   struct Step {
