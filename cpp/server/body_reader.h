@@ -131,7 +131,7 @@ void set_format(BodyReader& r, const char* name, OutputFormat format, Request& r
 // A JSON schema as the answer's format: an object, or true.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
 // tool_choice as OpenAI has it: auto, none, required, or an object that names a function, in `path` or, where that is
-// empty, at its top. None takes the tools away.
+// empty, at its top, or the functions that are allowed. None takes the tools away.
 void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
 // The fields "model" and "options" as Ollama has them (ollama_request.cpp).
 void read_ollama_model(BodyReader& r, Request& request);

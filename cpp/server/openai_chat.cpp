@@ -47,7 +47,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
   read_output_format(r, q, call);
-  r.refuse("functions", "tools are what took their place");
+  r.refuse("functions", "tools are what took their place", {Json::array()});
   r.refuse("function_call", "tool_choice is what took its place", {"none", "auto"});
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});

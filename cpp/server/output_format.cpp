@@ -1,4 +1,6 @@
 // What an answer must look like: OpenAI's response_format, and the fields of other servers.
+#include <algorithm>
+
 #include "server/body_reader.h"
 
 namespace zinc_rt::server {
@@ -110,10 +112,44 @@ void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
     if (const Json* text = r.fields().get(name)) set_text(r, name, Kind::kGbnf, *text, q, call);
 }
 
+namespace {
+
+const Json* find_in(const Json& object, const char* name) {
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && it != object.end() ? &*it : nullptr;
+}
+
+// OpenAI's allowed_tools: only these may be called, so the model is told of no others.
+void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q) {
+  const auto wrong = [&](const std::string& what) { r.wrong("tool_choice", "allowed_tools: " + what); };
+  const Json *mode = find_in(allowed, "mode"), *list = find_in(allowed, "tools");
+  if (mode == nullptr || (*mode != "auto" && *mode != "required")) return wrong("a mode, auto or required, wanted");
+  if (list == nullptr || !list->is_array() || list->empty()) return wrong("a list of functions wanted");
+  if (!q.tools) return wrong("given without tools");
+  const auto tools = parse_json(*q.tools);
+  Json kept = Json::array();
+  for (const Json& one : *list) {
+    const Json* function = *path == '\0' ? &one : find_in(one, path);
+    const Json* name = function == nullptr ? nullptr : find_in(*function, "name");
+    const auto tool =
+        std::ranges::find_if(*tools, [&](const Json& t) { return name != nullptr && t["function"]["name"] == *name; });
+    if (tool == tools->end()) return wrong(show(one) + " is none of the tools");
+    if (std::ranges::find(kept, *tool) == kept.end()) kept.push_back(*tool);
+  }
+  q.tools = as_text(kept);
+  if (*mode == "required") q.tool_choice = ToolChoice::kRequired;
+}
+
+}  // namespace
+
 void read_tool_choice(BodyReader& r, const char* path, Request& q, GenerationCall& call) {
   const Json* choice = r.fields().get("tool_choice");
   if (choice == nullptr || *choice == "auto") return;
   if (*choice == "none") return q.tools.reset();
+  if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
+    const Json* allowed = *path == '\0' ? choice : find_in(*choice, "allowed_tools");
+    return read_allowed_tools(r, path, allowed == nullptr ? Json() : *allowed, q);
+  }
   const Json* named = nullptr;
   if (choice->is_object() && choice->value("type", Json()) == "function") {
     named = *path == '\0' ? &*choice : choice->contains(path) ? &(*choice)[path] : nullptr;

@@ -168,6 +168,35 @@ TEST(ChatBody, ArgumentsOfCallsStayAsTheyCame) {
       R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
 }
 
+TEST(ChatBody, OnlyAllowedToolsAreShown) {
+  const std::string tools =
+      R"([{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}])";
+  const auto asked = [&](const std::string& choice) {
+    return parse_chat(*parse_json(R"({"messages":[{"role":"user","content":"q"}],"tools":)" + tools +
+                                  R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":)" + choice + "}}"),
+                      {});
+  };
+  const auto one = asked(R"({"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]})");
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->requests[0].tools, R"([{"type":"function","function":{"name":"g"}}])");
+  EXPECT_EQ(one->requests[0].tool_choice, ToolChoice::kAuto);
+  EXPECT_EQ(asked(R"({"mode":"required","tools":[{"function":{"name":"f"}}]})")->requests[0].tool_choice,
+            ToolChoice::kRequired);
+  for (const char* bad : {"{}", R"({"mode":"auto"})", R"({"mode":"auto","tools":[]})", "null",
+                          R"({"mode":"none","tools":[{"function":{"name":"f"}}]})",
+                          R"({"mode":"auto","tools":[{"function":{"name":"h"}}]})", R"({"mode":"auto","tools":[5]})"}) {
+    const auto refused = asked(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().param, "tool_choice") << bad;
+  }
+  const auto flat = parse_responses(
+      *parse_json(R"({"input":"q","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
+        "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]}})"),
+      {});
+  ASSERT_TRUE(flat) << flat.error().message;
+  EXPECT_FALSE(flat->requests[0].tools->contains("\"f\""));
+}
+
 TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
   const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), {}); };
   EXPECT_EQ(parse(R"({"prompt":"a"})")->requests.size(), 1u);
