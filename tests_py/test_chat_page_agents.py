@@ -346,7 +346,7 @@ def test_a_refused_schema_is_said_where_it_stands(page):
     assert texts(page, "#format-problem") == ["It is empty."]
     fill(page, "format_schema", "{")
     assert "This is no JSON" in texts(page, "#format-problem")[0]
-    fill(page, "format_schema", '{"type": "object", "properties": {"a": {"not": {}}}}')
+    fill(page, "format_schema", '{"type": "object", "properties": {"a": {"not": {"type": "null"}}}}')
     assert page.evaluate("document.getElementById('format-problem').hidden")
     page.evaluate("document.getElementById('text').focus()")
     page.press_enter()

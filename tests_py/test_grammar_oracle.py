@@ -36,11 +36,17 @@ def spellings(value):
     return {form.encode(errors="surrogatepass") for form in forms}
 
 
-@pytest.mark.parametrize("folder, most_refused", [((), 206), (("optional", "format"), 12)], ids=["suite", "formats"])
+# Other formats are annotations.
+FORMATS = {"date", "time", "date-time", "duration", "uuid", "email", "hostname", "ipv4", "ipv6", "uri"}
+
+
+@pytest.mark.parametrize("folder, most_refused", [((), 186), (("optional", "format"), 0)], ids=["suite", "formats"])
 def test_no_invalid_instance_is_accepted(partner, folder, most_refused):
     count = collections.Counter()
     wrong, unnamed = [], []
     for name, group in suite(*folder):
+        if folder and group["schema"].get("format") not in FORMATS:
+            continue
         count["schemas"] += 1
         if why := partner.compile(group["schema"]):
             count["refused"] += 1
@@ -56,7 +62,7 @@ def test_no_invalid_instance_is_accepted(partner, folder, most_refused):
                 wrong.append((name, group["description"], test["description"]))
     print(dict(count))
     assert not wrong and not unnamed
-    assert count["schemas"] > 20 and count["refused"] <= most_refused
+    assert count["schemas"] >= 10 and count["refused"] <= most_refused
     assert count["invalid"] > 100 and count["valid accepted"] >= 0.85 * count["valid"]
 
 

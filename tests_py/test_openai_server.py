@@ -325,7 +325,7 @@ BAD = {
     "response_format": [
         {"type": "xml"},
         {"type": "json_schema", "json_schema": {}},
-        {"type": "json_schema", "json_schema": {"schema": {"not": {}}}},
+        {"type": "json_schema", "json_schema": {"schema": {"not": {"type": "null"}}}},
         {"type": "json_schema", "json_schema": {"schema": 5}},
         {"json_schema": {"schema": {}}},
         5,

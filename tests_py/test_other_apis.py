@@ -229,7 +229,7 @@ def test_responses_that_are_cut_are_incomplete(server):
         ({"tool_choice": {"type": "function", "name": "other"}}, "other"),
         ({"include": ["file_search_call.results"]}, "include"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
-        ({"text": {"format": {"type": "json_schema", "schema": {"not": {}}}}}, "/not"),
+        ({"text": {"format": {"type": "json_schema", "schema": {"not": {"type": "null"}}}}}, "/not"),
         ({"colour": 1}, "colour"),
     ],
 )
@@ -359,6 +359,9 @@ def test_ollama_generates_loads_and_lists(server):
         ({"options": {"colour": 1}}, 400, "options.colour"),
         ({"format": "xml"}, 400, "format"),
         ({"think": "hard"}, 400, "think"),
+        ({"truncate": True}, 400, "truncate: true is not served"),
+        ({"shift": True}, 400, "shift: true is not served"),
+        ({"top_logprobs": 3}, 400, "top_logprobs: 3 is not served"),
         ({"messages": [{"role": "user", "content": "a", "images": ["x"]}]}, 400, "images"),
         ({"model": "other"}, 404, "other"),
     ],

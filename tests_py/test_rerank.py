@@ -153,7 +153,7 @@ REFUSED = [
     ("/v1/rerank", {**GOOD, "documents": []}, "documents", "0 texts, 1 to 2048 allowed"),
     ("/v1/rerank", {**GOOD, "documents": ["a"] * 2049}, "documents", "2049 texts, 1 to 2048 allowed"),
     ("/v1/rerank", {**GOOD, "documents": "a"}, "documents", "a list of texts wanted"),
-    ("/v1/rerank", {**GOOD, "documents": ["a", ""]}, "documents", "a text that is not empty"),
+    ("/v1/rerank", {**GOOD, "documents": ["a", ""]}, "documents", 'documents[1]: "" is given'),
     ("/v1/rerank", {**GOOD, "documents": [{"text": "a", "title": "b"}]}, "documents", "no other field"),
     ("/v1/rerank", {**GOOD, "top_n": 0}, "top_n", "0 is given"),
     ("/v1/rerank", {**GOOD, "return_documents": 1}, "return_documents", "1 is given"),

@@ -199,3 +199,43 @@ def test_what_waits_at_the_end_hears_of_it(folder):
 def test_an_id_needs_a_model(folder):
     with pytest.raises(AssertionError, match="exit 3|exit 1"), on_demand(folder, "--id", "x"):
         pass
+
+
+def give_back(server, model, key=None, **body):
+    path, nothing = ("/api/chat", {"messages": []}) if body.pop("chat", False) else ("/api/generate", {})
+    return server.request("POST", path, {"model": model, **nothing, **body}, key=key)[::2]
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_ollamas_clients_load_models_and_give_them_back(folder, chat):
+    with on_demand(folder, "--keep-alive", -1) as server:
+        code, answer = give_back(server, "alpha", chat=chat)
+        assert (code, answer["done_reason"], answer["done"]) == (200, "load", True) and loaded(server) == {"alpha"}
+        for keep_alive in (0, "0", "0s", 0.0, "-0m0.0s"):
+            code, answer = give_back(server, "alpha", chat=chat, keep_alive=keep_alive)
+            assert (code, answer["done_reason"], answer["model"]) == (200, "unload", "alpha")
+            assert ("message" in answer) == chat and ("response" in answer) != chat
+            server.wait(lambda: loaded(server) == set())
+        # What is not loaded is not loaded for it; what is not there is an error.
+        assert give_back(server, "beta", chat=chat, keep_alive=0)[1]["done_reason"] == "unload"
+        assert loaded(server) == set()
+        assert give_back(server, "other", chat=chat, keep_alive=0)[0] == 404
+        for other in (-1, "5m", "-1h", 300, "1h2m3.5s"):
+            assert give_back(server, "alpha", chat=chat, keep_alive=other)[1]["done_reason"] == "load"
+        assert loaded(server) == {"alpha"}
+        for wrong in ("5", "soon", "5 m", "m", "", True, [0]):
+            code, answer = give_back(server, "alpha", chat=chat, keep_alive=wrong)
+            assert code == 400 and "keep_alive" in answer["error"], wrong
+
+
+def test_a_model_in_use_and_one_of_others_are_not_unloaded(folder):
+    with on_demand(folder, "--api-key", "key", "--admin-key", "admin") as server:
+        assert give_back(server, "alpha", key="key")[1]["done_reason"] == "load"
+        assert give_back(server, "alpha", key="key", keep_alive=0)[1]["done_reason"] == "unload"
+        listed = server.request("GET", "/v1/models", key="admin")[2]["data"]
+        assert {model["id"] for model in listed if model.get("state") == "loaded"} == {"alpha"}
+    with on_demand(folder) as server, long_answer(server, "alpha") as answer:
+        assert answer.readline()
+        assert give_back(server, "alpha", keep_alive=0)[1]["done_reason"] == "unload"
+        assert give_back(server, "beta")[1]["done_reason"] == "load"  # unloads and loads take turns
+        assert loaded(server) == {"alpha", "beta"} and answer.readline()

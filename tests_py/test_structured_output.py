@@ -274,11 +274,11 @@ def test_strict_tools_leave_text_free(server):
     ("fields", "param", "words"),
     [
         (
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}},
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {"type": "null"}}}}},
             "response_format.json_schema.schema",
             "/not",
         ),
-        ({"json_schema": {"type": "object", "properties": {"a": {"if": {}}}}}, "json_schema", "/properties/a/if"),
+        ({"json_schema": {"properties": {"a": {"if": {}, "then": False}}}}, "json_schema", "/properties/a/if"),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "beside"),
         ({"regex": "a", "ignore_eos": True}, "regex", "ignore_eos"),
         ({"response_format": {**WORDS_TAG, "triggers": [" no"]}}, "response_format", 'the trigger " no"'),
@@ -288,7 +288,12 @@ def test_strict_tools_leave_text_free(server):
         ({"structured_outputs": {"structural_tag": "{"}}, "structured_outputs.structural_tag", "unexpected end"),
         ({"structured_outputs": {"structural_tag": 1}}, "structured_outputs.structural_tag", "1 is given"),
         (
-            {"response_format": {**WORDS_TAG, "structures": [{"begin": " a", "schema": {"not": {}}, "end": ""}]}},
+            {
+                "response_format": {
+                    **WORDS_TAG,
+                    "structures": [{"begin": " a", "schema": {"not": {"type": "null"}}, "end": ""}],
+                }
+            },
             "response_format",
             "structures[0].schema: [schema] /not",
         ),
@@ -304,7 +309,11 @@ def test_what_cannot_be_had_is_refused_by_name(server, fields, param, words):
 
 
 def test_a_strict_tool_with_a_schema_that_cannot_be_had(server):
-    tool = {"name": "f", "strict": True, "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}
+    tool = {
+        "name": "f",
+        "strict": True,
+        "parameters": {"type": "object", "properties": {"a": {"not": {"type": "null"}}}},
+    }
     error = ask(server, wanted=400, tools=[{"type": "function", "function": tool}])["error"]
     assert error["param"] == "tools"
     assert "/properties/a/not" in error["message"]

@@ -2,30 +2,41 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <set>
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <utility>
 #include <vector>
+
+#include "base/json_number.h"
 
 namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
+// What the text is read by: with a wider float fewer numbers are beyond all of them, and the text tells what they are.
+using WideJson =
+    nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
+
+struct Rules {
+  std::size_t max_depth = std::numeric_limits<std::size_t>::max();
+  bool may_repeat_keys = false;
+};
 
 // Builds the value. Stops at the first fault.
-class Builder final : public nlohmann::json_sax<Json> {
+class Builder final : public nlohmann::json_sax<WideJson> {
  public:
-  explicit Builder(std::size_t max_depth) : max_depth_(max_depth) {}
+  explicit Builder(Rules rules) : rules_(rules) {}
   Json value;
   JsonFault fault;
 
   bool null() override { return put(nullptr); }
   bool boolean(bool b) override { return put(b); }
-  bool number_integer(number_integer_t n) override { return put(n); }
+  bool number_integer(number_integer_t n) override { return n == 0 ? put(kept_number("-0")) : put(n); }
   bool number_unsigned(number_unsigned_t n) override { return put(n); }
-  bool number_float(number_float_t n, const string_t& text) override {
-    if (std::isfinite(n)) return put(n);
-    return refuse({JsonFault::Kind::kValue, fmt::format("the number {} is out of range", text.substr(0, 40))});
+  bool number_float(number_float_t, const string_t& text) override {
+    Json number = number_value(std::string_view(text));
+    return put(number.dump() == text ? std::move(number) : kept_number(text));
   }
   bool string(string_t& s) override { return put(std::move(s)); }
   bool binary(binary_t&) override { return false; }  // no text has it
@@ -35,7 +46,9 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
   bool key(string_t& k) override {
     key_ = std::move(k);
-    if (keys_.back().insert(key_).second) return true;
+    const auto [known, is_new] = keys_.back().emplace(key_, open_.back()->size());
+    repeated_ = is_new ? kNone : known->second;
+    if (is_new || rules_.may_repeat_keys) return true;
     return refuse(
         {JsonFault::Kind::kValue, fmt::format("the key \"{}\" is given twice in one object", key_.substr(0, 80))});
   }
@@ -44,6 +57,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   }
 
  private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
   bool refuse(JsonFault why) {
     fault = std::move(why);
     return false;
@@ -64,13 +79,18 @@ class Builder final : public nlohmann::json_sax<Json> {
       into.push_back(Json(std::forward<T>(item)));
       return &into.back();
     }
-    // The key is known to be new: ordered_json would look through all keys again.
     auto& object = into.get_ref<Json::object_t&>();
+    if (repeated_ != kNone) {
+      Json& former = object.Container::at(repeated_).second;
+      former = Json(std::forward<T>(item));
+      return &former;
+    }
+    // The key is known to be new: ordered_json would look through all keys again.
     object.Container::emplace_back(key_, Json(std::forward<T>(item)));
     return &object.back().second;
   }
   bool open(Json empty) {
-    if (open_.size() >= max_depth_) return refuse({JsonFault::Kind::kDepth, {}});
+    if (open_.size() >= rules_.max_depth) return refuse({JsonFault::Kind::kDepth, {}});
     open_.push_back(place(std::move(empty)));
     keys_.emplace_back();
     return true;
@@ -81,18 +101,25 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  std::size_t max_depth_;
+  const Rules rules_;
   std::vector<Json*> open_;
-  std::vector<std::set<std::string>> keys_;
+  std::vector<std::map<std::string, std::size_t>> keys_;  // of each that is open, with their places
   std::string key_;
+  std::size_t repeated_ = kNone;  // where the key stands already
 };
 
 }  // namespace
 
 std::expected<Json, JsonFault> read_strict_json(std::string_view text, std::size_t max_depth) {
-  Builder builder(max_depth);
-  if (Json::sax_parse(text, &builder)) return std::move(builder.value);
+  Builder builder({.max_depth = max_depth});
+  if (WideJson::sax_parse(text, &builder)) return std::move(builder.value);
   return std::unexpected(std::move(builder.fault));
+}
+
+std::optional<Json> read_any_json(std::string_view text) {
+  Builder builder({.may_repeat_keys = true});
+  if (WideJson::sax_parse(text, &builder)) return std::move(builder.value);
+  return std::nullopt;
 }
 
 }  // namespace zinc_rt

@@ -1,9 +1,11 @@
-// JSON that others wrote, to a value that keeps the order of keys. Thread rule: pure functions.
+// JSON that others wrote, to a value that keeps the order of keys and the text of numbers (json_number.h).
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>
 #include <expected>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,8 +13,8 @@ namespace zinc_rt {
 
 struct JsonFault {
   enum class Kind : std::uint8_t {
-    kSyntax,  // it is no JSON, no UTF-8, or has a number beyond all floats
-    kValue,   // it is JSON that has a number out of range, or a key twice in one object
+    kSyntax,  // it is no JSON, no UTF-8, or has a number beyond all floats of the widest type
+    kValue,   // it is JSON that has a key twice in one object
     kDepth,
   };
   Kind kind = Kind::kSyntax;
@@ -23,5 +25,9 @@ struct JsonFault {
 // The value that the whole text is, nested at most max_depth deep. Takes time in proportion to the text, however many
 // keys an object has.
 std::expected<nlohmann::ordered_json, JsonFault> read_strict_json(std::string_view text, std::size_t max_depth);
+
+// The same of JSON that may name a key twice, of which the last counts, and nests as deep as it likes. Nothing: it is no
+// JSON.
+std::optional<nlohmann::ordered_json> read_any_json(std::string_view text);
 
 }  // namespace zinc_rt

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "base/json_number.h"
+#include "base/strict_json.h"
 
 namespace zinc_rt {
 namespace {
@@ -15,7 +19,12 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kBrokenArguments = "text";  // the key of arguments that are no object
 
 std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(value);
+}
+
+bool has_calls(const Json& message) {
+  const auto calls = message.find("tool_calls");
+  return calls != message.end() && calls->is_array();
 }
 
 // The function of a call; null: it has not the form of the API.
@@ -25,17 +34,31 @@ Json* function_of(Json& call) {
   return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
 }
 
-Json as_object(const Json& arguments) {
-  if (arguments.is_object()) return arguments;
-  if (arguments.is_null()) return Json::object();
-  if (arguments.is_string()) {
-    const auto& text = arguments.get_ref<const std::string&>();
-    auto parsed = Json::parse(text, nullptr, false);
-    if (parsed.is_object()) return parsed;
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+// The arguments of a call as the history has them: an object and, where they came as one's text, this text.
+struct Arguments {
+  Json object;
+  std::optional<std::string> text;
+
+  explicit Arguments(const Json& given) {
+    if (given.is_object()) {
+      object = given;
+    } else if (given.is_null()) {
+      object = Json::object();
+    } else if (given.is_string()) {
+      const auto& as_given = given.get_ref<const std::string&>();
+      auto parsed = read_any_json(as_given);
+      if (parsed && parsed->is_object()) {
+        object = std::move(*parsed);
+        text = as_given;
+      } else if (as_given.find_first_not_of(" \t\r\n") == std::string::npos) {
+        object = Json::object();
+      }
+    }
+    if (object.is_null()) object = Json{{kBrokenArguments, given}};
   }
-  return Json{{kBrokenArguments, arguments}};
-}
+  // What the model wrote, as far as it is known.
+  std::string written() const { return text ? *text : dump_json(object, kPythonLayout); }
+};
 
 std::string short_id(const std::string& id) {
   constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -69,7 +92,7 @@ void write_calls(Json& message, const output::CallFormat& format) {
     const Json* function = function_of(call);
     if (function == nullptr) continue;
     auto one =
-        output::call_text(format, dump((*function)["name"]), dump(as_object(function->value("arguments", Json()))));
+        output::call_text(format, dump((*function)["name"]), Arguments(function->value("arguments", Json())).written());
     if (!format.is_list) one = std::string(opening.marker) + one + std::string(opening.close);
     calls += (calls.empty() ? "" : std::string(format.separator)) + one;
   }
@@ -110,18 +133,20 @@ Status fit_history(Json& messages, const Json* tools, const output::TemplateTrai
   for (Json& message : messages) {
     if (!message.is_object()) continue;
     if (format != nullptr && format->has_short_ids) shorten(message, "tool_call_id");
-    const auto calls = message.find("tool_calls");
-    if (calls != message.end() && calls->is_array()) {
-      for (Json& call : *calls) {
-        Json* function = function_of(call);
-        if (function == nullptr) continue;
-        auto object = as_object(function->value("arguments", Json()));
-        (*function)["arguments"] = traits.takes_objects || is_own ? std::move(object) : Json(dump(object));
-        if (format != nullptr && format->has_short_ids) shorten(call, "id");
-      }
+    if (has_calls(message)) {
       const bool is_left_out = is_own || (traits.shows_tools && !traits.writes_calls);
       if (is_left_out && format != nullptr && !format->body.empty() && output::has_json_arguments(*format))
         write_calls(message, *format);
+    }
+    if (has_calls(message)) {
+      for (Json& call : message["tool_calls"]) {
+        Json* function = function_of(call);
+        if (function == nullptr) continue;
+        Arguments arguments(function->value("arguments", Json()));
+        const bool is_text = !is_own && (!traits.takes_objects || (traits.prints_texts && arguments.text));
+        (*function)["arguments"] = is_text ? Json(arguments.written()) : std::move(arguments.object);
+        if (format != nullptr && format->has_short_ids) shorten(call, "id");
+      }
     }
     const auto content = message.find("content");
     if (is_own && has_role(message, "tool") && content != message.end() &&

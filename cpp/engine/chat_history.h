@@ -13,8 +13,8 @@ namespace zinc_rt {
 inline constexpr std::string_view kOwnTools = "hermes";
 
 // `messages`: a list, of which only what has the form of the API is changed. `tools`: a list, or null.
-// - Arguments of calls become what the template takes, an object or its text. A text that is no object becomes an
-//   object with this text in it.
+// - Arguments of calls become what the template takes: their text as it came where it prints that, else an object or its
+//   text. A text that is no object becomes an object with this text in it.
 // - Ids of calls become those of 9 letters and digits that some templates demand.
 // - Calls that the template leaves out are written into the message's text.
 // - With `own_tools` the tools are described in the system message, calls and their results are written as text.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "engine/generation.h"
 
 namespace zinc_rt {
@@ -53,9 +54,9 @@ bool opens_reasoning(const Model& model, const RenderInput& input, std::string_v
     }
     return prompt.ends_with(format->open);
   }
-  const auto messages = nlohmann::ordered_json::parse(input.messages, nullptr, false);
-  if (!messages.is_array() || messages.empty() || !messages.back().is_object()) return false;
-  const auto& last = messages.back();
+  const auto messages = read_any_json(input.messages);
+  if (!messages || !messages->is_array() || messages->empty() || !messages->back().is_object()) return false;
+  const auto& last = messages->back();
   return last.value("role", nlohmann::ordered_json()) == "assistant" && last.contains("content") &&
          model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
@@ -109,12 +110,11 @@ Status check_embedding(const Request& r, const Model& model) {
 
 // Renders the messages to text and removes them from the request.
 Result<std::string> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
-  using Json = nlohmann::ordered_json;
   if (request.chat_template_kwargs) {
-    const auto kwargs = Json::parse(*request.chat_template_kwargs, nullptr, false);
-    if (!kwargs.is_object()) return refuse("chat_template_kwargs is not a JSON object");
+    const auto kwargs = read_any_json(*request.chat_template_kwargs);
+    if (!kwargs || !kwargs->is_object()) return refuse("chat_template_kwargs is not a JSON object");
     for (const char* name : {"messages", "tools", "add_generation_prompt"})
-      if (kwargs.contains(name))
+      if (kwargs->contains(name))
         return refuse(fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
   }
   RenderInput input{.messages = *request.messages,

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_number.h"
+#include "base/strict_json.h"
 #include "engine/structural_tag.h"
 #include "output/tool_types.h"
 
@@ -24,17 +26,15 @@ struct Tool {
 
 std::vector<Tool> tools_of(std::string_view text) {
   std::vector<Tool> out;
-  const auto list = Json::parse(text, nullptr, false);
-  if (!list.is_array()) return out;
-  for (const auto& one : list) {
+  const auto list = read_any_json(text);
+  if (!list || !list->is_array()) return out;
+  for (const auto& one : *list) {
     if (!one.is_object() || !one.contains("function") || !one["function"].is_object()) continue;
     const Json& function = one["function"];
     if (!function.contains("name") || !function["name"].is_string()) continue;
     const auto schema = function.value("parameters", Json());
-    out.push_back(
-        {function["name"].dump(-1, ' ', false, Json::error_handler_t::replace),
-         schema.is_object() ? schema.dump(-1, ' ', false, Json::error_handler_t::replace) : R"({"type":"object"})",
-         function.value("strict", Json()) == true});
+    out.push_back({dump_json(function["name"]), schema.is_object() ? dump_json(schema) : R"({"type":"object"})",
+                   function.value("strict", Json()) == true});
   }
   return out;
 }
@@ -216,7 +216,7 @@ class Maker {
     if (tools.empty()) return refuse("a tool choice demands a call, and there are no tools");
     auto most = most_calls();
     if (input_.request.tool_choice == ToolChoice::kNamed) {
-      const auto name = Json(input_.request.named_tool).dump(-1, ' ', false, Json::error_handler_t::replace);
+      const auto name = dump_json(input_.request.named_tool);
       std::erase_if(tools, [&](const Tool& tool) { return tool.name != name; });
       if (tools.empty()) return refuse(fmt::format("the tool choice names {}, which is none of the tools", name));
       most = 1;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/strict_json.h"
 #include "engine/chat_history.h"
 #include "engine/model.h"
 
@@ -39,11 +40,11 @@ Result<std::string> Model::render_with(const NamedTemplate& chat, const RenderIn
   using Json = nlohmann::ordered_json;
   Json context = Json::object();
   const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
-    auto value = Json::parse(text, nullptr, false);
-    if (value.is_discarded() || value.type() != type)
+    auto value = read_any_json(text);
+    if (!value || value->type() != type)
       return fail(StatusCode::kInvalidArgument, "[chat_template] {} is not a JSON {}", name,
                   type == Json::value_t::array ? "list" : "object");
-    return value;
+    return std::move(*value);
   };
   if (!input.extra.empty()) {
     ZRT_TRY(context, add("extra", input.extra, Json::value_t::object));

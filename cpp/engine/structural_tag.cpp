@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_number.h"
 #include "grammar/json_reader.h"
 
 namespace zinc_rt {
@@ -134,7 +135,7 @@ class TagReader {
   Result<Symbol> schema(const TagPart& part) {
     if (!part.value.is_object() && !part.value.is_boolean())
       return part.refuse("a JSON schema, which is an object, is wanted");
-    auto made = builder_.json(part.value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    auto made = builder_.json(dump_json(part.value));
     if (!made) return part.pass(made.error());
     return made;
   }

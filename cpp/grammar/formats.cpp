@@ -72,12 +72,28 @@ struct Format {
   std::string (*pattern)();
 };
 
+constexpr std::string_view kUuid = "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}";
+
+// pydantic's names of versions, which it checks.
+template <char kVersion>
+std::string uuid_of() {
+  return fmt::format("[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-f]{{3}}-[0-9A-Fa-f]{{12}}",
+                     kVersion);
+}
+
 constexpr Format kFormats[] = {
     {"date", [] { return std::string(kDate); }},
     {"time", [] { return std::string(kTime); }},
     {"date-time", date_time},
     {"duration", duration},
-    {"uuid", [] { return std::string("[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}"); }},
+    {"uuid", [] { return std::string(kUuid); }},
+    {"uuid1", uuid_of<'1'>},
+    {"uuid3", uuid_of<'3'>},
+    {"uuid4", uuid_of<'4'>},
+    {"uuid5", uuid_of<'5'>},
+    {"uuid6", uuid_of<'6'>},
+    {"uuid7", uuid_of<'7'>},
+    {"uuid8", uuid_of<'8'>},
     {"email", email},
     {"hostname", hostname},
     {"ipv4", ipv4},
@@ -91,12 +107,6 @@ std::optional<std::string> format_pattern(std::string_view format) {
   for (const Format& known : kFormats)
     if (known.name == format) return known.pattern();
   return std::nullopt;
-}
-
-std::string format_names() {
-  std::string names;
-  for (const Format& known : kFormats) names += (names.empty() ? "" : ", ") + std::string(known.name);
-  return names;
 }
 
 }  // namespace zinc_rt::grammar

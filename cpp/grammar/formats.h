@@ -10,7 +10,5 @@ namespace zinc_rt::grammar {
 
 // An expression that whole values match (grammar/regex_parser.h); none for a format that is not known.
 std::optional<std::string> format_pattern(std::string_view format);
-// All names, for a message.
-std::string format_names();
 
 }  // namespace zinc_rt::grammar

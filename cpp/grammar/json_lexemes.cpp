@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <utility>
+
+#include "base/json_number.h"
 
 namespace zinc_rt::grammar {
 namespace {
@@ -55,8 +58,8 @@ Regex JsonLexemes::sign(std::string_view token, bool with_space_before) {
   return with_space_before ? with_space(made) : made;
 }
 
-std::string plain_digits(const Json& number) {
-  std::string text = number.dump();
+std::optional<std::string> plain_digits(const Json& number) {
+  std::string text = number_text(number);
   const bool is_negative = text.starts_with('-');
   if (is_negative) text.erase(0, 1);
   long exponent = 0;
@@ -64,6 +67,8 @@ std::string plain_digits(const Json& number) {
     exponent = std::strtol(text.c_str() + at + 1, nullptr, 10);
     text.erase(at);
   }
+  constexpr long kMost = kMaxPlainDigits;
+  if (text.size() > kMaxPlainDigits || exponent > kMost || exponent < -kMost) return std::nullopt;
   const auto point = std::min(text.find('.'), text.size());
   std::string digits = text.substr(0, point) + (point < text.size() ? text.substr(point + 1) : "");
   long n_whole = static_cast<long>(point) + exponent;
@@ -81,10 +86,27 @@ std::string plain_digits(const Json& number) {
 }
 
 std::string scalar_text(const Json& value) {
-  if (!value.is_number_float()) return value.dump();
+  if (!is_json_number(value)) return value.dump();
+  const auto text = number_text(value);
+  const auto plain = plain_digits(value);
   // Very large and very small ones keep their exponent.
-  const std::string plain = plain_digits(value);
-  return plain.size() <= 24 ? plain : value.dump();
+  return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
+}
+
+bool is_same_value(const Json& a, const Json& b) {
+  if (is_json_number(a) && is_json_number(b)) {
+    const auto x = plain_digits(a), y = plain_digits(b);
+    return x && y ? *x == *y : number_text(a) == number_text(b);
+  }
+  if (a.type() != b.type() || a.size() != b.size()) return false;
+  if (a.is_array()) return std::ranges::equal(a, b, is_same_value);
+  if (!a.is_object()) return a == b;
+  std::map<std::string_view, const Json*> others;
+  for (const auto& [name, value] : b.get_ref<const Json::object_t&>()) others.emplace(name, &value);
+  return std::ranges::all_of(a.get_ref<const Json::object_t&>(), [&](const auto& member) {
+    const auto other = others.find(member.first);
+    return other != others.end() && is_same_value(member.second, *other->second);
+  });
 }
 
 Regex JsonLexemes::any_text(const std::vector<std::string_view>& given) {

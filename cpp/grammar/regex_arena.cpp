@@ -189,8 +189,17 @@ Regex RegexArena::repeat(Regex part, std::uint32_t min, std::uint32_t max) {
   return make({Kind::kRepeat, min == 0, min != 0 && node.may_be_nothing, 0, part, 0, min, max});
 }
 
-Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest) {
-  return make({Kind::kMultiple, rest == 0, false, kKnownSome, divisor, rest, 0, 0});
+Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest, std::uint32_t n_fraction,
+                              std::uint32_t n_left) {
+  // The number with zeros for what is left, and how many numbers what is left can add; more than the divisor are enough.
+  std::uint64_t filled = rest, n_ahead = 1;
+  for (std::uint32_t i = std::min(n_left, n_fraction); i > 0; --i) {
+    filled = filled * 10 % divisor;
+    n_ahead = std::min<std::uint64_t>(n_ahead * 10, divisor);
+  }
+  const std::uint64_t missing = (divisor - filled) % divisor;
+  if (n_left != kUnbounded && missing >= n_ahead) return kNothing;
+  return make({Kind::kMultiple, missing == 0, false, kKnownSome, divisor, rest, n_fraction, n_left});
 }
 
 Regex RegexArena::literal_tree(std::span<const std::string_view> sorted, std::size_t depth) {

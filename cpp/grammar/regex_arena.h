@@ -51,8 +51,11 @@ class RegexArena {
   Regex complement(Regex part);
   Regex repeat(Regex part, std::uint32_t min, std::uint32_t max);
   Regex optional(Regex part) { return any_of({kEpsilon, part}); }
-  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. REQUIRES: 0 < divisor < 2^28.
-  Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0);
+  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction, of the number that has so
+  // many digits behind its point: a point may stand among them, and zeros of the fraction may be left out or follow.
+  // n_left: how many are still to come; kUnbounded: the point is. REQUIRES: 0 < divisor < 2^28.
+  Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0, std::uint32_t n_fraction = 0,
+                    std::uint32_t n_left = kUnbounded);
   // One of these texts, as a tree that shares beginnings, so that a derivative costs no more than the texts' variety.
   Regex any_literal(std::vector<std::string_view> texts);
 

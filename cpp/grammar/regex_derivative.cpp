@@ -46,8 +46,11 @@ Regex RegexArena::derive(Regex regex, std::uint8_t byte) {
       return first == kNothing ? kNothing : concat(first, repeat(node.a, min, max));
     }
     case Kind::kMultiple:
+      if (byte == '.' && node.min > 0 && node.max == kUnbounded) return multiple_of(node.a, node.b, node.min, node.min);
       if (byte < '0' || byte > '9') return kNothing;
-      return multiple_of(node.a, (node.b * 10 + (byte - '0')) % node.a);
+      if (node.max == 0) return byte == '0' ? regex : kNothing;
+      return multiple_of(node.a, (node.b * 10 + (byte - '0')) % node.a, node.min,
+                         node.max == kUnbounded ? kUnbounded : node.max - 1);
   }
   return kNothing;
 }
@@ -90,10 +93,12 @@ bool RegexArena::is_nothing(Regex regex, std::uint64_t& budget) {
 
 void RegexArena::find_classes() {
   if (n_classed_sets_ == sets_.size() && !representatives_.empty()) return;
-  // Digits are told apart, for multiples.
+  // Digits and the point are told apart, for multiples.
   if (representatives_.empty()) {
     for (unsigned byte = 0; byte < 256; ++byte)
-      class_of_[byte] = static_cast<std::uint8_t>(byte < '0' || byte > '9' ? (byte > '9' ? 11 : 0) : byte - '0' + 1);
+      class_of_[byte] = static_cast<std::uint8_t>(byte == '.'                ? 12
+                                                  : byte < '0' || byte > '9' ? (byte > '9' ? 11 : 0)
+                                                                             : byte - '0' + 1);
   }
   for (; n_classed_sets_ < sets_.size(); ++n_classed_sets_) {
     std::array<std::array<std::int16_t, 2>, 256> renamed;

@@ -14,6 +14,34 @@ bool has_anchor(const RegexSyntax& syntax) {
   return std::ranges::any_of(syntax.parts, has_anchor);
 }
 
+bool is_look(const RegexSyntax& syntax) {
+  return syntax.kind == SyntaxKind::kAhead || syntax.kind == SyntaxKind::kNotAhead;
+}
+
+bool has_look(const RegexSyntax& syntax) {
+  return is_look(syntax) || std::ranges::any_of(syntax.parts, has_look);
+}
+
+// Whether it may match without a character.
+bool may_be_empty(const RegexSyntax& syntax) {
+  switch (syntax.kind) {
+    case SyntaxKind::kChars: return false;
+    case SyntaxKind::kSequence: return std::ranges::all_of(syntax.parts, may_be_empty);
+    case SyntaxKind::kAlternatives: return std::ranges::any_of(syntax.parts, may_be_empty);
+    case SyntaxKind::kRepeat: return syntax.min == 0 || may_be_empty(syntax.parts[0]);
+    default: return true;
+  }
+}
+
+// Whether a place is the beginning of the text.
+enum class AtBegin : std::uint8_t { kYes, kNo, kMaybe };
+
+AtBegin behind(const RegexSyntax& part, AtBegin before) {
+  if (before == AtBegin::kNo || part.kind == SyntaxKind::kBegin || part.kind == SyntaxKind::kEnd || is_look(part))
+    return before;
+  return may_be_empty(part) ? AtBegin::kMaybe : AtBegin::kNo;
+}
+
 class RegexLowering {
  public:
   RegexLowering(RegexArena& arena, Spelling spelling, const Limits& limits)
@@ -40,10 +68,79 @@ class RegexLowering {
     return arena_.concat({pad(free_left), inner, pad(free_right)});
   }
 
+  // The same of a pattern that looks ahead. What it sees goes beyond its own part, so each part is read with all that
+  // follows it, up to the end of the text: then a look ahead is a conjunction.
+  Result<Regex> find_looking(const RegexSyntax& syntax, bool is_free) {
+    const Regex rest = pad(is_free);
+    ZRT_TRY(const Regex at_begin, match(syntax, rest, AtBegin::kYes));
+    if (!is_free) return at_begin;
+    ZRT_TRY(const Regex later, match(syntax, rest, AtBegin::kNo));
+    const Regex some = arena_.repeat(any_character(), 1, RegexArena::kUnbounded);
+    return arena_.any_of({at_begin, arena_.concat(some, later)});
+  }
+
  private:
+  // The texts that begin with a match of it and go on as one of `rest`.
+  Result<Regex> match(const RegexSyntax& syntax, Regex rest, AtBegin at) {
+    work_.use(1 + syntax.parts.size());
+    ZRT_CHECK_OK(work_.check("looks ahead of a pattern"));
+    if (!has_look(syntax) && !has_anchor(syntax)) {
+      ZRT_TRY(const Regex own, lower(syntax));
+      return arena_.concat(own, rest);
+    }
+    switch (syntax.kind) {
+      case SyntaxKind::kBegin:
+        if (at == AtBegin::kMaybe)
+          return fail(StatusCode::kInvalidArgument, "[regex] ^ behind what may be empty, which is not supported");
+        return at == AtBegin::kYes ? rest : RegexArena::kNothing;
+      case SyntaxKind::kEnd: return arena_.is_nullable(rest) ? RegexArena::kEpsilon : RegexArena::kNothing;
+      case SyntaxKind::kAhead:
+      case SyntaxKind::kNotAhead: {
+        ZRT_TRY(const Regex seen, match(syntax.parts[0], pad(true), at));
+        return arena_.all_of({rest, syntax.kind == SyntaxKind::kAhead ? seen : arena_.complement(seen)});
+      }
+      case SyntaxKind::kAlternatives: {
+        std::vector<Regex> made;
+        for (const RegexSyntax& part : syntax.parts) {
+          ZRT_TRY(made.emplace_back(), match(part, rest, at));
+        }
+        return arena_.any_of(std::move(made));
+      }
+      case SyntaxKind::kSequence: {
+        std::vector<AtBegin> places;
+        for (const RegexSyntax& part : syntax.parts) {
+          places.push_back(at);
+          at = behind(part, at);
+        }
+        for (std::size_t i = syntax.parts.size(); i-- > 0;) {
+          ZRT_TRY(rest, match(syntax.parts[i], rest, places[i]));
+        }
+        return rest;
+      }
+      case SyntaxKind::kRepeat: {
+        constexpr std::uint32_t kMostUnrolled = 16;
+        if (syntax.max > kMostUnrolled)
+          return fail(StatusCode::kInvalidArgument,
+                      "[regex] a look ahead or anchor that is repeated more than {} times", kMostUnrolled);
+        const RegexSyntax& part = syntax.parts[0];
+        const Regex end = rest;
+        for (std::uint32_t i = syntax.max; i-- > 0;) {
+          const auto place = i == 0 ? at : behind(part, at);
+          ZRT_TRY(const Regex one, match(part, rest, place));
+          rest = i >= syntax.min ? arena_.any_of({end, one}) : one;
+        }
+        return rest;
+      }
+      case SyntaxKind::kChars: break;
+    }
+    return RegexArena::kNothing;
+  }
+
+  Regex any_character() { return one_of(arena_, CharSet::any(), spelling_); }
+
   Regex pad(bool is_free) {
     if (!is_free) return RegexArena::kEpsilon;
-    return arena_.repeat(one_of(arena_, CharSet::any(), spelling_), 0, RegexArena::kUnbounded);
+    return arena_.repeat(any_character(), 0, RegexArena::kUnbounded);
   }
 
   Result<Regex> find_sequence(std::vector<RegexSyntax> parts, bool free_left, bool free_right) {
@@ -88,6 +185,8 @@ class RegexLowering {
       case SyntaxKind::kEnd:
         return fail(StatusCode::kInvalidArgument, "[regex] {} in the middle, which is not supported",
                     syntax.kind == SyntaxKind::kBegin ? "^" : "$");
+      case SyntaxKind::kAhead:
+      case SyntaxKind::kNotAhead: break;  // match() takes all that has one
       case SyntaxKind::kRepeat: {
         ZRT_TRY(const Regex part, lower(syntax.parts[0]));
         return arena_.repeat(part, syntax.min, syntax.max);
@@ -122,7 +221,8 @@ Result<Regex> parse_regex(RegexArena& arena, std::string_view pattern, Spelling 
                           const Limits& limits) {
   ZRT_TRY(const RegexSyntax syntax, parse_regex_syntax(pattern, limits));
   const bool is_free = anchoring == Anchoring::kFind;
-  return RegexLowering(arena, spelling, limits).find(syntax, is_free, is_free);
+  RegexLowering lowering(arena, spelling, limits);
+  return has_look(syntax) ? lowering.find_looking(syntax, is_free) : lowering.find(syntax, is_free, is_free);
 }
 
 }  // namespace zinc_rt::grammar

@@ -2,8 +2,9 @@
 //
 // Known: literals, . (all but line ends), [classes] with ranges and negation, \d \D \w \W \s \S (ECMA's: \d and \w are
 // ASCII), \t \n \r \f \v \0 \xHH \uHHHH \u{H..} and escaped punctuation, groups (capturing, named, (?:)), |, the
-// quantifiers * + ? {m} {m,} {m,n} with a lazy ? that changes no language, ^ and $ at the ends of an alternative.
-// Refused by name: look-around, back references, \b \B, \p, flags.
+// quantifiers * + ? {m} {m,} {m,n} with a lazy ? that changes no language, ^ and $ at the ends of an alternative, looks
+// ahead (?= ) (?! ) that are not within an unbounded quantifier.
+// Refused by name: looks behind, back references, \b \B, \p, flags.
 // Thread rule: pure functions.
 #pragma once
 

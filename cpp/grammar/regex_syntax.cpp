@@ -93,6 +93,8 @@ class RegexParser {
       }
       if (is_repeated) return error("a quantifier behind a quantifier");
       if (part.kind == SyntaxKind::kBegin || part.kind == SyntaxKind::kEnd) return error("a quantifier behind ^ or $");
+      if (part.kind == SyntaxKind::kAhead || part.kind == SyntaxKind::kNotAhead)
+        return error("a quantifier behind a look ahead");
       is_repeated = true;
       if (!take("?") && at("+")) return error("a possessive quantifier, which is not supported");
       RegexSyntax repeat;
@@ -140,10 +142,15 @@ class RegexParser {
       return made;
     }
     if (take("(")) {
-      if (take("?")) ZRT_CHECK_OK(group_kind());
+      const bool is_ahead = take("?="), is_not_ahead = !is_ahead && take("?!");
+      if (!is_ahead && !is_not_ahead && take("?")) ZRT_CHECK_OK(group_kind());
       ZRT_TRY(made, alternatives(depth + 1));
       if (!take(")")) return error("a ) is wanted");
-      return made;
+      if (!is_ahead && !is_not_ahead) return made;
+      RegexSyntax look;
+      look.kind = is_ahead ? SyntaxKind::kAhead : SyntaxKind::kNotAhead;
+      look.parts.push_back(std::move(made));
+      return look;
     }
     for (const std::string_view quantifier : {"*", "+", "?", "{"})
       if (at(quantifier)) return error("a quantifier behind nothing");
@@ -163,14 +170,14 @@ class RegexParser {
 
   Status group_kind() {
     if (take(":")) return {};
-    if (at("=") || at("!") || at("<=") || at("<!")) return error("look-around, which is not supported");
+    if (at("<=") || at("<!")) return error("a look behind, which is not supported");
     if (take("P<") || take("<")) {
       const auto end = text_.find('>', pos_);
       if (end == std::string_view::npos || end == pos_) return error("a group's name that does not end");
       pos_ = end + 1;
       return {};
     }
-    return error("a group of a kind that is not supported (look-around, flags, conditions, atomic groups)");
+    return error("a group of a kind that is not supported (flags, conditions, atomic groups)");
   }
 
   struct Unit {

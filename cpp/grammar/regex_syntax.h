@@ -11,10 +11,10 @@
 namespace zinc_rt::grammar {
 
 struct RegexSyntax {
-  enum class Kind : std::uint8_t { kChars, kSequence, kAlternatives, kRepeat, kBegin, kEnd };
+  enum class Kind : std::uint8_t { kChars, kSequence, kAlternatives, kRepeat, kBegin, kEnd, kAhead, kNotAhead };
   Kind kind = Kind::kSequence;
   CharSet chars;
-  std::vector<RegexSyntax> parts;  // of a repeat: one
+  std::vector<RegexSyntax> parts;  // of a repeat and of what (?= ) and (?! ) look for: one
   std::uint32_t min = 0, max = 0;
 };
 

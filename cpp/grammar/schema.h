@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -83,10 +84,12 @@ class SchemaCompiler {
   Result<const Json*> resolve(const Json& schema, const std::string& reference);
   Status check_no_cycle(const Json* schema);
   static Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
+  const Json* tag_of(const Json& schema);
 
   // schema_scalar.cpp
   Result<Regex> scalars_of(const Shape& shape);  // but texts
   Result<Regex> numbers_of(const Shape& shape);
+  std::optional<Regex> multiples_of(std::string step);
   Result<Regex> texts_of(const Shape& shape);  // without quotes
   Result<Regex> pattern_of(const Json& schema, const char* keyword);
   bool matches(Regex regex, std::string_view text);
@@ -122,7 +125,8 @@ class SchemaCompiler {
   // listed_in: the claim's own const or enum that the value comes from, if so.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
-  Status check_disjoint(const Json& branches);
+  // `also`: what holds beside the branches; null: nothing.
+  Status check_disjoint(const Json& branches, const Json* also);
 
   // The place of a part of the root, for messages.
   std::string pointer_to(const Json* part) const;
@@ -149,6 +153,7 @@ class SchemaCompiler {
   std::map<std::pair<Claim, bool>, Symbol> bodies_;   // behind the { or [
   std::map<const Json*, Regex> patterns_;
   std::map<const Json*, std::map<std::string_view, const Json*>> properties_;
+  std::map<const Json*, std::unique_ptr<const Json>> tags_;
   std::set<const Json*> acyclic_, checked_disjoint_;
 };
 

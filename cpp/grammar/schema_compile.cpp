@@ -206,12 +206,23 @@ Result<Regex> SchemaCompiler::name_of(const std::string& name, const Shape& shap
   return lexemes_.text(name);
 }
 
+namespace {
+
+// prefixItems, which before draft 2020-12 was a list in `items`; what followed was additionalItems.
+const Json* first_items_of(const Json& schema) {
+  if (const Json* prefix = find(schema, "prefixItems")) return prefix;
+  const Json* items = find(schema, "items");
+  return items != nullptr && items->is_array() ? items : nullptr;
+}
+
+}  // namespace
+
 Result<SchemaCompiler::Parts> SchemaCompiler::parts_of(const Shape& shape) {
   Parts made;
   bool is_unique = false;
   std::size_t n_first = 0;
   for (const Json* schema : shape.schemas) {
-    if (const Json* prefix = find(*schema, "prefixItems")) {
+    if (const Json* prefix = first_items_of(*schema)) {
       if (!prefix->is_array()) return refuse(prefix, "", "a list of schemas is wanted");
       n_first = std::max(n_first, prefix->size());
     }
@@ -230,10 +241,12 @@ Result<SchemaCompiler::Parts> SchemaCompiler::parts_of(const Shape& shape) {
   }
   made.first.resize(n_first);
   for (const Json* schema : shape.schemas) {
-    const Json* prefix = find(*schema, "prefixItems");
+    const Json* prefix = first_items_of(*schema);
     const Json* items = find(*schema, "items");
-    if (items != nullptr && items->is_array())
-      return refuse(items, "", "a list of schemas here is prefixItems since draft 2020-12");
+    if (items != nullptr && items->is_array()) {
+      if (prefix != items) return refuse(items, "", "a list of schemas beside prefixItems");
+      items = find(*schema, "additionalItems");
+    }
     for (std::size_t i = 0; i < n_first; ++i) {
       work_.use(1);
       if (prefix != nullptr && i < prefix->size()) {

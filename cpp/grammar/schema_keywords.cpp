@@ -12,34 +12,26 @@ struct Keyword {
   KeywordUse use;
 };
 
+// Those of draft 2020-12 that constrain, and those of earlier drafts that do.
 constexpr Keyword kKeywords[] = {
-    {"$anchor", kAnnotation},
-    {"$comment", kAnnotation},
-    {"$defs", kAnnotation},
     {"$dynamicAnchor", kRefused},
     {"$dynamicRef", kRefused},
     {"$id", kEnforced},
+    {"$recursiveRef", kRefused},
     {"$ref", kEnforced},
     {"$schema", kEnforced},
     {"$vocabulary", kRefused},
+    {"additionalItems", kEnforced},
     {"additionalProperties", kEnforced},
     {"allOf", kEnforced},
     {"anyOf", kEnforced},
     {"const", kEnforced},
     {"contains", kRefused},
-    {"contentEncoding", kAnnotation},
-    {"contentMediaType", kAnnotation},
-    {"contentSchema", kAnnotation},
-    {"default", kAnnotation},
-    {"definitions", kAnnotation},
+    {"dependencies", kRefused},
     {"dependentRequired", kRefused},
     {"dependentSchemas", kRefused},
-    {"deprecated", kAnnotation},
-    {"description", kAnnotation},
     {"else", kRefused},
     {"enum", kEnforced},
-    {"example", kAnnotation},
-    {"examples", kAnnotation},
     {"exclusiveMaximum", kEnforced},
     {"exclusiveMinimum", kEnforced},
     {"format", kEnforced},
@@ -63,15 +55,12 @@ constexpr Keyword kKeywords[] = {
     {"prefixItems", kEnforced},
     {"properties", kEnforced},
     {"propertyNames", kEnforced},
-    {"readOnly", kAnnotation},
     {"required", kEnforced},
     {"then", kRefused},
-    {"title", kAnnotation},
     {"type", kEnforced},
     {"unevaluatedItems", kRefused},
     {"unevaluatedProperties", kRefused},
     {"uniqueItems", kEnforced},
-    {"writeOnly", kAnnotation},
 };
 static_assert(std::ranges::is_sorted(kKeywords, {}, &Keyword::name));
 
@@ -79,7 +68,7 @@ static_assert(std::ranges::is_sorted(kKeywords, {}, &Keyword::name));
 
 KeywordUse use_of(std::string_view keyword) {
   const auto it = std::ranges::lower_bound(kKeywords, keyword, {}, &Keyword::name);
-  return it != std::end(kKeywords) && it->name == keyword ? it->use : kUnknown;
+  return it != std::end(kKeywords) && it->name == keyword ? it->use : kAnnotation;
 }
 
 }  // namespace zinc_rt::grammar

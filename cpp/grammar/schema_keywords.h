@@ -9,9 +9,8 @@ namespace zinc_rt::grammar {
 
 enum class KeywordUse : std::uint8_t {
   kEnforced,
-  kAnnotation,  // constrains nothing
-  kRefused,
-  kUnknown,
+  kRefused,     // it constrains, and that is not enforced
+  kAnnotation,  // constrains nothing: all other names, as the standard says of those that it does not know
 };
 
 KeywordUse use_of(std::string_view keyword);

@@ -1,6 +1,7 @@
 // The numbers, strings and other single values that a shape allows, as one regular expression each.
 #include <algorithm>
 
+#include "base/json_number.h"
 #include "grammar/char_set.h"
 #include "grammar/formats.h"
 #include "grammar/regex_parser.h"
@@ -14,13 +15,37 @@ constexpr std::uint32_t kMaxDivisor = 1'000'000;
 struct BoundKeyword {
   const char* name;
   bool is_upper, is_exclusive;
+  const char* excludes;  // which makes it exclusive where it is true
 };
-constexpr BoundKeyword kBounds[] = {{"minimum", false, false},
-                                    {"maximum", true, false},
-                                    {"exclusiveMinimum", false, true},
-                                    {"exclusiveMaximum", true, true}};
+constexpr BoundKeyword kBounds[] = {{"minimum", false, false, "exclusiveMinimum"},
+                                    {"maximum", true, false, "exclusiveMaximum"},
+                                    {"exclusiveMinimum", false, true, nullptr},
+                                    {"exclusiveMaximum", true, true, nullptr}};
+
+// A format that is not known is an annotation.
+bool is_unknown_format(const Json& schema, std::string_view keyword) {
+  const Json* format = keyword == "format" ? find(schema, "format") : nullptr;
+  return format != nullptr && format->is_string() && !format_pattern(format->get_ref<const std::string&>());
+}
 
 }  // namespace
+
+// Numbers without a sign that are multiples of a step in plain digits. Nothing: the step has too many of them.
+std::optional<Regex> SchemaCompiler::multiples_of(std::string step) {
+  RegexArena& arena = rules_.arena;
+  const auto point = step.find('.');
+  const auto n_fraction = point == std::string::npos ? 0 : step.size() - point - 1;
+  if (n_fraction > 0) step.erase(point, 1);
+  step.erase(0, step.find_first_not_of('0'));
+  const auto n_zeros = step.size() - 1 - step.find_last_not_of('0');
+  step.resize(step.size() - n_zeros);
+  if (step.size() > std::to_string(kMaxDivisor).size() || std::stoul(step) > kMaxDivisor) return std::nullopt;
+  const auto divisor = static_cast<std::uint32_t>(std::stoul(step));
+  if (n_zeros == 0) return arena.multiple_of(divisor, 0, static_cast<std::uint32_t>(n_fraction));
+  const auto zeros = static_cast<std::uint32_t>(n_zeros);
+  const Regex zero = arena.literal("0");
+  return arena.any_of({zero, arena.concat(arena.multiple_of(divisor), arena.repeat(zero, zeros, zeros))});
+}
 
 Result<Regex> SchemaCompiler::numbers_of(const Shape& shape) {
   RegexArena& arena = rules_.arena;
@@ -28,25 +53,24 @@ Result<Regex> SchemaCompiler::numbers_of(const Shape& shape) {
   for (const Json* schema : shape.schemas) {
     for (const BoundKeyword& bound : kBounds) {
       const auto it = schema->find(bound.name);
-      if (it == schema->end()) continue;
-      if (!it->is_number()) return refuse(&*it, "", "a number is wanted");
-      bounds.push_back(number_bound(arena, plain_digits(*it), bound.is_upper, bound.is_exclusive));
+      // Before draft 6, and in OpenAPI 3.0, exclusive... is true or false and speaks of the other bound.
+      if (it == schema->end() || (bound.is_exclusive && it->is_boolean())) continue;
+      const Json* excludes = bound.excludes == nullptr ? nullptr : find(*schema, bound.excludes);
+      if (!is_json_number(*it)) return refuse(&*it, "", "a number is wanted");
+      const auto digits = plain_digits(*it);
+      if (!digits) return refuse(&*it, "", "a number of at most {} digits is wanted", kMaxPlainDigits);
+      bounds.push_back(number_bound(arena, *digits, bound.is_upper,
+                                    bound.is_exclusive || (excludes != nullptr && *excludes == true)));
     }
     if (const auto it = schema->find("multipleOf"); it != schema->end()) {
-      if (!it->is_number() || it->get<double>() <= 0) return refuse(&*it, "", "a number above 0 is wanted");
-      const std::string step = plain_digits(*it);
-      const Regex minus = arena.optional(arena.literal("-"));
-      if (step.find('.') == std::string::npos && it->get<double>() <= kMaxDivisor) {
-        bounds.push_back(arena.concat(minus, arena.multiple_of(static_cast<std::uint32_t>(it->get<double>()))));
-      } else if (step.starts_with("0.") && step.find_first_not_of('0', 2) == step.size() - 1 && step.back() == '1') {
-        const auto n = static_cast<std::uint32_t>(step.size() - 2);
-        const Regex digit = arena.bytes(ByteSet::range('0', '9'));
-        bounds.push_back(arena.concat({minus, arena.repeat(digit, 1, RegexArena::kUnbounded),
-                                       arena.optional(arena.concat(arena.literal("."), arena.repeat(digit, 1, n)))}));
-      } else {
-        return refuse(&*it, "", "whole numbers up to {} and 0.1, 0.01 and so on are enforced, not {}", kMaxDivisor,
-                      step);
-      }
+      const auto step = is_json_number(*it) ? plain_digits(*it) : std::nullopt;
+      if (!step || *step == "0" || step->starts_with('-'))
+        return refuse(&*it, "", "a number above 0 of at most {} digits is wanted", kMaxPlainDigits);
+      const auto multiples = multiples_of(*step);
+      if (!multiples)
+        return refuse(&*it, "", "{} is not enforced: without its point and the zeros at its ends it may be at most {}",
+                      number_text(*it).substr(0, 40), kMaxDivisor);
+      bounds.push_back(arena.concat(arena.optional(arena.literal("-")), *multiples));
     }
   }
   const bool is_whole = (shape.types & kFractionType) == 0;
@@ -63,8 +87,6 @@ Result<Regex> SchemaCompiler::pattern_of(const Json& schema, const char* keyword
   Result<Regex> made = RegexArena::kNothing;
   if (std::string_view(keyword) == "format") {
     const auto pattern = format_pattern(text);
-    if (!pattern)
-      return refuse(&value, "", "\"{}\" is not enforced; these are: {}", text.substr(0, 40), format_names());
     made = parse_regex(rules_.arena, *pattern, lexemes_.notation.spelling, Anchoring::kWhole, limits_);
   } else {
     made = parse_regex(rules_.arena, text, lexemes_.notation.spelling, Anchoring::kFind, limits_);
@@ -81,7 +103,7 @@ Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
   std::uint32_t min = 0, max = RegexArena::kUnbounded;
   for (const Json* schema : shape.schemas) {
     for (const char* keyword : {"pattern", "format"}) {
-      if (!schema->contains(keyword)) continue;
+      if (!schema->contains(keyword) || is_unknown_format(*schema, keyword)) continue;
       ZRT_TRY(parts.emplace_back(), pattern_of(*schema, keyword));
     }
     ZRT_TRY(const auto least, count_of(*schema, "minLength"));

@@ -1,6 +1,7 @@
 // A claim without its indirections: $ref and allOf followed, types met, the next anyOf or oneOf found.
 #include <algorithm>
 
+#include "base/json_number.h"
 #include "grammar/schema.h"
 #include "grammar/schema_keywords.h"
 
@@ -23,6 +24,20 @@ std::uint8_t type_bits(const Json& name) {
   for (const TypeName& type : kTypeNames)
     if (name.get_ref<const std::string&>() == type.name) return type.bits;
   return 0;
+}
+
+bool allows_all(const Json& schema) {
+  return schema == true || (schema.is_object() && schema.empty());
+}
+
+// Whether a keyword that is not enforced says nothing where it stands.
+bool constrains_nothing(const Json& schema, std::string_view keyword, const Json& value) {
+  if (keyword == "if") return !schema.contains("then") && !schema.contains("else");
+  if (keyword == "then" || keyword == "else") return !schema.contains("if") || allows_all(value);
+  if (keyword == "minContains" || keyword == "maxContains") return !schema.contains("contains");
+  if (keyword == "not") return value == false;
+  if (keyword == "unevaluatedItems" || keyword == "unevaluatedProperties") return allows_all(value);
+  return keyword.starts_with("dependen") && value.is_object() && value.empty();
 }
 
 void insert_sorted(std::vector<const Json*>& list, const Json* item) {
@@ -169,14 +184,29 @@ Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
   return shape;
 }
 
+// OpenAPI's discriminator says that objects have its property, which tells the branches apart. Where schemas leave it out
+// of `required`, since it has a default, it is written all the same.
+const Json* SchemaCompiler::tag_of(const Json& schema) {
+  const Json* discriminator = find(schema, "discriminator");
+  const Json* name =
+      discriminator != nullptr && discriminator->is_object() ? find(*discriminator, "propertyName") : nullptr;
+  if (name == nullptr || !name->is_string()) return nullptr;
+  auto& made = tags_[&schema];
+  if (made == nullptr) made = std::make_unique<Json>(Json{{"required", Json::array({*name})}});
+  return made.get();
+}
+
 Status SchemaCompiler::read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo,
                                      const Claim& claim) {
   for (const auto& [keyword, value] : schema.items()) {
     work_.use(1);
     switch (use_of(keyword)) {
       case KeywordUse::kAnnotation: continue;
-      case KeywordUse::kRefused: return refuse(&value, "", "this keyword is not enforced");
-      case KeywordUse::kUnknown: return refuse(&value, "", "no keyword of JSON Schema has this name");
+      case KeywordUse::kRefused:
+        if (constrains_nothing(schema, keyword, value)) continue;
+        if (keyword != "not" || !allows_all(value)) return refuse(&value, "", "this keyword is not enforced");
+        shape.types = 0;
+        continue;
       case KeywordUse::kEnforced: break;
     }
     if (keyword == "type") {
@@ -208,10 +238,13 @@ Status SchemaCompiler::read_keywords(const Json& schema, Shape& shape, std::vect
       if (!value.is_array() || value.empty()) return refuse(&value, "", "a list of schemas is wanted");
       if (keyword == "allOf") {
         for (std::size_t i = value.size(); i-- > 0;) todo.push_back(&value[i]);
-      } else if (!std::ranges::binary_search(claim.chosen, &value) && shape.choice == nullptr) {
-        if (keyword == "oneOf") ZRT_CHECK_OK(check_disjoint(value));
-        shape.choice = &value;
+        continue;
       }
+      const Json* tagged = tag_of(schema);
+      if (tagged != nullptr) todo.push_back(tagged);
+      if (std::ranges::binary_search(claim.chosen, &value) || shape.choice != nullptr) continue;
+      if (keyword == "oneOf") ZRT_CHECK_OK(check_disjoint(value, tagged));
+      shape.choice = &value;
     }
   }
   return {};
@@ -220,15 +253,18 @@ Status SchemaCompiler::read_keywords(const Json& schema, Shape& shape, std::vect
 Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema, const char* keyword) {
   const Json* value = find(schema, keyword);
   if (value == nullptr) return std::nullopt;
-  const bool is_number =
-      value->is_number() && value->get<double>() >= 0 && plain_digits(*value).find('.') == std::string::npos;
-  if (!is_number) return refuse(value, "", "a whole number from 0 on is wanted");
-  if (value->get<double>() > limits_.max_repeat) {
-    // An upper bound beyond the limit would be dropped silently, so it is an error too.
-    return too_complex(fmt::format("{}: repeats", pointer_to(value)),
-                       static_cast<std::uint64_t>(std::min(value->get<double>(), 9e18)), limits_.max_repeat);
+  const bool is_number = is_json_number(*value) && number_value(*value) >= 0;
+  const auto digits = is_number ? plain_digits(*value) : std::nullopt;
+  if (!digits || digits->contains('.')) return refuse(value, "", "a whole number from 0 on is wanted");
+  const double count = number_value(*value);
+  // An upper bound costs as much as what is written below it; no answer reaches the largest.
+  if (std::string_view(keyword).starts_with("max"))
+    return static_cast<std::uint32_t>(std::min<double>(count, RegexArena::kUnbounded));
+  if (count > limits_.max_repeat) {
+    return too_complex(fmt::format("{}: repeats", pointer_to(value)), static_cast<std::uint64_t>(std::min(count, 9e18)),
+                       limits_.max_repeat);
   }
-  return static_cast<std::uint32_t>(value->get<double>());
+  return static_cast<std::uint32_t>(count);
 }
 
 const std::map<std::string_view, const Json*>& SchemaCompiler::properties_of(const Json& schema) {

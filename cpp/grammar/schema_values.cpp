@@ -1,6 +1,7 @@
 // Given values (const, enum) against a claim, and whether two claims have a value in common (oneOf).
 #include <algorithm>
 
+#include "base/json_number.h"
 #include "grammar/char_set.h"
 #include "grammar/schema.h"
 
@@ -8,8 +9,8 @@ namespace zinc_rt::grammar {
 namespace {
 
 bool is_listed(const Json& value, const Json& list, bool is_enum) {
-  if (!is_enum) return value == list;
-  return std::ranges::any_of(list, [&](const Json& one) { return value == one; });
+  if (!is_enum) return is_same_value(value, list);
+  return std::ranges::any_of(list, [&](const Json& one) { return is_same_value(value, one); });
 }
 
 }  // namespace
@@ -77,7 +78,9 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
     return matches(texts, lexemes_.spelling_of(value.get_ref<const std::string&>()));
   }
   ZRT_TRY(const Regex scalars, scalars_of(shape));
-  return matches(scalars, scalar_text(value));
+  // A number is written in one way, and bounds know only that without an exponent.
+  const auto plain = is_json_number(value) ? plain_digits(value) : std::nullopt;
+  return matches(scalars, plain ? *plain : scalar_text(value));
 }
 
 Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int depth) {
@@ -120,12 +123,16 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
   return true;
 }
 
-Status SchemaCompiler::check_disjoint(const Json& branches) {
+Status SchemaCompiler::check_disjoint(const Json& branches, const Json* also) {
   constexpr int kDepth = 3;
   if (!checked_disjoint_.insert(&branches).second) return {};
+  const auto claim_of = [&](const Json& branch) {
+    const Claim claim{{&branch}, {}};
+    return also == nullptr ? claim : with(claim, also);
+  };
   for (std::size_t i = 0; i < branches.size(); ++i) {
     for (std::size_t k = 0; k < i; ++k) {
-      ZRT_TRY(const bool are, are_disjoint({{&branches[i]}, {}}, {{&branches[k]}, {}}, kDepth));
+      ZRT_TRY(const bool are, are_disjoint(claim_of(branches[i]), claim_of(branches[k]), kDepth));
       if (!are)
         return refuse(&branches, "",
                       "branches {} and {} may have values in common, or are not seen to have none (by type, or by a "

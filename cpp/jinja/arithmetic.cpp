@@ -173,6 +173,12 @@ bool repeatable(const Value& value) {
 Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b) {
   if (rt.over()) return rt.limit_error();
   if (a.is_number() && b.is_number()) {
+    if (a.is(Kind::kNumber) || b.is(Kind::kNumber)) {
+      const Value x = counted(a), y = counted(b);
+      if (!is_beyond_ints(x) && !is_beyond_ints(y)) return binary(rt, op, x, y);
+      if (x.is(Kind::kFloat) || y.is(Kind::kFloat)) return float_binary(op, x.as_real(), y.as_real());
+      return beyond_ints(is_beyond_ints(x) ? x : y);
+    }
     if (a.is_integral() && b.is_integral()) return int_binary(op, a.as_int(), b.as_int());
     return float_binary(op, a.as_real(), b.as_real());
   }
@@ -199,16 +205,22 @@ Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b) {
   return unsupported(op, a, b);
 }
 
-Result<Value> negate(Runtime& rt, const Value& value) {
+Result<Value> negate(Runtime& rt, const Value& given) {
+  const Value value = counted(given);
   if (value.is_undefined()) return undefined_error(rt, value);
+  if (is_beyond_ints(value)) {
+    const auto& text = value.as<NumberObject>().text;
+    return rt.number(text[0] == '-' ? text.substr(1) : "-" + text);
+  }
   if (value.is(Kind::kFloat)) return Value::real(-value.as_real());
   if (value.is_integral()) return int_binary(BinaryOp::kSub, 0, value.as_int());
   return raise("bad operand type for unary -: '{}'", type_name(value));
 }
 
-Result<Value> plus(Runtime& rt, const Value& value) {
+Result<Value> plus(Runtime& rt, const Value& given) {
+  const Value value = counted(given);
   if (value.is_undefined()) return undefined_error(rt, value);
-  if (value.is(Kind::kFloat)) return value;
+  if (value.is(Kind::kFloat) || is_beyond_ints(value)) return value;
   if (value.is_integral()) return Value::integer(value.as_int());
   return raise("bad operand type for unary +: '{}'", type_name(value));
 }
@@ -219,8 +231,10 @@ Result<std::int64_t> float_to_int(double d) {
   return static_cast<std::int64_t>(d);
 }
 
-Result<Value> round_value(Runtime& rt, const Value& value, std::int64_t precision) {
+Result<Value> round_value(Runtime& rt, const Value& given, std::int64_t precision) {
+  const Value value = counted(given);
   if (value.is_undefined()) return undefined_error(rt, value);
+  if (is_beyond_ints(value)) return precision >= 0 ? Result<Value>(value) : beyond_ints(value);
   if (!value.is_number()) return raise("type {} doesn't define __round__ method", type_name(value));
   if (value.is_integral()) {
     if (precision >= 0) return Value::integer(value.as_int());

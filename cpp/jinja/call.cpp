@@ -31,7 +31,7 @@ Status no_arguments(std::string_view function, const Args& args) {
 }
 
 Result<std::int64_t> need_int(std::string_view what, const Value& value) {
-  if (value.is_integral()) return value.as_int();
+  if (const Value whole = counted(value); whole.is_integral()) return whole.as_int();
   return raise("{} must be an integer, not '{}'", what, type_name(value));
 }
 

@@ -15,13 +15,25 @@ bool int_equals_float(std::int64_t i, double d) {
          static_cast<std::int64_t>(d) == i;
 }
 
-// -1, 0, 1, or 2 for unordered (NaN).
+// Of an int beyond 64 bits and another int.
+int order_wide(const Value& a, const Value& b) {
+  const auto sign = [](const Value& value) { return value.as_real() < 0 ? -1 : 1; };
+  if (!is_beyond_ints(a)) return -sign(b);
+  if (!is_beyond_ints(b) || sign(a) != sign(b)) return sign(a);
+  const auto &x = a.as<NumberObject>().text, &y = b.as<NumberObject>().text;
+  const int order = x.size() != y.size() ? (x.size() < y.size() ? -1 : 1) : x.compare(y);
+  return order == 0 ? 0 : (order < 0 ? -sign(a) : sign(a));
+}
+
+// -1, 0, 1, or 2 for unordered (NaN). REQUIRES: both are counted.
 int order_numbers(const Value& a, const Value& b) {
+  if ((is_beyond_ints(a) && !b.is(Kind::kFloat)) || (is_beyond_ints(b) && !a.is(Kind::kFloat))) return order_wide(a, b);
   if (a.is_integral() && b.is_integral()) return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int();
   double x = a.as_real();
   double y = b.as_real();
   if (std::isnan(x) || std::isnan(y)) return 2;
   if (x != y) return x < y ? -1 : 1;
+  if (is_beyond_ints(a) || is_beyond_ints(b)) return 0;
   // Equal as doubles; an int beyond 2^53 may still differ from the double next to it.
   if (a.is(Kind::kFloat) == b.is(Kind::kFloat)) return 0;
   bool int_first = a.is_integral();
@@ -107,7 +119,8 @@ bool truthy(const Value& value) {
     case Kind::kUndefined: return false;
     case Kind::kBool:
     case Kind::kInt: return value.as_int() != 0;
-    case Kind::kFloat: return value.as_real() != 0;
+    case Kind::kFloat:
+    case Kind::kNumber: return value.as_real() != 0;
     case Kind::kStr: return !value.text().empty();
     case Kind::kList:
     case Kind::kTuple: return !value.as<SeqObject>().items.empty();
@@ -120,6 +133,8 @@ bool truthy(const Value& value) {
 
 Result<bool> equals(Runtime& rt, const Value& a, const Value& b) {
   if (rt.over()) return rt.limit_error();
+  if (a.is(Kind::kNumber) || b.is(Kind::kNumber))
+    return a.is_number() && b.is_number() && order_numbers(counted(a), counted(b)) == 0;
   if (a.is_number() && b.is_number()) {
     if (a.is_integral() && b.is_integral()) return a.as_int() == b.as_int();
     if (a.is(Kind::kFloat) && b.is(Kind::kFloat)) return a.as_real() == b.as_real();
@@ -169,7 +184,7 @@ Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b) 
   if (rt.over()) return rt.limit_error();
   if (a.is_undefined()) return undefined_error(rt, a);
   if (b.is_undefined()) return undefined_error(rt, b);
-  if (a.is_number() && b.is_number()) return holds(op, order_numbers(a, b));
+  if (a.is_number() && b.is_number()) return holds(op, order_numbers(counted(a), counted(b)));
   if (a.is_str() && b.is_str()) {
     // UTF-8 orders bytes as it orders code points.
     if (rt.over(std::min(a.text().size(), b.text().size()) / kBytesPerStep)) return rt.limit_error();
@@ -219,8 +234,10 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item) {
   }
 }
 
-Result<std::uint64_t> hash_of(Runtime& rt, const Value& value) {
+Result<std::uint64_t> hash_of(Runtime& rt, const Value& given) {
+  const Value value = counted(given);
   switch (value.kind()) {
+    case Kind::kNumber: return std::hash<double>()(value.as_real());  // as the float that it may be equal to
     case Kind::kStr:
       if (rt.over(value.text().size() / kBytesPerStep)) return rt.limit_error();
       return std::hash<std::string_view>()(value.text());

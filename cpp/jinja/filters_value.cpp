@@ -10,9 +10,10 @@ namespace zinc_rt::jinja::filters {
 
 Result<Value> abs(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("abs", args));
-  if (self.is(Kind::kFloat)) return Value::real(std::fabs(self.as_real()));
-  if (!self.is_integral()) return raise("bad operand type for abs(): '{}'", type_name(self));
-  return self.as_int() < 0 ? negate(rt, self) : plus(rt, self);
+  const Value value = counted(self);
+  if (value.is(Kind::kFloat)) return Value::real(std::fabs(value.as_real()));
+  if (!value.is_number()) return raise("bad operand type for abs(): '{}'", type_name(self));
+  return value.as_real() < 0 ? negate(rt, self) : plus(rt, self);
 }
 
 Result<Value> attr(Runtime& rt, const Value& self, Args& args) {
@@ -29,13 +30,15 @@ Result<Value> default_value(Runtime& rt, const Value& self, Args& args) {
   return a[0].is_missing() ? rt.str("") : a[0];
 }
 
-Result<Value> to_int(Runtime& rt, const Value& self, Args& args) {
+Result<Value> to_int(Runtime& rt, const Value& given, Args& args) {
+  const Value self = counted(given);
   ZRT_TRY(auto a, bind("int", args, {"default", "base"}, 0));
   Value otherwise = a[0].is_missing() ? Value::integer(0) : a[0];
   // A base that is none makes every text a wrong one, which a second try as a float may still read.
   std::int64_t base = a[1].is_missing() ? 10 : a[1].is_integral() ? a[1].as_int() : 1;
   if (self.is_undefined()) return undefined_error(rt, self);
   if (self.is_integral()) return Value::integer(self.as_int());
+  if (is_beyond_ints(self)) return self;
   if (self.is(Kind::kFloat)) {
     if (std::isnan(self.as_real())) return otherwise;
     ZRT_TRY(std::int64_t whole, float_to_int(self.as_real()));

@@ -62,8 +62,10 @@ Result<std::int64_t> read_number(std::string_view format, std::size_t& pos, Perc
   return n;
 }
 
-Result<std::int64_t> integer_operand(Runtime& rt, char type, const Value& value) {
+Result<std::int64_t> integer_operand(Runtime& rt, char type, const Value& operand) {
+  const Value value = counted(operand);
   if (value.is_undefined()) return undefined_error(rt, value);
+  if (is_beyond_ints(value)) return beyond_ints(value);
   if (value.is_integral()) return value.as_int();
   if (value.is(Kind::kFloat) && (type == 'd' || type == 'i' || type == 'u')) return float_to_int(value.as_real());
   return raise("%{} format: a real number is required, not {}", type, type_name(value));

@@ -207,8 +207,9 @@ Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double val
   return layout_number(rt, spec, negative, "", text.substr(0, whole), tail, 3);
 }
 
-Result<std::string> format_value(Runtime& rt, const Value& value, std::string_view text) {
-  if (text.empty()) return to_str(rt, value);
+Result<std::string> format_value(Runtime& rt, const Value& given, std::string_view text) {
+  if (text.empty()) return to_str(rt, given);
+  const Value value = counted(given);
   ZRT_TRY(FormatSpec spec, parse_spec(text));
   bool float_type = spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
   bool int_type = spec.type != 0 && std::string_view("bdoxXn").find(spec.type) != std::string_view::npos;
@@ -225,6 +226,7 @@ Result<std::string> format_value(Runtime& rt, const Value& value, std::string_vi
     if (spec.precision >= 0) return raise("Precision not allowed in integer format specifier");
     return format_integer(rt, spec, value.as_int());
   }
+  if (is_beyond_ints(value) && !float_type) return beyond_ints(value);
   if (value.is_number() && (float_type || (spec.type == 0 || spec.type == 'n'))) {
     return format_float(rt, spec, value.as_real());
   }

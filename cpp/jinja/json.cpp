@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_number.h"
 #include "jinja/ops.h"
 #include "jinja/unicode.h"
 
@@ -22,6 +23,10 @@ class Writer {
       case Kind::kBool: out += value.as_bool() ? "true" : "false"; return {};
       case Kind::kInt: out += std::to_string(value.as_int()); return {};
       case Kind::kFloat: out += number(value.as_real()); return {};
+      case Kind::kNumber:
+        ZRT_CHECK_OK(rt_.reserve(out.size() + value.as<NumberObject>().text.size()));
+        out += value.as<NumberObject>().text;
+        return {};
       case Kind::kStr: return quote(value.text());
       case Kind::kList:
       case Kind::kTuple: return write_list(value.as<SeqObject>());
@@ -116,6 +121,7 @@ class Writer {
       case Kind::kBool: return quote(key.as_bool() ? "true" : "false");
       case Kind::kInt: return quote(std::to_string(key.as_int()));
       case Kind::kFloat: return quote(number(key.as_real()));
+      case Kind::kNumber: return quote(key.as<NumberObject>().text);
       default: return raise("keys must be str, int, float, bool or None, not {}", type_name(key));
     }
   }
@@ -168,12 +174,15 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
     case Type::number_integer: return Value::integer(json.get<std::int64_t>());
     case Type::number_unsigned: {
       auto n = json.get<std::uint64_t>();
-      if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        return raise("the context holds {}, which does not fit into a signed 64-bit integer", n);
-      }
+      if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return rt.number(std::to_string(n));
       return Value::integer(static_cast<std::int64_t>(n));
     }
     case Type::number_float: return Value::real(json.get<double>());
+    case Type::binary: {
+      auto text = number_text(json);
+      ZRT_CHECK_OK(rt.reserve(text.size()));
+      return rt.number(std::move(text));
+    }
     case Type::string: {
       auto& text = json.get_ref<std::string&>();
       ZRT_CHECK_OK(rt.reserve(text.size()));
@@ -200,7 +209,6 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
       }
       return dict;
     }
-    case Type::binary:
     case Type::discarded: break;
   }
   return raise("the context holds a value of type '{}'", json.type_name());

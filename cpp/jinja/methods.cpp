@@ -146,6 +146,7 @@ const Builtin* find_method(const Value& object, std::string_view name, bool& for
     case Kind::kBool:
     case Kind::kInt: return find_in(kIntMethods, name);
     case Kind::kFloat: return find_in(kFloatMethods, name);
+    case Kind::kNumber: return object.as<NumberObject>().is_whole ? nullptr : find_in(kFloatMethods, name);
     case Kind::kCycler: return find_in(kCyclerMethods, name);
     default: return nullptr;
   }

@@ -21,6 +21,7 @@ Result<std::string> to_repr(Runtime& rt, const Value& value);
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // repr of a str
 std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
+std::unexpected<Error> beyond_ints(const Value& value);  // of an operation on an int that 64 bits do not hold
 
 // compare.cpp
 bool truthy(const Value& value);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/json_number.h"
+
 namespace zinc_rt::jinja {
 
 namespace {
@@ -85,6 +87,15 @@ Value Runtime::str(std::string text, bool markup) {
   object->text = std::move(text);
   object->markup = markup;
   return heap_.adopt(object, sizeof(StrObject), object->text.capacity());
+}
+
+Value Runtime::number(std::string text) {
+  auto* object = make<NumberObject>(Kind::kNumber);
+  object->is_whole = is_written_whole(text);
+  object->real = number_value(std::string_view(text));
+  if (object->is_whole && object->real == 0) object->real = 0;  // an int has no -0
+  object->text = std::move(text);
+  return heap_.adopt(object, sizeof(NumberObject), object->text.capacity());
 }
 
 Value Runtime::list(std::vector<Value> items) {

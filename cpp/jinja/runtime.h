@@ -41,6 +41,7 @@ class Runtime {
   Status reserve(std::uint64_t bytes, std::uint64_t count = 1);
 
   Value str(std::string text, bool markup = false);
+  Value number(std::string text);  // REQUIRES: a number of JSON
   Value list(std::vector<Value> items);
   Value tuple(std::vector<Value> items);
   Value dict();

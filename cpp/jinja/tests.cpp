@@ -95,10 +95,10 @@ bool is_false(const Value& v) {
   return v.is(Kind::kBool) && !v.as_bool();
 }
 bool is_integer(const Value& v) {
-  return v.is(Kind::kInt);
+  return v.is(Kind::kInt) || (v.is(Kind::kNumber) && v.as<NumberObject>().is_whole);
 }
 bool is_float(const Value& v) {
-  return v.is(Kind::kFloat);
+  return v.is(Kind::kFloat) || (v.is(Kind::kNumber) && !v.as<NumberObject>().is_whole);
 }
 bool is_number(const Value& v) {
   return v.is_number();

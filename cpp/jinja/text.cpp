@@ -171,6 +171,7 @@ Status append_repr(Runtime& rt, std::string& out, const Value& value) {
     case Kind::kBool: out += value.as_bool() ? "True" : "False"; return {};
     case Kind::kInt: out += std::to_string(value.as_int()); return {};
     case Kind::kFloat: out += float_repr(value.as_real()); return {};
+    case Kind::kNumber: out += value.as<NumberObject>().text; return {};
     case Kind::kBuiltin: out += fmt::format("<function {}>", value.as_builtin()->name); return {};
     case Kind::kUndefined: out += "Undefined"; return {};
     case Kind::kStr:
@@ -201,6 +202,10 @@ Result<std::string> to_repr(Runtime& rt, const Value& value) {
   std::string out;
   ZRT_CHECK_OK(append_repr(rt, out, value));
   return out;
+}
+
+std::unexpected<Error> beyond_ints(const Value& value) {
+  return raise("{} does not fit into a signed 64-bit integer", value.as<NumberObject>().text.substr(0, 40));
 }
 
 std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined) {

@@ -1,5 +1,7 @@
 #include "jinja/value.h"
 
+#include <charconv>
+
 #include "jinja/loop.h"
 #include "jinja/unicode.h"
 
@@ -12,6 +14,7 @@ void with_type(Object* object, Visit visit) {
   switch (object->kind) {
     case Kind::kUndefined: return visit(static_cast<UndefinedObject*>(object));
     case Kind::kStr: return visit(static_cast<StrObject*>(object));
+    case Kind::kNumber: return visit(static_cast<NumberObject*>(object));
     case Kind::kList:
     case Kind::kTuple: return visit(static_cast<SeqObject*>(object));
     case Kind::kDict: return visit(static_cast<DictObject*>(object));
@@ -37,6 +40,7 @@ void clear_values(UndefinedObject* o) {
   o->name = Value();
 }
 void clear_values(StrObject*) {}
+void clear_values(NumberObject*) {}
 void clear_values(SeqObject* o) {
   o->items.clear();
 }
@@ -131,6 +135,15 @@ Value ConstantPool::str(std::string text) {
   return Value(strings_.back().get());
 }
 
+Value counted(const Value& value) {
+  if (!value.is(Kind::kNumber)) return value;
+  const auto& number = value.as<NumberObject>();
+  if (!number.is_whole) return Value::real(number.real);
+  std::int64_t whole = 0;
+  const char* end = number.text.data() + number.text.size();
+  return std::from_chars(number.text.data(), end, whole).ec == std::errc() ? Value::integer(whole) : value;
+}
+
 std::int64_t RangeObject::size() const {
   // Magnitudes fit: the range function bounds the length and refuses what would not.
   if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -149,6 +162,7 @@ std::string_view type_name(const Value& value) {
     case Kind::kBool: return "bool";
     case Kind::kInt: return "int";
     case Kind::kFloat: return "float";
+    case Kind::kNumber: return value.as<NumberObject>().is_whole ? "int" : "float";
     case Kind::kBuiltin: return "function";
     case Kind::kUndefined: return "Undefined";
     case Kind::kStr: return value.as<StrObject>().markup ? "Markup" : "str";

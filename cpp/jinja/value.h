@@ -26,6 +26,7 @@ enum class Kind : std::uint8_t {
   kBuiltin,  // a function of the engine
   // Objects from here on.
   kUndefined,
+  kNumber,
   kStr,
   kList,
   kTuple,
@@ -89,7 +90,7 @@ class Value {
   bool is_none() const { return kind_ == Kind::kNone; }
   bool is_str() const { return kind_ == Kind::kStr; }
   bool is_integral() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
-  bool is_number() const { return is_integral() || kind_ == Kind::kFloat; }
+  bool is_number() const { return is_integral() || kind_ == Kind::kFloat || kind_ == Kind::kNumber; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
   // REQUIRES for each: the kind fits.
@@ -157,6 +158,13 @@ struct StrObject : Object {
   std::string text;
   std::int64_t n_chars = -1;  // counted on first use, at once for immortals
   bool markup = false;        // already escaped for HTML
+};
+
+// A number of the context that prints as it was written, since no int or float of 64 bits does: 2^64, 0.10, 1e5.
+struct NumberObject : Object {
+  std::string text;
+  double real = 0;        // the nearest
+  bool is_whole = false;  // an int of Python's, else a float
 };
 
 struct SeqObject : Object {
@@ -271,6 +279,7 @@ inline void Value::release() {
   }
 }
 inline double Value::as_real() const {
+  if (kind_ == Kind::kNumber) return as<NumberObject>().real;
   return kind_ == Kind::kFloat ? real_ : static_cast<double>(int_);
 }
 inline const std::string& Value::text() const {
@@ -285,6 +294,14 @@ class ConstantPool {
  private:
   std::vector<std::unique_ptr<StrObject>> strings_;
 };
+
+// What counts in operations: a kNumber as an int or float where one stands for it. Any other value is itself, and so is
+// an int beyond 64 bits.
+Value counted(const Value& value);
+// An int beyond 64 bits. REQUIRES: counted(value) is the value.
+inline bool is_beyond_ints(const Value& value) {
+  return value.is(Kind::kNumber);
+}
 
 // Python's name of the value's type, as in "'str object' has no attribute 'x'".
 std::string_view type_name(const Value& value);

@@ -1,7 +1,7 @@
 // call:N{k:<mark>text<mark>,n:3,o:{..},l:[..]}: keys are bare, texts stand between marks and are not escaped.
-#include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/strict_json.h"
 #include "output/call_reader.h"
 
 namespace zinc_rt::output {
@@ -136,8 +136,7 @@ class BareReader final : public CallReader {
     auto word = held_.substr(0, end);
     while (!word.empty() && kSpaces.contains(word.back())) word.pop_back();
     drop(end);
-    const auto json = nlohmann::json::parse(word, nullptr, false);
-    sink_.arguments(json.is_discarded() ? json_string(word) : word);
+    sink_.arguments(read_any_json(word) ? word : json_string(word));
     at_ = At::kNext;
     return true;
   }

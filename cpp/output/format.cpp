@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
+
 namespace zinc_rt::output {
 namespace {
 
@@ -174,11 +176,13 @@ TemplateTraits probe_template(const Render& render_text) {
   const auto plain = render(Json::array({question()}), ""), with_tools = render(Json::array({question()}), kProbeTools);
   traits.shows_tools = with_tools && with_tools->contains(kProbeName);
   auto calls = render(conversation(true), kProbeTools);
-  if (!calls || !calls->contains("zrt value")) {
-    if (auto as_text = render(conversation(true, false), kProbeTools); as_text && as_text->contains("zrt value")) {
-      calls = std::move(as_text);
-      traits.takes_objects = false;
-    }
+  auto as_text = render(conversation(true, false), kProbeTools);
+  traits.prints_texts = as_text && as_text->contains(kProbeText);
+  // What prints a text as it is prints an object as Python shows it, which is no JSON.
+  const bool shows_object = calls && calls->contains("zrt value") && !calls->contains(kProbeShown);
+  if (!shows_object && as_text && as_text->contains("zrt value")) {
+    calls = std::move(as_text);
+    traits.takes_objects = false;
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {

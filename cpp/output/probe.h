@@ -18,13 +18,17 @@ inline constexpr std::string_view kProbeCallId = "zrtcall01";
 inline constexpr const char* kProbeTools =
     R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
 
+// Arguments as no one writes them anew, and as Python shows what they are.
+inline constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
+inline constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
+
 // A call of the tool; its arguments are an object, or the text of one.
 inline nlohmann::ordered_json probe_call(bool has_object) {
   nlohmann::ordered_json function{{"name", kProbeName}};
   if (has_object)
     function["arguments"] = {{"zrt_probe_key", "zrt value"}};
   else
-    function["arguments"] = R"({"zrt_probe_key": "zrt value"})";
+    function["arguments"] = kProbeText;
   return {{"id", kProbeCallId}, {"type", "function"}, {"function", std::move(function)}};
 }
 

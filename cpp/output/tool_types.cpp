@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_number.h"
 #include "base/json_text.h"
+#include "base/strict_json.h"
 
 namespace zinc_rt::output {
 namespace {
@@ -36,13 +38,12 @@ std::uint8_t bit_of(const Json& name) {
 }
 
 std::uint8_t bit_of_value(const Json& value) {
-  return value.is_string()           ? 1
-         : value.is_number_integer() ? 2
-         : value.is_number()         ? 4
-         : value.is_boolean()        ? 8
-         : value.is_null()           ? 16
-         : value.is_object()         ? 32
-                                     : 64;
+  return value.is_string()       ? 1
+         : is_json_number(value) ? is_written_whole(number_text(value)) ? 2 : 4
+         : value.is_boolean()    ? 8
+         : value.is_null()       ? 16
+         : value.is_object()     ? 32
+                                 : 64;
 }
 
 constexpr std::uint8_t kAll = 127;  // nothing is said
@@ -110,9 +111,9 @@ std::uint8_t said(std::uint8_t bits) {
 }  // namespace
 
 ToolTypes::ToolTypes(std::string_view tools) {
-  const auto list = Json::parse(tools, nullptr, false);
-  if (!list.is_array()) return;
-  for (const auto& tool : list) {
+  const auto list = read_any_json(tools);
+  if (!list || !list->is_array()) return;
+  for (const auto& tool : *list) {
     if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
     const Json& function = tool["function"];
     if (!function.contains("name") || !function["name"].is_string()) continue;
@@ -150,18 +151,17 @@ std::optional<std::string> ToolTypes::to_json(std::string_view tool, std::string
   // Templates write Python's words for what is no text.
   if (is(kNull) && (small == "null" || small == "none")) return "null";
   if (is(kBoolean) && (small == "true" || small == "false")) return small;
-  const auto json = Json::parse(word, nullptr, false);
-  if (json.is_number()) {
-    const double number = json.get<double>();
-    const bool is_whole = json.is_number_integer() || (std::isfinite(number) && number == std::trunc(number));
+  const auto json = read_any_json(word);
+  if (json && is_json_number(*json)) {
+    const double number = number_value(*json);
+    const bool is_integer = is_written_whole(word), is_whole = is_integer || number == std::trunc(number);
     // 5.0 is the integer 5.
     if ((types & kInteger) != 0 && is_whole)
-      return json.is_number_integer()     ? std::string(word)
-             : std::abs(number) <= 0x1p53 ? std::to_string(static_cast<std::int64_t>(number))
-                                          : std::string(word);
+      return !is_integer && std::abs(number) <= 0x1p53 ? std::to_string(static_cast<std::int64_t>(number))
+                                                       : std::string(word);
     if (is(kNumber)) return std::string(word);
   }
-  if ((json.is_object() && is(kObject)) || (json.is_array() && is(kArray))) return std::string(word);
+  if (json && ((json->is_object() && is(kObject)) || (json->is_array() && is(kArray)))) return std::string(word);
   return json_string(value);
 }
 

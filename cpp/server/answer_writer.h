@@ -87,12 +87,8 @@ std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input);   // Ant
 std::unique_ptr<AnswerWriter> write_responses(const WriterInput& input);  // OpenAI's /v1/responses
 std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // Ollama's /api/chat and /api/generate
 
-// {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
-HttpResponse messages_error(const ApiError& error);
-// {"error": "..."}, as Ollama's API has it.
-HttpResponse ollama_error(const ApiError& error);
-// The answer to a request that only loads a model.
-std::string ollama_loaded(Api api, const std::string& model);
+// The answer to a request that only loads a model, or gives it back.
+std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded);
 
 // "2026-11-26T04:05:06.123456Z"
 std::string utc_time(std::chrono::system_clock::time_point time);

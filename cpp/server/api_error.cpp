@@ -89,10 +89,4 @@ HttpResponse error_response(const ApiError& error) {
   return response;
 }
 
-HttpResponse refusal_of_transport(int status, const std::string& why) {
-  auto error = make_error(status, why);
-  if (status == 429 || status == 503) error.retry_after_s = 1;
-  return error_response(error);
-}
-
 }  // namespace zinc_rt::server

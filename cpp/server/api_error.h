@@ -43,7 +43,5 @@ std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
 // How an API shows its errors.
 using MakeErrorResponse = HttpResponse (*)(const ApiError& error);
-// As TransportOptions::refusal wants it.
-HttpResponse refusal_of_transport(int status, const std::string& why);
 
 }  // namespace zinc_rt::server

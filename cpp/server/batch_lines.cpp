@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/strict_json.h"
 #include "base/utf8.h"
 
 namespace zinc_rt::server {
@@ -50,7 +51,7 @@ ApiResult<BatchLine> read_line(std::string_view text, std::string_view endpoint)
   Fields in_body(*body, "body.");
   ZRT_TRY(const auto stream, in_body.get_bool("stream"));
   if (stream.value_or(false)) return in_body.wrong("stream", "true is given, and a batch has no streams");
-  line.body = body->dump();
+  line.body = as_text(*body);
   return line;
 }
 
@@ -129,10 +130,10 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
     if (name == "x-request-id") request_id = value;
   // A line is one line, whatever the body's layout.
   std::string body = answer.body;
-  if (!Json::accept(body))
+  if (const auto value = read_any_json(body); !value)
     body = json_string(replace_invalid_utf8(body));
   else if (body.find_first_of("\r\n") != std::string::npos)
-    body = Json::parse(body).dump();
+    body = as_text(*value);
   return fmt::format(R"({}{}","custom_id":{},"response":{{"status_code":{},"request_id":{},"body":{}}},"error":null}})",
                      kOutputLinesBegin, id, json_string(custom_id), answer.status, json_string(request_id), body);
 }

@@ -1,5 +1,9 @@
 #include "server/body_reader.h"
 
+#include <cmath>
+
+#include "base/json_number.h"
+
 namespace zinc_rt::server {
 namespace {
 
@@ -16,9 +20,10 @@ void read_bias(BodyReader& r, Request& request) {
     const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
                        (key.size() == 1 || key[0] != '0');  // else "5" and "05" would name one token twice
     if (!is_id) return r.wrong("logit_bias", fmt::format("{} is no token id", show(key)));
-    if (!value.is_number() || !(value >= -100 && value <= 100))
+    const double bias = is_json_number(value) ? number_value(value) : NAN;
+    if (!(bias >= -100 && bias <= 100))
       return r.wrong("logit_bias", fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
-    request.logit_bias[std::stoi(key)] = value.get<float>();
+    request.logit_bias[std::stoi(key)] = static_cast<float>(bias);
   }
 }
 
@@ -27,15 +32,15 @@ void read_bias(BodyReader& r, Request& request) {
 void read_stop(BodyReader& r, Request& request) {
   const Json* stop = r.fields().get("stop");
   if (stop == nullptr) return;
-  const auto add = [&](const Json& one) {
+  const auto add = [&](const std::string& place, const Json& one) {
     if (one.is_string() && !one.get_ref<const std::string&>().empty())
       request.stop.push_back(one.get<std::string>());
     else
-      r.wrong("stop", show(one) + " is given, a text or a list of texts that are not empty wanted");
+      r.wrong_entry("stop", place, show(one) + " is given, a text or a list of texts that are not empty wanted");
   };
-  if (!stop->is_array()) return add(*stop);
+  if (!stop->is_array()) return add("stop", *stop);
   if (stop->size() > 16) return r.wrong("stop", fmt::format("{} entries, at most 16 allowed", stop->size()));
-  for (const Json& one : *stop) add(one);
+  for (std::size_t i = 0; i < stop->size(); ++i) add(fmt::format("stop[{}]", i), (*stop)[i]);
 }
 
 void read_temperature(BodyReader& r, Request& q, double most) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json_number.h"
 #include "server/json_in.h"
 #include "server/openai_request.h"
 
@@ -63,6 +64,10 @@ class BodyReader {
   void wrong(const char* name, const std::string& what) {
     if (!error_) error_ = fields_.wrong(name, what).error();
   }
+  // What is wrong with an entry of a field that is a list: `place` is said, the field is what is at fault.
+  void wrong_entry(const char* name, const std::string& place, const std::string& what) {
+    if (!error_) error_ = make_error(400, fmt::format("[request] {}: {}", place, what), fields_.full_name(name));
+  }
   void wrong(const ApiError& error) {
     if (!error_) error_ = error;
   }
@@ -72,7 +77,7 @@ class BodyReader {
     const Json* value = fields_.get(name);
     if (value == nullptr) return;
     for (const Json& good : harmless)
-      if (*value == good) return;
+      if (*value == good || (good.is_number() && is_json_number(*value) && good == number_value(*value))) return;
     wrong(name, fmt::format("{} is not served: {}", show(*value), why));
   }
   // Has read(reader) read the fields of the object that the field is, where it is given.
@@ -126,10 +131,12 @@ void set_format(BodyReader& r, const char* name, OutputFormat format, Request& r
 // A JSON schema as the answer's format: an object, or true.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
 // tool_choice as OpenAI has it: auto, none, required, or an object that names a function, in `path` or, where that is
-// empty, at its top. None takes the tools away.
+// empty, at its top, or the functions that are allowed. None takes the tools away.
 void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
 // The fields "model" and "options" as Ollama has them (ollama_request.cpp).
 void read_ollama_model(BodyReader& r, Request& request);
+// "keep_alive" in seconds. The server says how long an idle model stays, but that 0 gives one back.
+std::optional<double> read_keep_alive(BodyReader& r);
 void read_ollama_options(BodyReader& r, GenerationCall& call, Request& request);
 
 }  // namespace zinc_rt::server

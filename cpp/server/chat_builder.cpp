@@ -78,7 +78,7 @@ void read_tools(BodyReader& body, Request& request,
   Json out = Json::array();
   for (std::size_t i = 0; i < tools->size() && body.is_good(); ++i)
     if (Json tool = read((*tools)[i], place("tools", i)); !tool.is_null()) out.push_back(std::move(tool));
-  if (!out.empty()) request.tools = out.dump();
+  if (!out.empty()) request.tools = as_text(out);
 }
 
 Json chat_tool(BodyReader& tool, const char* schema) {

@@ -117,15 +117,14 @@ void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
 
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
-void answer(ServerCore& core, Exchange& exchange, const ApiError& error, MakeErrorResponse make_error = error_response);
+void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status = 200);
 // For Route::handle: answers with what work(core, exchange) gives, the text of a body or an error.
 template <class Work>
 auto answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
 }
-// An error as the answer to a request whose body is not read.
-HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error,
-                     MakeErrorResponse make_error = error_response);
+// An error as the answer to a request of this path and id.
+HttpResponse refusal(ServerCore& core, const std::string& path, const std::string& request_id, const ApiError& error);
 
 }  // namespace zinc_rt::server

@@ -7,6 +7,7 @@
 #include "server/answer_writer.h"
 #include "server/core.h"
 #include "server/embedding_job.h"
+#include "server/error_forms.h"
 #include "server/incoming.h"
 
 namespace zinc_rt::server {
@@ -26,7 +27,7 @@ ApiResult<std::shared_ptr<EmbeddingJob>> make_embedding_job(ServerCore& core, Ex
   call.id = path.prefix + new_id();
   call.model = model.id;
   call.endpoint = path.path;
-  call.make_error = path.make_error;
+  call.make_error = error_form_of(exchange.request.path);
   call.engine_model = model.engine_name;
   call.model_hold = model.hold;
   call.max_context = model.max_context;
@@ -55,7 +56,7 @@ void start_embedding(ServerCore& core, Exchange& exchange, const TaskPath& path,
   const auto job = model ? make_embedding_job(core, exchange, path, wanted, *model) : std::unexpected(model.error());
   if (job) return (*job)->start();
   if (job.error().status == 400) core.metrics.refused("invalid");
-  refuse(core, exchange, job.error(), path.make_error);
+  refuse(core, exchange, job.error());
 }
 
 void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
@@ -66,7 +67,7 @@ void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
   }();
   if (!task) {
     if (task.error().status == 400) core.metrics.refused("invalid");
-    return refuse(core, exchange, task.error(), path.make_error);
+    return refuse(core, exchange, task.error());
   }
   wanted->task = std::move(*task);
   find_model(core, exchange, wanted->task.model,

@@ -37,11 +37,10 @@ struct WantedTask {
   std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
 };
 
-// A path, how its bodies are read, how its errors are written and how its answers' ids begin.
+// A path, how its bodies are read and how its answers' ids begin.
 struct TaskPath {
   const char* path;
   ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);
-  MakeErrorResponse make_error = error_response;
   const char* prefix = "embd-";
 };
 // `path` outlives the router.

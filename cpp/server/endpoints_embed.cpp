@@ -73,8 +73,8 @@ constexpr TaskPath kEmbeddingPaths[] = {
     {"/v1/embeddings", read_embedding<parse_embedding>},
     {"/embeddings", read_embedding<parse_embedding>},
     {"/openai/deployments/{model}/embeddings", read_embedding<parse_embedding>},
-    {"/api/embed", read_embedding<parse_ollama_embed>, ollama_error},
-    {"/api/embeddings", read_embedding<parse_ollama_embeddings>, ollama_error},
+    {"/api/embed", read_embedding<parse_ollama_embed>},
+    {"/api/embeddings", read_embedding<parse_ollama_embeddings>},
 };
 
 }  // namespace

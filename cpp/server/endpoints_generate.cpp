@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "server/core.h"
+#include "server/error_forms.h"
 #include "server/generation_job.h"
 #include "server/incoming.h"
 #include "zinc_rt/version.h"
@@ -86,16 +87,15 @@ ApiResult<void> check_generates(const ServedModel& model) {
       "model"));
 }
 
-// A path that generates: how its bodies are read, how its answers and errors are written, and how its answers' ids
-// begin.
+// A path that generates: how its bodies are read, how its answers are written, and how their ids begin.
 struct Endpoint {
   const char* path;
   Parse parse;
   const char* prefix;
   MakeWriter make_writer = write_openai;
-  MakeErrorResponse make_error = error_response;
   ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body) = nullptr;  // before it is read
-  std::string (*loaded)(Api api, const std::string& model) = nullptr;  // answers a request that only loads a model
+  // Answers a request that only loads a model, or gives it back.
+  std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
 
 // What a body asks for, before its model is known.
@@ -126,7 +126,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   call.model_hold = model.hold;
   call.max_context = model.max_context;
   call.make_writer = endpoint.make_writer;
-  call.make_error = endpoint.make_error;
+  call.make_error = error_form_of(exchange.request.path);
   call.endpoint = endpoint.path;              // not the path as written, which may name a model
   call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
   call.head.model = model.id;
@@ -157,16 +157,30 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
 
 void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
                const ApiResult<ServedModel>& model) {
-  if (model && asked.call.only_loads) return answer(core, exchange, endpoint.loaded(asked.call.api, model->id));
+  if (model && asked.call.only_loads) return answer(core, exchange, endpoint.loaded(asked.call.api, model->id, false));
   const auto job = model ? make_job(core, exchange, endpoint, asked, *model) : std::unexpected(model.error());
   if (!job) {
     if (job.error().status == 400) core.metrics.refused("invalid");
-    return refuse(core, exchange, job.error(), endpoint.make_error);
+    return refuse(core, exchange, job.error());
   }
   if (const auto started = (*job)->start(); !started) {
     core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
-    refuse(core, exchange, started.error(), endpoint.make_error);
+    refuse(core, exchange, started.error());
   }
+}
+
+// Answers a request that only gives a model back. No model is loaded for it, and other tenants' requests keep theirs: one
+// that requests had loaded goes where whoever asks may unload models.
+void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, const GenerationCall& call) {
+  const auto& name = call.requests.front().model;
+  const auto id = [&]() -> ApiResult<std::string> {
+    if (const auto loaded = core.models.find(name)) return loaded->id;
+    ZRT_TRY(const auto offered, core.on_demand.find_offered(name));
+    return offered.id;
+  }();
+  if (!id) return refuse(core, exchange, id.error());
+  if (exchange.caller.is_admin) core.on_demand.release(*id);
+  answer(core, exchange, endpoint.loaded(call.api, *id, true));
 }
 
 void add_generation_route(Router& router, ServerCore& core, const Endpoint& endpoint) {
@@ -174,8 +188,10 @@ void add_generation_route(Router& router, ServerCore& core, const Endpoint& endp
                 auto asked = read_call(core, exchange, endpoint);
                 if (!asked) {
                   if (asked.error().status == 400) core.metrics.refused("invalid");
-                  return refuse(core, exchange, asked.error(), endpoint.make_error);
+                  return refuse(core, exchange, asked.error());
                 }
+                if (const auto& call = (*asked)->call; call.only_loads && call.gives_model_back)
+                  return give_back(core, exchange, endpoint, call);
                 find_model(core, exchange, (*asked)->call.requests.front().model,
                            [&core, endpoint, asked = *asked](Exchange& held, const ApiResult<ServedModel>& model) {
                              start_job(core, held, endpoint, *asked, model);
@@ -194,11 +210,11 @@ void add_generation_routes(Router& router, ServerCore& core) {
         {"/v1/completions", parse_completion, "cmpl-"},
         {"/completions", parse_completion, "cmpl-"},
         {"/generate", parse_generate, "gen-"},
-        {"/v1/messages", parse_messages, "msg_", write_messages, messages_error},
-        {"/v1/responses", parse_responses, "resp_", write_responses, error_response, find_earlier_response},
-        {"/responses", parse_responses, "resp_", write_responses, error_response, find_earlier_response},
-        {"/api/chat", parse_ollama_chat, "ollama-", write_ollama, ollama_error, nullptr, ollama_loaded},
-        {"/api/generate", parse_ollama_generate, "ollama-", write_ollama, ollama_error, nullptr, ollama_loaded}})
+        {"/v1/messages", parse_messages, "msg_", write_messages},
+        {"/v1/responses", parse_responses, "resp_", write_responses, find_earlier_response},
+        {"/responses", parse_responses, "resp_", write_responses, find_earlier_response},
+        {"/api/chat", parse_ollama_chat, "ollama-", write_ollama, nullptr, ollama_loaded},
+        {"/api/generate", parse_ollama_generate, "ollama-", write_ollama, nullptr, ollama_loaded}})
     add_generation_route(router, core, endpoint);
 }
 

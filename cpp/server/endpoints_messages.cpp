@@ -27,7 +27,7 @@ ApiResult<std::string> count_tokens(ServerCore& core, const Exchange& exchange, 
 
 void add_messages_routes(Router& router, ServerCore& core) {
   router.add({"POST", "/v1/messages/count_tokens", Access::kKey, false,
-              answering_for_prompt(core, read_counted, count_tokens, messages_error)});
+              answering_for_prompt(core, read_counted, count_tokens)});
 }
 
 }  // namespace zinc_rt::server

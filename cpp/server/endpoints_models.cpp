@@ -86,14 +86,14 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
     return request;
   }
   ZRT_TRY(const auto read, read_messages(*messages));
-  request.messages = read.dump();
+  request.messages = as_text(read);
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
   if (tools != nullptr && !tools->empty()) {
-    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? variables->dump() : ""));
-    request.tools = tools->dump();
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? as_text(*variables) : ""));
+    request.tools = as_text(*tools);
   }
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
-  if (variables != nullptr) request.chat_template_kwargs = variables->dump();
+  if (variables != nullptr) request.chat_template_kwargs = as_text(*variables);
   request.add_generation_prompt = add_prompt;
   request.continue_final_message = goes_on;
   return request;

@@ -120,21 +120,19 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
 // Loads the model where it is not: what is shown is in its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
-  if (!body) return answer(core, exchange, body.error(), ollama_error);
+  if (!body) return answer(core, exchange, body.error());
   Fields fields(*body);
   auto name = fields.get_string("model");
   if (const auto old = fields.get_string("name"); name && !*name && old) name = old;
   static_cast<void>(fields.get("verbose"));
-  if (!name) return answer(core, exchange, name.error(), ollama_error);
-  if (const auto others = fields.expect_no_others(); !others)
-    return answer(core, exchange, others.error(), ollama_error);
-  if (!*name || (*name)->empty())
-    return answer(core, exchange, fields.wrong("model", "it is missing").error(), ollama_error);
+  if (!name) return answer(core, exchange, name.error());
+  if (const auto others = fields.expect_no_others(); !others) return answer(core, exchange, others.error());
+  if (!*name || (*name)->empty()) return answer(core, exchange, fields.wrong("model", "it is missing").error());
   auto text = std::move(**name);
   if (constexpr std::string_view kLatest = ":latest"; text.ends_with(kLatest))
     text.resize(text.size() - kLatest.size());
   find_model(core, exchange, text, [&core](Exchange& held, const ApiResult<ServedModel>& model) {
-    if (!model) return answer(core, held, model.error(), ollama_error);
+    if (!model) return answer(core, held, model.error());
     answer(core, held, show_json(core, *model));
   });
 }

@@ -99,11 +99,9 @@ ApiResult<WantedTask> read_pairs(const Json& body, const Exchange& exchange, Ign
 }
 
 constexpr TaskPath kRerankPaths[] = {
-    {"/v1/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
-    {"/v2/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
-    {"/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
-    {"/v1/score", read_pairs<parse_score>, error_response, "score-"},
-    {"/score", read_pairs<parse_score>, error_response, "score-"},
+    {"/v1/rerank", read_pairs<parse_rerank>, "rerank-"}, {"/v2/rerank", read_pairs<parse_rerank>, "rerank-"},
+    {"/rerank", read_pairs<parse_rerank>, "rerank-"},    {"/v1/score", read_pairs<parse_score>, "score-"},
+    {"/score", read_pairs<parse_score>, "score-"},
 };
 
 }  // namespace

@@ -116,7 +116,11 @@ ApiResult<void> GenerationJob::submit_all() {
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
       handles_.clear();
-      return std::unexpected(request_error(handle.error(), call_.call, call_.max_context));
+      auto error = request_error(handle.error(), call_.call, call_.max_context);
+      // Which of several prompts it is about.
+      if (error.status == 400 && error.param == "prompt" && call_.call.requests.size() > 1)
+        error.message = fmt::format("prompt[{}]: {}", i, error.message);
+      return std::unexpected(std::move(error));
     }
     if (call_.call.stream) {
       HttpResponse head;

@@ -73,9 +73,9 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
   exchange.connection->note("ignored_fields", names);
 }
 
-void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error) {
+void refuse(ServerCore& core, Exchange& exchange, ApiError error) {
   if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
-  answer(core, exchange, error, make_error);
+  answer(core, exchange, error);
 }
 
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables) {
@@ -92,11 +92,10 @@ ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model) {
                      fmt::format("{} is given, the model has a context of {}", wanted, model.max_context));
 }
 
-std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,
-                                                    MakeErrorResponse make_error) {
+std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work) {
   return [=, &core](Exchange& exchange) {
     auto found = read(core, exchange);
-    if (!found) return answer(core, exchange, found.error(), make_error);
+    if (!found) return answer(core, exchange, found.error());
     const auto request = std::make_shared<Request>(std::move(*found));
     find_model(core, exchange, request->model, [=, &core](Exchange& held, const ApiResult<ServedModel>& model) {
       const auto text = [&]() -> ApiResult<std::string> {
@@ -106,7 +105,7 @@ std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt
         request->model = model->engine_name;
         return work(core, held, *model, std::move(*request));
       }();
-      if (!text) return answer(core, held, text.error(), make_error);
+      if (!text) return answer(core, held, text.error());
       answer(core, held, *text);
     });
   };

@@ -25,8 +25,8 @@ std::string traceparent_of(const HttpRequest& request);
 WantedLatency wanted_latency_of(const Exchange& exchange);
 // Notes the fields that were passed over, in the answer's headers and in the access log.
 void note_ignored(const std::vector<std::string>& ignored, const Exchange& exchange, Headers& headers);
-// Answers with the error, in the form of an API, and with what is left of the tenant's rates.
-void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error = error_response);
+// Answers with the error, and with what is left of the tenant's rates.
+void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 
 // Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
 // `variables`: the template's, a JSON object or empty.
@@ -39,8 +39,7 @@ using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange
                                                 Request request);
 // For Route::handle: answers with what `work` tells of the prompt that `read` finds in a body; request.model is the
 // engine's name of the model.
-std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work,
-                                                    MakeErrorResponse make_error = error_response);
+std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work);
 
 // The answer to a prompt that the engine refused; `param`: the field that it came in. A text that is too long has the
 // code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.

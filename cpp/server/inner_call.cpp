@@ -17,10 +17,10 @@ std::weak_ptr<InnerCall> InnerCall::start(ServerCore& core, const Router& router
   const auto route = router.find(request, exchange->params);
   exchange->request = std::move(request);
   if (!route)
-    call->respond(refusal(core, exchange->id, route.error()));
+    call->respond(refusal(core, exchange->request.path, exchange->id, route.error()));
   else if ((*route)->access != Access::kKey)
-    call->respond(
-        refusal(core, exchange->id, make_error(403, "[batch] this path is none that lines of batches may ask")));
+    call->respond(refusal(core, exchange->request.path, exchange->id,
+                          make_error(403, "[batch] this path is none that lines of batches may ask")));
   else
     post_to_handler(core, **route, exchange);
   return call;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/json_number.h"
 #include "base/strict_json.h"
 
 namespace zinc_rt::server {
@@ -61,8 +62,8 @@ std::optional<std::int64_t> whole_number(const Json& value) {
     return std::in_range<std::int64_t>(number) ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
   }
   if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (!value.is_number_float()) return std::nullopt;
-  const double number = value.get<double>();
+  if (!is_json_number(value)) return std::nullopt;
+  const double number = number_value(value);
   if (!(std::abs(number) <= 0x1p53) || number != std::trunc(number)) return std::nullopt;
   return static_cast<std::int64_t>(number);
 }
@@ -79,13 +80,13 @@ std::optional<std::vector<std::int32_t>> ids_of(const Json& list) {
 }
 
 std::string as_text(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump_json(value);
 }
 
 std::string show(const Json& value) {
   // Infinity and NaN come from configuration files; JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
-  std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string text = dump_json(value, {.ensure_ascii = true});
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -114,8 +115,8 @@ ApiResult<std::optional<bool>> Fields::get_bool(const char* name) {
 ApiResult<std::optional<double>> Fields::get_number(const char* name, double low, double high) {
   const Json* value = get(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) return unlike(name, *value, "a number");
-  const double number = value->get<double>();
+  if (!is_json_number(*value)) return unlike(name, *value, "a number");
+  const double number = number_value(*value);
   if (!(number >= low && number <= high)) return unlike(name, *value, fmt::format("{} to {}", low, high));
   return number;
 }
@@ -123,9 +124,9 @@ ApiResult<std::optional<double>> Fields::get_number(const char* name, double low
 ApiResult<std::optional<std::int64_t>> Fields::get_int(const char* name, std::int64_t low, std::int64_t high) {
   const Json* value = get(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) return unlike(name, *value, "a whole number");
+  if (!is_json_number(*value)) return unlike(name, *value, "a whole number");
   const auto number = whole_number(*value);
-  if (!number && value->is_number_float() && value->get<double>() != std::trunc(value->get<double>()))
+  if (!number && number_value(*value) != std::trunc(number_value(*value)))
     return unlike(name, *value, "a whole number");
   if (!number || *number < low || *number > high) return unlike(name, *value, fmt::format("{} to {}", low, high));
   return number;

@@ -16,8 +16,9 @@ namespace zinc_rt::server {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a text that is one JSON value. Errors, each with its byte: broken JSON, invalid UTF-8, numbers out of range, a
-// key given twice in an object, nesting deeper than 64.
+// Parses a text that is one JSON value. Numbers that neither 64 bits nor a double give back stay as they were written
+// (base/json_number.h). Errors, each with its byte: broken JSON, invalid UTF-8, a key given twice in an object, nesting
+// deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
 // The body as an object.
 ApiResult<Json> read_object(const HttpRequest& request);
@@ -65,7 +66,7 @@ std::optional<std::int64_t> whole_number(const Json& value);
 // The token ids of a list; nothing where an entry is none.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
-// As JSON. Bytes of its texts that are no UTF-8, as tokens may give them, are replaced.
+// As JSON, numbers as they were written. Bytes of its texts that are no UTF-8, as tokens may give them, are replaced.
 std::string as_text(const Json& value);
 
 // A short form of a value for complaints.

@@ -54,6 +54,7 @@ class MessagesReader : public ChatReader {
   void content(const std::string& role, const Json& content, const std::string& at) {
     if (content.is_string()) return chat_.text(role.c_str(), content.get<std::string>());
     if (!content.is_array()) return wrong(at, content, "a text or a list of blocks");
+    if (content.empty()) chat_.text(role.c_str(), "");  // a turn in which nothing was said
     for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i) block(role, content[i], place(at, i));
   }
 
@@ -67,7 +68,11 @@ class MessagesReader : public ChatReader {
       const auto content = block.find("content");
       const bool is_empty = content == block.end() || content->is_null();
       const auto text = is_empty ? std::string() : result_text(*content, at + ".content");
-      return chat_.result(string_in(block, "tool_use_id", at), text);
+      const auto is_error = block.find("is_error");
+      if (is_error != block.end() && !is_error->is_null() && !is_error->is_boolean())
+        return wrong(at + ".is_error", *is_error, "true or false");
+      const bool has_failed = is_error != block.end() && *is_error == true;
+      return chat_.result(string_in(block, "tool_use_id", at), has_failed ? failure(text) : text);
     }
     if (role == "assistant") {
       if (name == "tool_use") {
@@ -84,6 +89,13 @@ class MessagesReader : public ChatReader {
           role == "user"        ? "text or tool_result (the models here read text alone)"
           : role == "assistant" ? "text, thinking or tool_use"
                                 : "text");
+  }
+
+  // Chats have no field that says that a tool failed, so the result's text does.
+  static std::string failure(const std::string& text) {
+    constexpr std::string_view kSaid = "Error";
+    if (text.starts_with(kSaid)) return text;
+    return std::string(kSaid) + (text.empty() ? "" : ": ") + text;
   }
 
   std::string text_of(const Json& block, const std::string& at) {
@@ -174,11 +186,12 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
     if (!stops->is_array() || stops->size() > 16)
       r.wrong("stop_sequences", "a list of at most 16 texts wanted");
     else
-      for (const Json& one : *stops)
-        if (one.is_string() && !one.get_ref<const std::string&>().empty())
+      for (std::size_t i = 0; i < stops->size(); ++i)
+        if (const Json& one = (*stops)[i]; one.is_string() && !one.get_ref<const std::string&>().empty())
           q.stop.push_back(one.get<std::string>());
         else
-          r.wrong("stop_sequences", show(one) + " is given, texts that are not empty wanted");
+          r.wrong_entry("stop_sequences", place("stop_sequences", i),
+                        show(one) + " is given, texts that are not empty wanted");
   }
   MessagesReader conversation(r);
   if (const Json* system = r.fields().get("system")) conversation.system(*system);
@@ -197,7 +210,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
       variables["reasoning_effort"] = *effort;
     read_messages_format(one, q, call);
   });
-  q.chat_template_kwargs = variables.dump();
+  q.chat_template_kwargs = as_text(variables);
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
   // What is about the sender's records, or about caches, which are used anyway; and edits of the history, which
@@ -207,7 +220,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   r.refuse("container", "this server runs no code");
   r.refuse("mcp_servers", "this server calls no others", {Json::array()});
   ZRT_CHECK_OK(r.finish());
-  q.messages = conversation.chat().messages().dump();
+  q.messages = as_text(conversation.chat().messages());
   call.requests.push_back(std::move(q));
   return call;
 }

@@ -1,4 +1,7 @@
 // The bodies of /api/chat and /api/generate, Ollama's API.
+#include <algorithm>
+#include <charconv>
+
 #include "base/error.h"
 #include "server/body_reader.h"
 
@@ -9,7 +12,40 @@ namespace {
 constexpr float kTemperature = 0.8f, kTopP = 0.9f;
 constexpr std::uint32_t kTopK = 40;
 
+// The seconds of "1h30m", "-1s" or "0", as Go's time.ParseDuration reads it; nothing: it is no duration.
+std::optional<double> duration_s(std::string_view text) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
+  const double sign = text.starts_with('-') ? -1 : 1;
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  if (text == "0") return 0;
+  if (text.empty()) return std::nullopt;
+  double seconds = 0;
+  while (!text.empty()) {
+    const auto n = std::min(text.find_first_not_of("0123456789."), text.size());
+    double number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + n, number);
+    if (n == 0 || read.ec != std::errc() || read.ptr != text.data() + n) return std::nullopt;
+    text.remove_prefix(n);
+    const auto name = text.substr(0, text.find_first_of("0123456789."));
+    const auto* unit = std::ranges::find(kUnits, name, &std::pair<std::string_view, double>::first);
+    if (unit == std::end(kUnits)) return std::nullopt;
+    seconds += number * unit->second;
+    text.remove_prefix(name.size());
+  }
+  return sign * seconds;
+}
+
 }  // namespace
+
+std::optional<double> read_keep_alive(BodyReader& r) {
+  const Json* value = r.fields().get("keep_alive");
+  if (value == nullptr) return std::nullopt;
+  if (is_json_number(*value)) return number_value(*value);
+  const auto seconds = value->is_string() ? duration_s(value->get_ref<const std::string&>()) : std::nullopt;
+  if (!seconds) r.wrong("keep_alive", show(*value) + " is given, seconds or a duration such as \"5m\" wanted");
+  return seconds;
+}
 
 void read_ollama_model(BodyReader& r, Request& q) {
   r.into(q.model, r.string("model", 4096));
@@ -56,7 +92,7 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
       variables["reasoning_effort"] = *think;
     else
       r.wrong("think", show(*think) + " is given; true, false, low, medium or high wanted");
-    q.chat_template_kwargs = variables.dump();
+    q.chat_template_kwargs = as_text(variables);
     call.include_reasoning = *think != false;
   }
   if (const Json* format = r.fields().get("format"); format != nullptr && *format != "") {
@@ -66,7 +102,10 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
       set_schema(r, "format", *format, q, call);
   }
   r.refuse("logprobs", "they are served by /v1/chat/completions", {false});
-  static_cast<void>(r.fields().get("keep_alive"));  // the server says how long an idle model stays
+  r.refuse("top_logprobs", "they are served by /v1/chat/completions", {0});
+  r.refuse("truncate", "a prompt that is too long is refused, and nothing of it left out", {false});
+  r.refuse("shift", "an answer ends where the context is full", {false});
+  call.gives_model_back = read_keep_alive(r) == 0.0;
 }
 
 // A message as chats have it: calls get the ids that Ollama's do not have, in the order in which results follow.
@@ -86,6 +125,8 @@ Json chat_message(BodyReader& r, const Json& message, const std::string& at, std
   if (const auto thinking = out.find("thinking"); thinking != out.end()) {
     auto text = std::move(*thinking);
     out.erase("thinking");
+    if (!text.is_null() && !text.is_string())
+      r.wrong((at + ".thinking").c_str(), show(text) + " is given, a text wanted");
     if (text.is_string() && !text.get_ref<const std::string&>().empty()) out["reasoning_content"] = std::move(text);
   }
   if (const auto calls = out.find("tool_calls"); calls != out.end() && calls->is_array()) {
@@ -129,7 +170,7 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
     if (r.is_good() && !list.empty()) {
       const auto read = read_messages(list, ignored);
       if (read)
-        q.messages = read->dump();
+        q.messages = as_text(*read);
       else
         r.wrong(read.error());
     }
@@ -141,7 +182,7 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
     if (const auto good = check_tools(*tools); !good)
       r.wrong(good.error());
     else if (!tools->empty())
-      q.tools = tools->dump();
+      q.tools = as_text(*tools);
   }
   ZRT_CHECK_OK(r.finish());
   call.requests.push_back(std::move(q));
@@ -171,7 +212,7 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
     Json messages = Json::array();
     if (!system.empty()) messages.push_back(Json{{"role", "system"}, {"content", system}});
     messages.push_back(Json{{"role", "user"}, {"content", prompt}});
-    q.messages = messages.dump();
+    q.messages = as_text(messages);
   }
   call.requests.push_back(std::move(q));
   return call;

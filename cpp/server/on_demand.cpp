@@ -25,6 +25,9 @@ bool is_busy(const ServedModel& model, const EngineStats& stats) {
   return now != stats.models.end() && now->running + now->waiting > 0;
 }
 
+// How long a model that was given back counts as idle: longer than any that is kept.
+constexpr std::int64_t kLongAgoMs = std::int64_t{1} << 60;
+
 bool is_ours(const ServedModel& model) {
   return model.loaded_by == LoadedBy::kRequest;
 }
@@ -229,6 +232,14 @@ void OnDemand::look(const EngineStats& stats) {
     use.is_leaving = true;
     slow_.post([this, id = model.id] { unload_if_idle(id); });
   }
+}
+
+void OnDemand::release(const std::string& id) {
+  const auto model = models_.find(id);
+  if (!model || !is_ours(*model) || is_busy(*model, engine_.stats())) return;
+  const std::lock_guard lock(mutex_);
+  uses_[id] = {steady_ms() - kLongAgoMs, true};
+  slow_.post([this, id] { unload_if_idle(id); });
 }
 
 void OnDemand::unload_if_idle(const std::string& id) {

@@ -58,6 +58,8 @@ class OnDemand {
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
 
+  // Has a model that a request had loaded unloaded, unless requests use it. Does nothing for others.
+  void release(const std::string& id);
   // Has idle models unloaded. Called now and then.
   void look(const EngineStats& stats);
 

@@ -14,7 +14,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   if (const Json* messages = r.fields().get("messages")) {
     const auto read = read_messages(*messages, ignored);
     if (read)
-      q.messages = read->dump();
+      q.messages = as_text(*read);
     else
       r.wrong(read.error());
   } else {
@@ -23,7 +23,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   const Json* tools = r.fields().get("tools");
   if (tools != nullptr)
     if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
-  if (tools != nullptr && !tools->empty()) q.tools = tools->dump();
+  if (tools != nullptr && !tools->empty()) q.tools = as_text(*tools);
   read_tool_choice(r, "function", q, call);
   Json variables = Json::object();
   if (const Json* extra = r.fields().get("chat_template_kwargs")) {
@@ -33,7 +33,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
       r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
   }
   read_effort(r, "reasoning_effort", variables);
-  if (!variables.empty()) q.chat_template_kwargs = variables.dump();
+  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
   if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
   r.into(q.continue_final_message, r.boolean("continue_final_message"));
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
@@ -47,7 +47,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
   read_output_format(r, q, call);
-  r.refuse("functions", "tools are what took their place");
+  r.refuse("functions", "tools are what took their place", {Json::array()});
   r.refuse("function_call", "tool_choice is what took its place", {"none", "auto"});
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});

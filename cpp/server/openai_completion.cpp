@@ -33,7 +33,7 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   const Json* prompt = r.fields().get("prompt");
   if (prompt == nullptr) r.wrong("prompt", "it is missing");
   ZRT_CHECK_OK(r.finish());
-  const auto add = [&](const Json& one) {
+  const auto add = [&](const std::string& place, const Json& one) {
     Request request = q;
     if (one.is_string())
       request.prompt = one.get<std::string>();
@@ -42,15 +42,15 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
     if (request.prompt || request.token_ids)
       call.requests.push_back(std::move(request));
     else
-      r.wrong("prompt", show(one) + " is given; a text, a list of token ids, or a list of those wanted");
+      r.wrong_entry("prompt", place, show(one) + " is given; a text, a list of token ids, or a list of those wanted");
   };
-  const bool is_list = prompt->is_array() && !prompt->empty() && !(*prompt)[0].is_number();
+  const bool is_list = prompt->is_array() && !prompt->empty() && !is_json_number((*prompt)[0]);
   if (is_list && prompt->size() > kMaxPrompts)
     return r.fields().wrong("prompt", fmt::format("{} prompts, at most {} allowed", prompt->size(), kMaxPrompts));
   if (is_list)
-    for (const Json& one : *prompt) add(one);
+    for (std::size_t i = 0; i < prompt->size(); ++i) add(fmt::format("prompt[{}]", i), (*prompt)[i]);
   else
-    add(*prompt);
+    add("prompt", *prompt);
   ZRT_CHECK_OK(r.finish());
   return call;
 }

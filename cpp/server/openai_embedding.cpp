@@ -29,7 +29,7 @@ void put_numbers(std::string& out, std::span<const float> values) {
 void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCall& call) {
   const Json* input = r.fields().get(field);
   if (input == nullptr) return r.wrong(field, "it is missing");
-  const auto add = [&](const Json& one) {
+  const auto add = [&](const std::string& place, const Json& one) {
     Request request = q;
     if (one.is_string() && !one.get_ref<const std::string&>().empty())
       request.prompt = one.get<std::string>();
@@ -38,15 +38,18 @@ void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCa
     if (request.prompt || request.token_ids)
       call.requests.push_back(std::move(request));
     else
-      r.wrong(field, show(one) + " is given; a text that is not empty, a list of token ids, or a list of those wanted");
+      r.wrong_entry(field, place,
+                    show(one) +
+                        " is given; a text that is not empty, a list of token ids, or a list of "
+                        "those wanted");
   };
-  const bool is_list = input->is_array() && !input->empty() && !(*input)[0].is_number();
+  const bool is_list = input->is_array() && !input->empty() && !is_json_number((*input)[0]);
   if (is_list && input->size() > kMaxInputs)
     return r.wrong(field, fmt::format("{} inputs, at most {} allowed", input->size(), kMaxInputs));
   if (is_list)
-    for (const Json& one : *input) add(one);
+    for (std::size_t i = 0; i < input->size(); ++i) add(fmt::format("{}[{}]", field, i), (*input)[i]);
   else
-    add(*input);
+    add(field, *input);
 }
 
 Request embedding_request(const Request& defaults) {
@@ -63,7 +66,7 @@ void read_ollama(BodyReader& r, Request& q, EmbeddingCall& call) {
   GenerationCall options;
   read_ollama_options(r, options, generating);
   call.wanted_context = options.wanted_context;
-  static_cast<void>(r.fields().get("keep_alive"));  // the server says how long an idle model stays
+  static_cast<void>(read_keep_alive(r));
 }
 
 void put_data(std::string& out, EmbeddingForm form, const std::vector<std::vector<float>>& embeddings) {

@@ -36,8 +36,9 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// A `content`: a string, or a list of parts that are texts. Which of them a model is given, its template decides.
-ApiResult<Json> read_content(const Json& content, const std::string& at) {
+// A `content`: a string, or a list of parts that are texts; an assistant's may be refusals, too, which become texts. Which of
+// them a model is given, its template decides.
+ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at) {
   if (content.is_string()) return content;
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
   Json parts = Json::array();
@@ -46,10 +47,11 @@ ApiResult<Json> read_content(const Json& content, const std::string& at) {
     const auto here = fmt::format("{}[{}]", at, i);
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
       return wrong_field(here, "a part is an object with a type");
-    if (part["type"] != "text")
+    const char* field = role == "assistant" && part["type"] == "refusal" ? "refusal" : "text";
+    if (part["type"] != field)
       return wrong_field(here + ".type", show(part["type"]) + " is not served: the models here read text alone");
-    if (!part.contains("text") || !part["text"].is_string()) return wrong_field(here + ".text", "a text is wanted");
-    parts.push_back({{"type", "text"}, {"text", part["text"]}});
+    if (!part.contains(field) || !part[field].is_string()) return wrong_field(here + "." + field, "a text is wanted");
+    parts.push_back({{"type", "text"}, {"text", part[field]}});
   }
   return parts;
 }
@@ -76,8 +78,8 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
       return wrong_field(at + ".tool_calls", "a list, in messages of the assistant, wanted");
     const Json* content = fields.get("content");
     if (content != nullptr) {
-      ZRT_TRY(one["content"], read_content(*content, at + ".content"));
-    } else if (*role == "assistant" && calls != nullptr) {
+      ZRT_TRY(one["content"], read_content(*content, *role, at + ".content"));
+    } else if (*role == "assistant") {
       one["content"] = "";  // templates use the text without asking whether there is one
     } else {
       return wrong_field(at + ".content", "it is missing");
@@ -85,19 +87,26 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
     if (calls != nullptr) {
       for (std::size_t k = 0; k < calls->size(); ++k)
         ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
-      one["tool_calls"] = *calls;
-      // In the API, arguments are a string of JSON; templates write JSON themselves, so they are given the value.
-      for (Json& call : one["tool_calls"]) {
-        const auto arguments = call["function"].find("arguments");
-        if (arguments == call["function"].end() || !arguments->is_string()) continue;
-        if (auto parsed = parse_json(arguments->get_ref<const std::string&>()); parsed && parsed->is_object())
-          *arguments = std::move(*parsed);
-      }
+      one["tool_calls"] = *calls;  // arguments as they came: what a template takes is the engine's affair
     }
-    for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning", "refusal"}) {
+    for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
+    // What an answer said instead of its content; templates show the content alone.
+    ZRT_TRY(const auto refusal, fields.get_string("refusal", 16 << 20));
+    if (refusal && *role != "assistant") return fields.wrong("refusal", "only in messages of the assistant");
+    if (refusal && !refusal->empty()) {
+      Json& own = one["content"];
+      if (own.is_array())
+        own.push_back({{"type", "text"}, {"text", *refusal}});
+      else
+        own =
+            own.get_ref<const std::string&>().empty() ? *refusal : own.get_ref<const std::string&>() + "\n" + *refusal;
+    }
+    // Answers have it, and clients send them back; here they have none.
+    if (const Json* annotations = fields.get("annotations"); annotations != nullptr && *annotations != Json::array())
+      return fields.wrong("annotations", show(*annotations) + " is not served: the models here read text alone");
     ZRT_CHECK_OK(fields.expect_no_others(ignored));
     out.push_back(std::move(one));
   }

@@ -33,6 +33,7 @@ struct GenerationCall {
   bool seals_reasoning = false;      // it is shown in a form that the client sends back as well
   std::string service_tier;          // as the client asked for it; empty: it did not
   bool only_loads = false;           // there is nothing to generate: the model is to be loaded
+  bool gives_model_back = false;     // the model is not wanted any more; with only_loads it is to be unloaded
   std::uint32_t wanted_context = 0;  // 0: not said
   std::string stored_input;          // of an answer that is to be kept: what was said before it, a JSON list
   std::string shown_again;           // fields of the request that the answer has too, a JSON object; empty: none

@@ -26,18 +26,19 @@ std::vector<std::string> read_texts(BodyReader& r, const char* field, bool may_b
     r.wrong(field, "it is missing");
     return texts;
   }
-  const auto add = [&](const Json& one) {
+  const auto add = [&](const std::string& place, const Json& one) {
     texts.push_back(text_of(one, may_be_object));
     if (texts.back().empty())
-      r.wrong(field, fmt::format("{} is given, a text that is not empty wanted{}", show(one),
-                                 may_be_object ? ", or an object with one in \"text\" and no other field" : ""));
+      r.wrong_entry(field, place,
+                    fmt::format("{} is given, a text that is not empty wanted{}", show(one),
+                                may_be_object ? ", or an object with one in \"text\" and no other field" : ""));
   };
   if (given->is_array() && !given->empty() && given->size() <= kMaxInputs)
-    for (const Json& one : *given) add(one);
+    for (std::size_t i = 0; i < given->size(); ++i) add(fmt::format("{}[{}]", field, i), (*given)[i]);
   else if (given->is_array())
     r.wrong(field, fmt::format("{} texts, 1 to {} allowed", given->size(), kMaxInputs));
   else if (may_be_one)
-    add(*given);
+    add(field, *given);
   else
     r.wrong(field, show(*given) + " is given, a list of texts wanted");
   return texts;

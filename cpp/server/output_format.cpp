@@ -1,4 +1,6 @@
 // What an answer must look like: OpenAI's response_format, and the fields of other servers.
+#include <algorithm>
+
 #include "server/body_reader.h"
 
 namespace zinc_rt::server {
@@ -35,10 +37,10 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
 void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string() && !value.is_object())
     return r.wrong(name, show(value) + " is given, an object or its text wanted");
-  if (value.is_object()) return set_format(r, name, {Kind::kStructuralTag, value.dump(), {}}, q, call);
+  if (value.is_object()) return set_format(r, name, {Kind::kStructuralTag, as_text(value), {}}, q, call);
   const auto parsed = parse_json(value.get_ref<const std::string&>());
   if (!parsed) return r.wrong(name, parsed.error().message);
-  set_format(r, name, {Kind::kStructuralTag, parsed->dump(), {}}, q, call);
+  set_format(r, name, {Kind::kStructuralTag, as_text(*parsed), {}}, q, call);
 }
 
 void read_response_format(BodyReader& r, Request& q, GenerationCall& call) {
@@ -52,7 +54,8 @@ void read_response_format(BodyReader& r, Request& q, GenerationCall& call) {
     if (!type && one.is_good()) one.wrong("type", "it is missing");
     if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
     if (type == "structural_tag")
-      set_format(r, "response_format", {Kind::kStructuralTag, r.fields().get("response_format")->dump(), {}}, q, call);
+      set_format(r, "response_format", {Kind::kStructuralTag, as_text(*r.fields().get("response_format")), {}}, q,
+                 call);
     if (type != "json_schema") {
       if (schema != nullptr) one.wrong("json_schema", "only with type json_schema");
       return;
@@ -93,7 +96,7 @@ void set_format(BodyReader& r, const char* name, OutputFormat format, Request& q
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& q, GenerationCall& call) {
   if (!schema.is_object() && !schema.is_boolean())
     return r.wrong(name, show(schema) + " is given, a JSON schema, which is an object, wanted");
-  set_format(r, name, {Kind::kJsonSchema, schema.dump(), {}}, q, call);
+  set_format(r, name, {Kind::kJsonSchema, as_text(schema), {}}, q, call);
 }
 
 void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
@@ -109,10 +112,44 @@ void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
     if (const Json* text = r.fields().get(name)) set_text(r, name, Kind::kGbnf, *text, q, call);
 }
 
+namespace {
+
+const Json* find_in(const Json& object, const char* name) {
+  const auto it = object.is_object() ? object.find(name) : object.end();
+  return object.is_object() && it != object.end() ? &*it : nullptr;
+}
+
+// OpenAI's allowed_tools: only these may be called, so the model is told of no others.
+void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q) {
+  const auto wrong = [&](const std::string& what) { r.wrong("tool_choice", "allowed_tools: " + what); };
+  const Json *mode = find_in(allowed, "mode"), *list = find_in(allowed, "tools");
+  if (mode == nullptr || (*mode != "auto" && *mode != "required")) return wrong("a mode, auto or required, wanted");
+  if (list == nullptr || !list->is_array() || list->empty()) return wrong("a list of functions wanted");
+  if (!q.tools) return wrong("given without tools");
+  const auto tools = parse_json(*q.tools);
+  Json kept = Json::array();
+  for (const Json& one : *list) {
+    const Json* function = *path == '\0' ? &one : find_in(one, path);
+    const Json* name = function == nullptr ? nullptr : find_in(*function, "name");
+    const auto tool =
+        std::ranges::find_if(*tools, [&](const Json& t) { return name != nullptr && t["function"]["name"] == *name; });
+    if (tool == tools->end()) return wrong(show(one) + " is none of the tools");
+    if (std::ranges::find(kept, *tool) == kept.end()) kept.push_back(*tool);
+  }
+  q.tools = as_text(kept);
+  if (*mode == "required") q.tool_choice = ToolChoice::kRequired;
+}
+
+}  // namespace
+
 void read_tool_choice(BodyReader& r, const char* path, Request& q, GenerationCall& call) {
   const Json* choice = r.fields().get("tool_choice");
   if (choice == nullptr || *choice == "auto") return;
   if (*choice == "none") return q.tools.reset();
+  if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
+    const Json* allowed = *path == '\0' ? choice : find_in(*choice, "allowed_tools");
+    return read_allowed_tools(r, path, allowed == nullptr ? Json() : *allowed, q);
+  }
   const Json* named = nullptr;
   if (choice->is_object() && choice->value("type", Json()) == "function") {
     named = *path == '\0' ? &*choice : choice->contains(path) ? &(*choice)[path] : nullptr;

@@ -24,16 +24,15 @@ class ResponsesReader : public ChatReader {
  private:
   void item(const Json& item, const std::string& at) {
     if (!item.is_object()) return wrong(at, item, "an object");
-    const auto type = item.value("type", Json("message"));
-    if (type == "message") return message(item, at);
+    const auto type = item.value("type", Json());
+    if (type == "message" || type.is_null()) return message(item, at);
     if (type == "function_call") {
       const auto id = string_in(item, "call_id", at), name = string_in(item, "name", at);
       return chat_.call(id, name, string_in(item, "arguments", at));
     }
     if (type == "function_call_output") {
-      const auto output = item.find("output");
-      return chat_.result(string_in(item, "call_id", at),
-                          output == item.end() ? std::string() : text_of(*output, at + ".output"));
+      const auto output = item.value("output", Json());
+      return chat_.result(string_in(item, "call_id", at), text_of(output, at + ".output"));
     }
     if (type == "reasoning") return chat_.reasoning(reasoning_of(item, at));
     wrong(at + ".type", type, "message, function_call, function_call_output or reasoning");
@@ -50,12 +49,14 @@ class ResponsesReader : public ChatReader {
     chat_.text(*role == "developer" ? "system" : role->get_ref<const std::string&>().c_str(), text);
   }
 
-  // Its text, or what this server sent as encrypted_content.
+  // Its text, or what this server sent as encrypted_content; of another server's, the summary.
   std::string reasoning_of(const Json& item, const std::string& at) {
     if (const auto content = item.find("content"); content != item.end() && content->is_array() && !content->empty())
       return text_of(*content, at + ".content");
     const auto sealed = item.find("encrypted_content");
-    if (sealed == item.end() || !sealed->is_string()) return {};
+    const auto summary = item.find("summary");
+    if (sealed == item.end() || !sealed->is_string())
+      return summary == item.end() || summary->is_null() ? std::string() : text_of(*summary, at + ".summary");
     const auto text = from_base64(sealed->get_ref<const std::string&>());
     if (text && is_utf8(*text)) return *text;
     wrong(at + ".encrypted_content", *sealed, "what this server sent");
@@ -66,7 +67,8 @@ class ResponsesReader : public ChatReader {
     return joined(content, at, "a text or a list of parts", [this](const Json& part, const std::string& here) {
       const auto type = part.is_object() ? part.value("type", Json()) : Json();
       if (type == "refusal") return string_in(part, "refusal", here);
-      if (type == "input_text" || type == "output_text" || type == "text" || type == "reasoning_text")
+      if (type == "input_text" || type == "output_text" || type == "text" || type == "reasoning_text" ||
+          type == "summary_text")
         return string_in(part, "text", here);
       wrong(here + ".type", type, "input_text, output_text or reasoning_text (the models here read text alone)");
       return std::string();
@@ -146,7 +148,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
     // Reasoning is shown as it is, and not summed up.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
-  if (!variables.empty()) q.chat_template_kwargs = variables.dump();
+  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
   r.object("text", [&](BodyReader& one) {
     read_text_format(one, q, call);
     static_cast<void>(one.fields().get("verbosity"));
@@ -195,7 +197,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   again["background"] = false;
   again["top_logprobs"] = 0;
   call.shown_again = as_text(again);
-  q.messages = conversation.chat().messages().dump();
+  q.messages = as_text(conversation.chat().messages());
   call.requests.push_back(std::move(q));
   return call;
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/this_thread.h"
 #include "server/core.h"
+#include "server/error_forms.h"
 #include "server/foreign_pages.h"
 #include "zinc_rt/version.h"
 
@@ -63,9 +64,9 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
   exchange.connection->respond(std::move(response));
 }
 
-void answer(ServerCore& core, Exchange& exchange, const ApiError& error, MakeErrorResponse make_error) {
+void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
   exchange.connection->note("error", error.message);
-  exchange.connection->respond(refusal(core, exchange.id, error, make_error));
+  exchange.connection->respond(refusal(core, exchange.request.path, exchange.id, error));
 }
 
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status) {
@@ -75,9 +76,8 @@ void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> re
     answer(core, exchange, result.error());
 }
 
-HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error,
-                     MakeErrorResponse make_error) {
-  auto response = make_error(error);
+HttpResponse refusal(ServerCore& core, const std::string& path, const std::string& request_id, const ApiError& error) {
+  auto response = error_form_of(path)(error);
   core.metrics.answered(response.status);
   response.headers.emplace_back("x-request-id", request_id);
   return response;
@@ -241,7 +241,7 @@ class ServerImpl final : public Server {
     if (is_allowed && request.method == "OPTIONS") {
       verdict.answer = preflight(request);
     } else if (const auto route = route_for(request, is_allowed, *exchange); !route) {
-      verdict.answer = refusal(core_, exchange->id, route.error());
+      verdict.answer = refusal(core_, request.path, exchange->id, route.error());
       verdict.notes.emplace_back("error", route.error().message);
     } else {
       if (exchange->caller.tenant) verdict.owner = exchange->caller.tenant->name;
@@ -287,7 +287,7 @@ class ServerImpl final : public Server {
     HeadVerdict verdict;
     const auto route = status_router_.find(request, exchange->params);
     if (!route) {
-      verdict.answer = refusal(core_, exchange->id, route.error());
+      verdict.answer = refusal(core_, request.path, exchange->id, route.error());
       return verdict;
     }
     verdict.handle = [this, exchange, route = *route](HttpRequest whole, std::shared_ptr<Connection> to) {

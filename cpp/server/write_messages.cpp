@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/json_text.h"
+#include "base/strict_json.h"
 #include "server/answer_writer.h"
+#include "server/error_forms.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -20,8 +22,8 @@ std::string usage_of(const Usage& u) {
 
 // A call's arguments as the object that the API shows. What is none, such as a call that was cut off, is an empty one.
 std::string input_of(const std::string& arguments) {
-  const auto value = Json::parse(arguments, nullptr, false);
-  return value.is_object() ? as_text(value) : "{}";
+  const auto value = read_any_json(arguments);
+  return value && value->is_object() ? as_text(*value) : "{}";
 }
 
 class MessagesWriter final : public AnswerWriter {
@@ -143,29 +145,7 @@ class MessagesWriter final : public AnswerWriter {
   std::string stop_ = "null", stop_sequence_ = "null";
 };
 
-const char* type_of(int status) {
-  switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 413: return "request_too_large";
-    case 429: return "rate_limit_error";
-    case 529: return "overloaded_error";
-    default: return status >= 500 ? "api_error" : "invalid_request_error";
-  }
-}
-
 }  // namespace
-
-HttpResponse messages_error(const ApiError& error) {
-  auto response = error_response(error);
-  if (response.status == 503) response.status = 529;  // for which these clients try again
-  // The words for which these clients shorten the conversation.
-  const bool is_too_long = error.code == "context_length_exceeded";
-  response.body = fmt::format(R"({{"type":"error","error":{{"type":"{}","message":{}}}}})", type_of(response.status),
-                              json_string((is_too_long ? "prompt is too long: " : "") + error.message));
-  return response;
-}
 
 std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input) {
   return std::make_unique<MessagesWriter>(input);

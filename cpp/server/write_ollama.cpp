@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "base/json_text.h"
+#include "base/strict_json.h"
 #include "server/answer_writer.h"
+#include "server/error_forms.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -52,9 +54,9 @@ class OllamaWriter final : public AnswerWriter {
 
  private:
   static std::string call_json(const std::string& name, const std::string& arguments) {
-    const auto value = Json::parse(arguments, nullptr, false);
+    const auto value = read_any_json(arguments);
     return fmt::format(R"({{"function":{{"name":{},"arguments":{}}}}})", json_string(name),
-                       value.is_object() ? as_text(value) : "{}");
+                       value && value->is_object() ? as_text(*value) : "{}");
   }
 
   std::string line(const std::string& text, const std::string& thinking, const std::string& calls,
@@ -92,16 +94,11 @@ std::string utc_time(std::chrono::system_clock::time_point time) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06d}Z", fmt::gmtime(static_cast<std::time_t>(us / 1000000)), us % 1000000);
 }
 
-std::string ollama_loaded(Api api, const std::string& model) {
-  return fmt::format(R"({{"model":{},"created_at":"{}",{},"done":true,"done_reason":"load"}})", json_string(model),
+std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded) {
+  return fmt::format(R"({{"model":{},"created_at":"{}",{},"done":true,"done_reason":"{}"}})", json_string(model),
                      utc_time(std::chrono::system_clock::now()),
-                     api == Api::kOllamaChat ? R"("message":{"role":"assistant","content":""})" : R"("response":"")");
-}
-
-HttpResponse ollama_error(const ApiError& error) {
-  auto response = error_response(error);
-  response.body = R"({"error":)" + json_string(error.message) + "}";
-  return response;
+                     api == Api::kOllamaChat ? R"("message":{"role":"assistant","content":""})" : R"("response":"")",
+                     is_unloaded ? "unload" : "load");
 }
 
 std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input) {

@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json_number.h"
+#include "base/strict_json.h"
 #include "engine/chat_history.h"
 #include "jinja/chat_template.h"
 #include "output/format.h"
@@ -62,8 +64,8 @@ TEST(TemplateProbe, OfTemplatesOfTheProject) {
   EXPECT_EQ(traits_of(dir / "signatures.jinja"), "none think");
 }
 
-output::TemplateTraits traits(const char* format, bool shows, bool writes, bool objects = true) {
-  return {output::find_call_format(format), &output::reasoning_formats()[0], shows, writes, objects};
+output::TemplateTraits traits(const char* format, bool shows, bool writes, bool objects = true, bool texts = false) {
+  return {output::find_call_format(format), &output::reasoning_formats()[0], shows, writes, objects, texts};
 }
 
 constexpr const char* kHistory = R"([{"role":"user","content":"q"},
@@ -80,8 +82,57 @@ TEST(ChatHistory, ArgumentsBecomeWhatTheTemplateTakes) {
   EXPECT_EQ(objects[1]["tool_calls"][1]["function"]["arguments"].dump(), R"({"text":"no JSON"})");
   EXPECT_EQ(objects[1]["tool_calls"][2]["function"]["arguments"].dump(), "{}");
   fit_history(texts, nullptr, traits("hermes", true, true, false), {});
-  EXPECT_EQ(texts[1]["tool_calls"][0]["function"]["arguments"], R"({"a":1})");
-  EXPECT_EQ(texts[1]["tool_calls"][1]["function"]["arguments"], R"({"text":"no JSON"})");
+  EXPECT_EQ(texts[1]["tool_calls"][0]["function"]["arguments"], R"({"a": 1})");
+  EXPECT_EQ(texts[1]["tool_calls"][1]["function"]["arguments"], R"({"text": "no JSON"})");
+}
+
+TEST(ChatHistory, TheTextOfArgumentsStaysWhereTheTemplatePrintsIt) {
+  for (const char* text :
+       {R"({"b":1e5,"a": [ 0.10 ]})", "{}", " {\n  \"x\": 18446744073709551616\n}", R"({"a":1,"a":2})"}) {
+    Json history = Json::parse(kHistory);
+    history[1]["tool_calls"][0]["function"]["arguments"] = text;
+    auto dropped = history, both = history;
+    fit_history(both, nullptr, traits("hermes", true, true, true, true), {});
+    EXPECT_EQ(both[1]["tool_calls"][0]["function"]["arguments"], text);
+    EXPECT_TRUE(both[1]["tool_calls"][1]["function"]["arguments"].is_object());
+    fit_history(history, nullptr, traits("hermes", true, true, false, true), {});
+    EXPECT_EQ(history[1]["tool_calls"][0]["function"]["arguments"], text);
+    fit_history(dropped, nullptr, traits("hermes", true, false), {});
+    EXPECT_THAT(dropped[1]["content"].get<std::string>(), testing::HasSubstr(text));
+  }
+}
+
+TEST(ChatHistory, ObjectsKeepTheirNumbersAndTheOrderOfTheirKeys) {
+  auto objects = *read_any_json(
+      R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"b":0.10,"a":18446744073709551616}}}]}])");
+  auto texts = objects;
+  fit_history(objects, nullptr, traits("hermes", true, true), {});
+  EXPECT_EQ(dump_json(objects[0]["tool_calls"][0]["function"]["arguments"]), R"({"b":0.10,"a":18446744073709551616})");
+  fit_history(texts, nullptr, traits("hermes", true, true, false), {});
+  EXPECT_EQ(texts[0]["tool_calls"][0]["function"]["arguments"], R"({"b": 0.10, "a": 18446744073709551616})");
+}
+
+TEST(TemplateProbe, TellsWhetherTextsOfArgumentsArePrinted) {
+  const auto prints = [](const std::string& call) {
+    const auto parsed =
+        ChatTemplate::parse("{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}" +
+                            call + "{% endfor %}{% endfor %}");
+    const auto found = output::probe_template([&](const std::string& messages, const std::string& tools) {
+      Json context{{"messages", Json::parse(messages)}, {"tools", Json::parse(tools, nullptr, false)}};
+      if (tools.empty()) context.erase("tools");
+      auto text = parsed->render(context);
+      return text ? std::optional(std::move(*text)) : std::nullopt;
+    });
+    return std::pair(found.prints_texts, found.takes_objects);
+  };
+  EXPECT_EQ(prints("{{ c.function.arguments }}"), std::pair(true, false));  // of an object Python's repr
+  EXPECT_EQ(prints("{{ c.function.arguments | tojson }}"), std::pair(false, true));
+  EXPECT_EQ(prints("{% if c.function.arguments is string %}{{ c.function.arguments }}{% else %}"
+                   "{{ c.function.arguments | tojson }}{% endif %}"),
+            std::pair(true, true));
+  EXPECT_EQ(prints("{{ 'x' ~ c.function.arguments.strip() }}"), std::pair(true, false));
+  EXPECT_EQ(prints("{% for k, v in c.function.arguments | items %}{{ k }}={{ v }}{% endfor %}"),
+            std::pair(false, true));
 }
 
 TEST(ChatHistory, IdsBecomeThoseThatMistralDemands) {
@@ -98,8 +149,8 @@ TEST(ChatHistory, CallsThatATemplateDropsAreText) {
   fit_history(history, nullptr, traits("hermes", true, false), {});
   EXPECT_FALSE(history[1].contains("tool_calls"));
   EXPECT_EQ(history[1]["content"],
-            "So.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>\n<tool_call>\n{\"name\": "
-            "\"g\", \"arguments\": {\"text\":\"no JSON\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"h\", "
+            "So.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n<tool_call>\n{\"name\": "
+            "\"g\", \"arguments\": {\"text\": \"no JSON\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"h\", "
             "\"arguments\": {}}\n</tool_call>");
 }
 

@@ -182,8 +182,8 @@ TEST(Hostile, SizesOfSources) {
   EXPECT_TRUE(compile({SourceKind::kJsonSchema, long_text, {}}).error().message.starts_with(kTooComplex));
   EXPECT_TRUE(compile({SourceKind::kGbnf, long_text, {}}).error().message.starts_with(kTooComplex));
   EXPECT_TRUE(compile({SourceKind::kChoice, "", {long_text}}).error().message.starts_with(kTooComplex));
-  EXPECT_EQ(drive({SourceKind::kJsonSchema, R"({"maxItems": 10001})", {}}).error,
-            "[grammar_too_complex] /maxItems: repeats: 10001 wanted, at most 10000 allowed");
+  EXPECT_EQ(drive({SourceKind::kJsonSchema, R"({"minItems": 10001})", {}}).error,
+            "[grammar_too_complex] /minItems: repeats: 10001 wanted, at most 10000 allowed");
   const Outcome long_string =
       drive({SourceKind::kJsonSchema, R"({"type": "string", "minLength": 10000, "maxLength": 10000})", {}});
   EXPECT_EQ(long_string.error, "");

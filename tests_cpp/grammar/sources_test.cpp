@@ -46,7 +46,7 @@ TEST(Regex, Errors) {
   EXPECT_EQ(error("\\1"), "[regex] byte 2: \\1, which is not supported");
   EXPECT_EQ(error("a\\bc"), "[regex] byte 3: \\b, which is not supported");
   EXPECT_EQ(error("(?i)a"),
-            "[regex] byte 2: a group of a kind that is not supported (look-around, flags, conditions, atomic groups)");
+            "[regex] byte 2: a group of a kind that is not supported (flags, conditions, atomic groups)");
   EXPECT_EQ(error("x$y"), "[regex] $ in the middle, which is not supported");
   EXPECT_EQ(error("a{10001}"), "[grammar_too_complex] repeats of a pattern: 10001 wanted, at most 10000 allowed");
   EXPECT_EQ(error(std::string(4097, 'a')),

@@ -124,7 +124,6 @@ TEST(ChatTemplate, ForbiddenMethodsExplainThemselves) {
 TEST(ChatTemplate, BrokenInputsAreErrors) {
   EXPECT_FALSE(ChatTemplate::parse("a\xff"));
   EXPECT_FALSE(render("x", Json::array()));
-  EXPECT_FALSE(render("x", Json{{"n", 18446744073709551615ull}}));
   Json deep = Json::array();
   for (int i = 0; i < 3000; ++i) deep = Json::array({std::move(deep)});
   Result<std::string> out = render("{{ d }}", Json{{"d", std::move(deep)}});

@@ -222,6 +222,21 @@ TEST_P(ParserCases, ArgumentsAreJson) {
   for (const auto call : ended) EXPECT_TRUE(nlohmann::json::parse(arguments[call]).is_object()) << arguments[call];
 }
 
+TEST(ToolTypes, NumbersKeepTheirTextWhateverTheirSize) {
+  const ToolTypes types(R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
+    "i":{"type":"integer"},"n":{"type":"number","maximum":1E400},"one":{"enum":[18446744073709551616,1.0]}}}}}])");
+  EXPECT_EQ(types.types_of("f", "one"), ToolTypes::kInteger | ToolTypes::kNumber);
+  for (const auto& [parameter, value, wanted] : {std::tuple("i", "18446744073709551616", "18446744073709551616"),
+                                                 {"i", "5.0", "5"},
+                                                 {"i", "-0", "-0"},
+                                                 {"i", "2.5", "\"2.5\""},
+                                                 {"n", "0.10", "0.10"},
+                                                 {"n", "1e5", "1e5"},
+                                                 {"n", "1E400", "1E400"},
+                                                 {"n", "123456789012345678901", "123456789012345678901"}})
+    EXPECT_EQ(types.to_json("f", parameter, value), wanted) << parameter;
+}
+
 TEST(ToolTypes, AreWhatAllOfASchemaSays) {
   const ToolTypes types(R"([{"type":"function","function":{"name":"f","parameters":{
     "$defs":{"a/b":{"type":"string"},"list":{"type":"array"},"loop":{"$ref":"#/$defs/loop"}},

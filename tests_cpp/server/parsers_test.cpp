@@ -78,7 +78,7 @@ TEST(HttpHead, PercentEscapesAreDecodedOrRefused) {
 TEST(Json, KeepsTheOrderOfKeysAndTellsWhatIsWrong) {
   const auto good = parse_json(R"({"b":[1,{"c":null}],"a":-2.5e3,"d":{"a":"x"}})");
   ASSERT_TRUE(good);
-  EXPECT_EQ(good->dump(), R"({"b":[1,{"c":null}],"a":-2500.0,"d":{"a":"x"}})");
+  EXPECT_EQ(as_text(*good), R"({"b":[1,{"c":null}],"a":-2.5e3,"d":{"a":"x"}})");
   const auto complaint = [](std::string_view text) {
     const auto result = parse_json(text);
     return result ? "taken" : result.error().message;
@@ -87,7 +87,7 @@ TEST(Json, KeepsTheOrderOfKeysAndTellsWhatIsWrong) {
   EXPECT_NE(complaint(std::string(65, '[')).find("64"), std::string::npos);
   EXPECT_EQ(complaint(std::string(64, '[') + std::string(64, ']')), "taken");
   EXPECT_NE(complaint("{\"a\": nope}").find("byte "), std::string::npos);
-  for (const char* bad : {"", "1e999", "\"\xff\"", "\"\\ud800\"", "{} {}", "NaN", "[1,]"})
+  for (const char* bad : {"", "1e99999", "\"\xff\"", "\"\\ud800\"", "{} {}", "NaN", "[1,]"})
     EXPECT_NE(complaint(bad), "taken") << bad;
 }
 
@@ -157,15 +157,45 @@ TEST(ChatBody, PartsOfTextStayPartsAndDevelopersAreTheSystem) {
   EXPECT_EQ(refused.error().param, "messages[0].content[0].type");
 }
 
-TEST(ChatBody, CallsOfToolsReachTemplatesAsJson) {
+TEST(ChatBody, ArgumentsOfCallsStayAsTheyCame) {
   const auto body = parse_json(
       R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"b\": 1, \"a\": [2]}"}},)"
       R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
   const auto messages = read_messages(*body);
   ASSERT_TRUE(messages);
-  EXPECT_EQ(messages->dump(),
-            R"([{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"b":1,"a":[2]}}},)"
-            R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
+  EXPECT_EQ(
+      messages->dump(),
+      R"([{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":"{\"b\": 1, \"a\": [2]}"}},)"
+      R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
+}
+
+TEST(ChatBody, OnlyAllowedToolsAreShown) {
+  const std::string tools =
+      R"([{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}])";
+  const auto asked = [&](const std::string& choice) {
+    return parse_chat(*parse_json(R"({"messages":[{"role":"user","content":"q"}],"tools":)" + tools +
+                                  R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":)" + choice + "}}"),
+                      {});
+  };
+  const auto one = asked(R"({"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]})");
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_EQ(one->requests[0].tools, R"([{"type":"function","function":{"name":"g"}}])");
+  EXPECT_EQ(one->requests[0].tool_choice, ToolChoice::kAuto);
+  EXPECT_EQ(asked(R"({"mode":"required","tools":[{"function":{"name":"f"}}]})")->requests[0].tool_choice,
+            ToolChoice::kRequired);
+  for (const char* bad : {"{}", R"({"mode":"auto"})", R"({"mode":"auto","tools":[]})", "null",
+                          R"({"mode":"none","tools":[{"function":{"name":"f"}}]})",
+                          R"({"mode":"auto","tools":[{"function":{"name":"h"}}]})", R"({"mode":"auto","tools":[5]})"}) {
+    const auto refused = asked(bad);
+    ASSERT_FALSE(refused) << bad;
+    EXPECT_EQ(refused.error().param, "tool_choice") << bad;
+  }
+  const auto flat = parse_responses(
+      *parse_json(R"({"input":"q","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
+        "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]}})"),
+      {});
+  ASSERT_TRUE(flat) << flat.error().message;
+  EXPECT_FALSE(flat->requests[0].tools->contains("\"f\""));
 }
 
 TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
@@ -181,6 +211,8 @@ TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
     ASSERT_FALSE(result) << bad;
     EXPECT_EQ(result.error().param, "prompt") << bad;
   }
+  EXPECT_TRUE(parse(R"({"prompt":["a",1]})").error().message.starts_with("[request] prompt[1]: 1 is given"));
+  EXPECT_TRUE(parse(R"({"prompt":"a","stop":["b",""]})").error().message.starts_with("[request] stop[1]: "));
 }
 
 TEST(ResponsesBody, SealedReasoningIsText) {

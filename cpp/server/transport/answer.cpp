@@ -185,7 +185,7 @@ void Answer::drop() {
     is_started = is_started_;
   }
   if (is_started) return abort();
-  respond(options_.refusal(500, "the request was dropped without an answer"));
+  respond(options_.refusal(500, options_.path, "the request was dropped without an answer"));
 }
 
 void Answer::beat(std::chrono::steady_clock::time_point before) {

@@ -13,6 +13,7 @@ namespace zinc_rt::server {
 
 struct AnswerOptions {
   MakeRefusal refusal = plain_refusal;  // for a request that its handler drops without an answer
+  std::string path = {};                // of the request
   std::size_t max_unsent_bytes = 0;
   bool is_head = false;      // the request was HEAD: no body
   bool keep_alive = false;   // what the client wants

@@ -46,9 +46,10 @@ struct AnsweredRequest {
   Headers notes;             // Connection::note, HeadVerdict::notes
 };
 
-// Makes the answer to a request that is refused: its status, and what is wrong with it.
-using MakeRefusal = std::function<HttpResponse(int status, const std::string& why)>;
-HttpResponse plain_refusal(int status, const std::string& why);  // as plain text; 429 and 503 with Retry-After
+// Makes the answer to a request that is refused: its status, its path as far as that is known, and what is wrong with it.
+using MakeRefusal = std::function<HttpResponse(int status, const std::string& path, const std::string& why)>;
+HttpResponse plain_refusal(int status, const std::string& path,
+                           const std::string& why);  // as plain text; 429 and 503 with Retry-After
 
 // The answer to one request. It is made once: by respond(), or by start_stream(), any number of write(), and finish().
 // If all owners drop it unanswered the client gets a 500. Calls after the client has left do nothing.

@@ -194,12 +194,25 @@ bool percent_decode(std::string_view text, std::string& out) {
   return is_utf8(out);
 }
 
+std::string path_of_head(std::string_view bytes) {
+  while (bytes.starts_with("\r\n")) bytes.remove_prefix(2);
+  bytes = bytes.substr(0, bytes.find_first_of("\r\n"));
+  const auto first = bytes.find(' ');
+  if (first == std::string_view::npos) return {};
+  bytes.remove_prefix(first + 1);
+  const auto end = bytes.find(' ');
+  if (end == std::string_view::npos) return {};
+  const auto path = split_target(bytes.substr(0, end)).path;
+  std::string out;
+  return percent_decode(std::string_view(path).substr(0, path.find('?')), out) ? out : std::string();
+}
+
 std::string_view HttpRequest::header(std::string_view name) const {
   const auto it = std::ranges::find(headers, name, [](const auto& h) -> std::string_view { return h.first; });
   return it == headers.end() ? std::string_view() : std::string_view(it->second);
 }
 
-HttpResponse plain_refusal(int status, const std::string& why) {
+HttpResponse plain_refusal(int status, const std::string&, const std::string& why) {
   HttpResponse response;
   response.status = status;
   response.content_type = "text/plain; charset=utf-8";

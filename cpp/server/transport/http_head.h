@@ -28,6 +28,10 @@ struct Target {
 };
 Target split_target(std::string_view target);
 
+// The path that the request line of a head names, even where the rest of the head is broken or missing; empty: there is
+// none yet.
+std::string path_of_head(std::string_view bytes);
+
 // Without the spaces and tabs around it, which are no part of a header's value.
 std::string_view trimmed(std::string_view text);
 

@@ -110,6 +110,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   std::shared_ptr<Answer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t n_requests_ = 0;
+  std::string path_;  // of the request, for refusals; empty while it is not known
   AnsweredRequest record_;
   Clock::time_point begun_;
   // A client that is late in kRequest is told so; in the other phases it is cut off.

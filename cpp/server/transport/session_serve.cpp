@@ -18,7 +18,7 @@ Task SessionOf<Stream>::refuse(HeadScan bad) {
   if (bad.status != 408) ++shared_->bad_requests;
   const auto answer = answer_ = std::make_shared<Answer>(AnswerOptions{}, [] {});
   answer->note("error", "[http] " + bad.complaint);
-  answer->respond(shared_->options.refusal(bad.status, "[http] " + bad.complaint));
+  answer->respond(shared_->options.refusal(bad.status, path_, "[http] " + bad.complaint));
   phase_ = Phase::kAnswer;
   allow(shared_->options.write_timeout_s);
   const auto bytes = answer->take().bytes;
@@ -71,6 +71,7 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
     if (scan.state == HeadScan::kWhole) break;
     if (scan.state == HeadScan::kMore && is_late_)
       scan = complaint(fmt::format("the head of the request did not end within {:g} s", o.head_timeout_s), 408);
+    if (scan.state == HeadScan::kBad || is_eof_) path_ = path_of_head(in_);
     if (scan.state == HeadScan::kBad) {
       co_await refuse(scan);
       co_return false;
@@ -90,6 +91,7 @@ template <class Stream>
 TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   Parser parser;
   HttpRequest request;
+  path_ = path_of_head(in_);
   HeadScan bad = read_head(std::string_view(in_).substr(0, head_size), shared_->options, parser, request);
   consume(head_size);
   request.address = address_;
@@ -98,7 +100,7 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
     co_return false;
   }
   record_.method = request.method;
-  record_.path = request.path;
+  record_.path = path_ = request.path;
   ++n_requests_;
   ++shared_->requests;
   HeadVerdict verdict = shared_->handler(request);
@@ -141,6 +143,7 @@ std::shared_ptr<Answer> SessionOf<Stream>::make_answer(const Parser& parser, boo
   const auto& message = parser.get();
   AnswerOptions options;
   options.refusal = shared_->options.refusal;
+  options.path = path_;
   options.max_unsent_bytes = shared_->options.max_unsent_bytes;
   options.is_head = message.method() == http::verb::head;
   options.keep_alive = may_go_on && message.keep_alive() && !is_quitting_ && !shared_->is_draining;

@@ -198,6 +198,49 @@ TEST(Transport, WhoStallsIsToldSo) {
 }
 
 // The ways in which a client can end its connection while its answer is made.
+// So that an error has the form of the API that its path is of.
+TEST(Transport, ARefusalKnowsThePathAsSoonAsItsLineIsThere) {
+  TransportOptions options;
+  options.head_timeout_s = options.body_timeout_s = options.body_stall_timeout_s = 0.05;
+  options.max_body_bytes = 10;
+  options.max_head_bytes = 2000;
+  options.refusal = [](int status, const std::string& path, const std::string&) {
+    HttpResponse response;
+    response.status = status;
+    response.body = "<" + path + ">";
+    return response;
+  };
+  Listening server(options);
+  const std::string line = "POST /v1/me%73sages?beta=true HTTP/1.1\r\n", host = line + "Host: a\r\n";
+  for (const auto& [status, sent] : {std::pair(408, host + "X-Slow: "),
+                                     {408, host + "Content-Length: 5\r\n\r\n{"},
+                                     {408, line},
+                                     {413, host + "Content-Length: 11\r\n\r\n"},
+                                     {431, host + "X-Long: " + std::string(3000, 'a')},
+                                     {400, line + "\r\n"},
+                                     {400, host + "no header\r\n\r\n"},
+                                     {400, host + "Content-Length: x\r\n\r\n"},
+                                     {400, "POST http://b/v1/messages HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"}}) {
+    const Client client(server);
+    client.send(sent);
+    const auto answer = client.read(">");
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::to_string(status))) << sent << "\n" << answer;
+    EXPECT_TRUE(answer.ends_with("</v1/messages>")) << sent << "\n" << answer;
+  }
+  const Client client(server);
+  client.send("POST /v1/mess");
+  EXPECT_TRUE(client.read(">").ends_with("<>"));  // no path yet
+  // Whoever drops a request unanswered.
+  const Client dropped(server);
+  dropped.send("GET /v1/messages HTTP/1.1\r\nHost: a\r\n\r\n");
+  ASSERT_TRUE(server.waits_for_requests(1));
+  {
+    const std::lock_guard lock(server.mutex);
+    server.connections.clear();
+  }
+  EXPECT_TRUE(dropped.read(">").ends_with("</v1/messages>"));
+}
+
 TEST(Transport, AResetIsSeenInEveryPhase) {
   Listening server;
   int n = 0;

@@ -1,0 +1,89 @@
+#include "base/json_number.h"
+
+#include <charconv>
+#include <utility>
+
+namespace zinc_rt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kNumberSubtype = 1;
+
+std::string_view text_of(const Json& kept) {
+  const auto& bytes = kept.get_binary();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void append(std::string& out, const Json& value, const JsonLayout& layout) {
+  const auto scalar = [&](const Json& one) {
+    out += one.dump(-1, ' ', layout.ensure_ascii, Json::error_handler_t::replace);
+  };
+  if (is_kept_number(value)) {
+    out += text_of(value);
+  } else if (value.is_array()) {
+    out += '[';
+    bool is_first = true;
+    for (const Json& item : value) {
+      if (!std::exchange(is_first, false)) out += layout.comma;
+      append(out, item, layout);
+    }
+    out += ']';
+  } else if (value.is_object()) {
+    out += '{';
+    bool is_first = true;
+    for (const auto& [name, item] : value.get_ref<const Json::object_t&>()) {
+      if (!std::exchange(is_first, false)) out += layout.comma;
+      scalar(name);
+      out += layout.colon;
+      append(out, item, layout);
+    }
+    out += '}';
+  } else {
+    scalar(value);
+  }
+}
+
+}  // namespace
+
+Json kept_number(std::string_view text) {
+  return Json::binary({text.begin(), text.end()}, kNumberSubtype);
+}
+
+bool is_kept_number(const Json& value) {
+  return value.is_binary();
+}
+
+bool is_json_number(const Json& value) {
+  return value.is_number() || is_kept_number(value);
+}
+
+std::string number_text(const Json& value) {
+  return is_kept_number(value) ? std::string(text_of(value)) : value.dump();
+}
+
+double number_value(const Json& value) {
+  return is_kept_number(value) ? number_value(text_of(value)) : value.get<double>();
+}
+
+bool is_written_whole(std::string_view number) {
+  return number.find_first_of(".eE") == std::string_view::npos;
+}
+
+double number_value(std::string_view number) {
+  double value = 0;
+  const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (read.ec != std::errc::result_out_of_range) return value;
+  // The wider type tells those that are too large from those that are next to 0.
+  long double wide = 0;
+  std::from_chars(number.data(), number.data() + number.size(), wide);
+  return static_cast<double>(wide);
+}
+
+std::string dump_json(const Json& value, const JsonLayout& layout) {
+  std::string out;
+  append(out, value, layout);
+  return out;
+}
+
+}  // namespace zinc_rt
