@@ -217,7 +217,7 @@ void add_asm(CLI::App& app, int& exit) {
       "Example: zinc-rt asm --kernel linear\n"
       "A file: zinc-rt asm kernel.hsaco --target gfx1100 --text | less\n"
       "A symbol: zinc-rt asm add.zrt --patch dim:N=64 -o add64.zrt");
-  command.add_option("file", o->file, "a .zrt file or a code object");
+  command.add_option("FILE", o->file, "a .zrt file or a code object");
   command.add_option("--kernel", o->kernel, "only kernels whose names have this in them");
   command.add_option("--target", o->target, "of the code: gfx1201, gfx1151 or gfx1100")
       ->check(CLI::IsMember({"gfx1201", "gfx1151", "gfx1100"}))

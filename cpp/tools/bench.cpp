@@ -59,7 +59,7 @@ void add_bench(CLI::App& app, int& exit) {
       "Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md\n"
       "A server under load: zinc-rt bench serve --help");
   add_model_options(command, o->model);
-  command.get_option("model")->required(false);  // for the sake of bench serve
+  command.get_option("MODEL")->required(false);  // for the sake of bench serve
   add_bench_serve(command, exit);
   const CLI::Range tokens(1, 1 << 24), streams(1, 1 << 10);
   command.add_option("--prompt", o->prompt, "tokens of the prompt in prefill")->check(tokens)->capture_default_str();
@@ -89,7 +89,7 @@ void add_bench(CLI::App& app, int& exit) {
   command.add_option("--markdown", o->markdown_path, "a file to write");
   command.callback([o, &exit, &command] {
     if (command.got_subcommand("serve")) return;
-    if (o->model.model.empty()) throw CLI::RequiredError("model");
+    if (o->model.model.empty()) throw CLI::RequiredError("MODEL");
     const auto done = bench(*o);
     exit = done ? *done : report(done.error());
   });

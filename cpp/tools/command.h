@@ -59,7 +59,7 @@ struct ModelOptions {
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
 // `names`: of the option that names the model. REQUIRES: options outlives app.
-void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,model");
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 

@@ -96,8 +96,8 @@ void add_convert(CLI::App& app, int& exit) {
       "To MLC, Q4_0 matrices keep their values and all others are quantized to 4 bits; to GGUF, all values are kept.\n"
       "A split GGUF model with --to gguf becomes one file.\n"
       "Families: llama (Llama, Mistral, SmolLM2) and phi3.");
-  command.add_option("source", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
-  command.add_option("destination", o->destination, "what to write; a name that is free")->required();
+  command.add_option("SOURCE", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
+  command.add_option("DESTINATION", o->destination, "what to write; a name that is free")->required();
   command.add_option("--to", o->to, "mlc or gguf; by default the one that the source is not")
       ->check(CLI::IsMember({"mlc", "gguf"}));
   command.add_flag("--force", o->force, "replace a GGUF file");

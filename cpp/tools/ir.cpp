@@ -18,7 +18,7 @@ void add_ir(CLI::App& app, int& exit) {
   auto o = std::make_shared<Options>();
   auto& command = *app.add_subcommand("ir", "print the graph of a model");
   command.footer("Example: zinc-rt ir model.gguf --stage prefill --lowered");
-  command.add_option("model", o->model, "a GGUF file or an MLC folder")->required();
+  command.add_option("MODEL", o->model, "a GGUF file or an MLC folder")->required();
   command.add_option("--stage", o->stage, "prefill or decode")->check(CLI::IsMember({"prefill", "decode"}));
   command.add_flag("--lowered", o->lowered, "after fusion and activation quantization");
   command.add_option("--fusion", o->executor.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");

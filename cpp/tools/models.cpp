@@ -248,7 +248,7 @@ void add_pull(CLI::App& app, int& exit) {
       "  zinc-rt pull ollama:llama3.2:1b                              Ollama's registry\n"
       "  zinc-rt pull https://example.com/model.gguf\n"
       "A transfer that was cut off goes on where it ended. The file is compared with the sha256 that the site gives.");
-  command.add_option("name", o->name, "a name of the catalogue, OWNER/REPO[:QUANT], ollama:NAME[:TAG], or a URL")
+  command.add_option("NAME", o->name, "a name of the catalogue, OWNER/REPO[:QUANT], ollama:NAME[:TAG], or a URL")
       ->required();
   command.add_option("--as", o->as, "store it under this name");
   command.add_flag("--progress", o->progress, "show the progress bar even where stderr is no terminal");
@@ -263,7 +263,7 @@ void add_rm(CLI::App& app, int& exit) {
   auto names = std::make_shared<std::vector<std::string>>();
   auto& command = *app.add_subcommand("rm", "remove models from the models folder, or aliases");
   command.footer("Example: zinc-rt rm smollm2-135m-instruct-q8_0");
-  command.add_option("name", *names, "of models, whose files are deleted, or of aliases")->required();
+  command.add_option("NAME", *names, "of models, whose files are deleted, or of aliases")->required();
   command.callback([names, &exit] {
     for (const auto& name : *names) {
       const auto removed = hub::Store().remove(name);
@@ -286,8 +286,8 @@ void add_alias(CLI::App& app, int& exit) {
   auto o = std::make_shared<Options>();
   auto& command = *app.add_subcommand("alias", "give a model another name");
   command.footer("Example: zinc-rt alias default smollm2-135m-instruct-q8_0");
-  command.add_option("alias", o->alias, "the new name")->required();
-  command.add_option("model", o->model, "a model that is here")->required();
+  command.add_option("ALIAS", o->alias, "the new name")->required();
+  command.add_option("MODEL", o->model, "a model that is here")->required();
   command.callback([o, &exit] {
     const auto done = hub::Store().add_alias(o->alias, o->model);
     if (!done) exit = report(done.error());

@@ -47,7 +47,7 @@ void add_replay(CLI::App& app, int& exit) {
       "Example: zinc-rt replay steps.log\n"
       "By one way: ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1\n"
       "To read: zinc-rt replay steps.log --text | less");
-  command.add_option("log", o->log, "the log")->required();
+  command.add_option("LOG", o->log, "the log")->required();
   command.add_option("--tier", o->tier, "t1 or t2; else the first that can run here");
   command.add_flag("--text", o->text, "only print the packets, a line each; needs no device");
   command.add_flag("--json", o->json, "a JSON array, an object a submission");

@@ -291,7 +291,7 @@ void add_serve(CLI::App& app, int& exit) {
       "docs/server.md has "
       "the API.");
   add_model_options(command, o->model);
-  command.get_option("model")->required(false);
+  command.get_option("MODEL")->required(false);
   command.add_option("--id", o->id, "the model's name for clients; else the file's");
   command.add_option("--served-name", o->served_names, "another name of MODEL for clients; may be repeated")
       ->allow_extra_args(false);

@@ -41,9 +41,9 @@ void add_tokenize(CLI::App& app, int& exit) {
   auto& command = *app.add_subcommand("tokenize", "the token ids of a text");
   command.footer("Example: zinc-rt tokenize model.gguf \"Hello, world\" --json");
   command
-      .add_option("-m,--model,model", o->model, "a GGUF file (one without tensors will do), an MLC folder, or a name")
+      .add_option("-m,--model,MODEL", o->model, "a GGUF file (one without tensors will do), an MLC folder, or a name")
       ->required();
-  command.add_option("text", o->text, "the text")->required();
+  command.add_option("TEXT", o->text, "the text")->required();
   command.add_flag("--no-special", o->no_special, "add no BOS or EOS");
   command.add_flag("--no-parse-special", o->no_parse, "take special tokens in the text as plain text");
   command.add_flag("--json", o->json, "as a JSON list");

@@ -62,7 +62,7 @@ void add_validate(CLI::App& app, int& exit) {
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"
       "  hidden.N [n, model_dim]: the residual stream after layer N; hidden.embed before the first\n"
       "Exit codes: 0 equal, 1 different, 2 bad usage, 3 a side could not be run.");
-  command.add_option("-m,--model,model", o->model, "a GGUF file (of a split model, the first), or a name")->required();
+  command.add_option("-m,--model,MODEL", o->model, "a GGUF file (of a split model, the first), or a name")->required();
   auto* prompt = command.add_option("--prompt", o->options.prompt, "text that both sides run");
   command.add_option("--ids", o->options.token_ids, "token ids instead, as 1,2,3")->delimiter(',')->excludes(prompt);
   command.add_option("--tiers", o->options.tiers, "the two sides as A,B; one side with --against")
