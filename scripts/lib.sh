@@ -16,6 +16,8 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-cont
 AMD_PACKAGES=(clang-22 lld-22 libllvm22)
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
+# The Vulkan backend, where a GPU is that no tier takes: to build it, and Mesa's drivers of AMD's and Intel's GPUs.
+VULKAN_PACKAGES=(glslc libvulkan-dev mesa-vulkan-drivers)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
 # cpack: the libraries that a .deb depends on.
 PACKAGE_PACKAGES=(dpkg-dev file)
@@ -64,6 +66,21 @@ first_known() {
   printf '%s' "${known[*]}"
 }
 
+# other_gpu [FOLDER]: the maker of the first GPU that is not NVIDIA's, by the kernel's list; fails if there is none.
+other_gpu() {
+  local node maker
+  for node in "${1:-/sys/class/drm}"/renderD*/device/vendor; do
+    maker=$(cat "$node" 2>/dev/null) || continue
+    case $maker in
+      0x10de) ;;
+      0x1002) echo AMD; return ;;
+      0x8086) echo Intel; return ;;
+      *) echo "another maker ($maker)"; return ;;
+    esac
+  done
+  return 1
+}
+
 may_install() { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
 line_for_root() { printf '  apt-get update && apt-get install -y --no-install-recommends %s' "$(first_known "$@")"; }
 
@@ -80,7 +97,7 @@ install_packages() {
 
 # need_packages NAME...: installs those that are missing, and Python where it is incomplete.
 need_packages() {
-  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
+  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12 and 13, Ubuntu 24.04); elsewhere install: $*"
   local wanted=("$@") missing
   python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
   mapfile -t missing < <(missing_packages "${wanted[@]}")

@@ -74,3 +74,21 @@ def test_what_is_only_wanted_is_left_out_where_it_cannot_be_had(lib):
     said = lib("may_install() { false; }; want_packages clang-22 lld-22", lists="lld-22 22.1\n")
     assert "without clang-22, which this system does not have" in said
     assert "without lld-22, for there is no sudo" in said
+
+
+@pytest.mark.parametrize(
+    ("makers", "said"),
+    [
+        ({"renderD128": "0x1002"}, "AMD"),
+        ({"renderD128": "0x10de", "renderD129": "0x8086"}, "Intel"),
+        ({"renderD128": "0x1af4"}, "another maker (0x1af4)"),
+        ({"renderD128": "0x10de"}, "none"),
+        ({"card0": "0x1002"}, "none"),  # it shows pictures and computes nothing
+        ({}, "none"),
+    ],
+)
+def test_a_gpu_that_no_tier_takes(lib, tmp_path, makers, said):
+    for node, maker in makers.items():
+        (tmp_path / "drm" / node / "device").mkdir(parents=True)
+        (tmp_path / "drm" / node / "device" / "vendor").write_text(maker + "\n")
+    assert lib(f"other_gpu '{tmp_path}/drm' || echo none").strip() == said
