@@ -1,5 +1,6 @@
 """Every command of the program, found by its help: each says what it takes, and takes a model with -m and without."""
 
+import json
 import re
 import subprocess
 
@@ -64,7 +65,16 @@ def test_a_positional_has_a_name_that_no_option_has(helps):
 def test_a_model_is_named_by_an_option_or_without(helps, tmp_path):
     """Each command that opens one says of both ways that the file is not there."""
     absent, n = str(tmp_path / "absent.gguf"), 0
-    more = {"run": ("-p", "a"), "tokenize": ("a",), "trace": ("--out", str(tmp_path / "trace.json"))}
+    body = {"model": "absent", "prompt": "a"}
+    line = {"custom_id": "1", "method": "POST", "url": "/v1/completions", "body": body}
+    (tmp_path / "requests").write_text(json.dumps(line) + "\n")
+    more = {
+        "run": ("-p", "a"),
+        "run-batch": (str(tmp_path / "requests"), str(tmp_path / "answers")),
+        "tokenize": ("a",),
+        "validate": ("--tiers", "t_cpu,t_cpu", "--prompt", "a"),
+        "trace": ("--out", str(tmp_path / "trace.json")),
+    }
     for command, text in helps.items():
         option = re.search(r"^  (-m)\b", text, re.MULTILINE)
         if option is None or "MODEL" not in section(text, "positionals"):

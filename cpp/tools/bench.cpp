@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/print.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -24,7 +25,7 @@ Result<int> bench(BenchOptions& o) {
   if (o.roofline) {
     ZRT_TRY(roofline, measure_roofline(result));
   }
-  fmt::print("{}", bench_text(result, roofline));
+  print_out("{}", bench_text(result, roofline));
   const auto json = bench_json(result, roofline).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   ZRT_CHECK_OK(write_whole(o.json_path, json + '\n'));
   ZRT_CHECK_OK(write_whole(o.markdown_path, bench_markdown(result, roofline)));
@@ -47,8 +48,7 @@ StatusLine::~StatusLine() {
 }
 
 void StatusLine::show(const std::string& text) const {
-  if (on_) fmt::print(stderr, "\r{:78}\r{}", "", text);
-  if (on_) std::fflush(stderr);
+  if (on_) print_err("\r{:78}\r{}", "", text);
 }
 
 void add_bench(CLI::App& app, int& exit) {

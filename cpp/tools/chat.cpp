@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/print.h"
 #include "client/openai_client.h"
 #include "tools/command.h"
 #include "tools/line_editor.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/print.h"
 #include "executor/ring/prepare.h"
 #include "ir/text.h"
 #include "tools/command.h"
@@ -30,8 +31,8 @@ void add_ir(CLI::App& app, int& exit) {
       return;
     }
     const bool decode = o->stage == "decode";
-    fmt::print("{}", ir::print(o->lowered ? (decode ? prepared->decode_low : prepared->prefill_low)
-                                          : (decode ? prepared->decode : prepared->prefill)));
+    print_out("{}", ir::print(o->lowered ? (decode ? prepared->decode_low : prepared->prefill_low)
+                                         : (decode ? prepared->decode : prepared->prefill)));
   });
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "server/models.h"
 #include "server/offline_batch.h"
 #include "tools/command.h"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "model/weights.h"
 #include "tokenizer/tokenizer.h"
 #include "tools/command.h"
@@ -27,10 +28,10 @@ Result<int> tokenize(const TokenizeOptions& o) {
   const auto ids = tokenizer->encode(o.text, !o.no_special, !o.no_parse);
   if (!ids) return std::unexpected(ids.error());
   if (o.json) {
-    fmt::print("{}\n", nlohmann::json(*ids).dump());
+    print_out("{}\n", nlohmann::json(*ids).dump());
     return kDone;
   }
-  for (const auto id : *ids) fmt::print("{:8}  {}\n", id, tokenizer->token_text(id));
+  for (const auto id : *ids) print_out("{:8}  {}\n", id, tokenizer->token_text(id));
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/kv_type.h"
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -20,7 +21,7 @@ struct ValidateCommand {
 int validate_command(const ValidateCommand& o) {
   // What the command line itself has wrong is told before a model is opened.
   const auto usage = [](const Error& error) {
-    fmt::print(stderr, "zinc-rt: {}\n", error.message);
+    print_err("zinc-rt: {}\n", error.message);
     return kBadUsage;
   };
   for (const auto& tier : o.options.tiers)
@@ -38,7 +39,7 @@ int validate_command(const ValidateCommand& o) {
     report(found.error());
     return kRefused;
   }
-  fmt::print("{}", o.json ? found->to_json() + "\n" : found->to_text());
+  print_out("{}", o.json ? found->to_json() + "\n" : found->to_text());
   return found->equal ? kDone : kFailed;
 }
 
