@@ -8,14 +8,16 @@ export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_U
 
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
                 libpcre2-dev libxxhash-dev libedit-dev libssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev
-                'libboost1.81-dev|libboost1.83-dev')
+                'libboost1.81-dev|libboost1.83-dev|libboost-dev>=1.81')
 # Boost.Context: the fibers of tests_cpp/cuda_sim. The last three: the Vulkan backend, and a device of Vulkan for it.
-TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev'
+TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev|libboost-context-dev>=1.81'
                glslc libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers)
 # For the AMD tier, where the system's lists have them: without them it is left out by name (cpp/ring/amd/CMakeLists.txt).
 AMD_PACKAGES=(clang-22 lld-22 libllvm22)
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
+# The Vulkan backend, where a GPU is that no tier takes: to build it, and Mesa's drivers of AMD's and Intel's GPUs.
+VULKAN_PACKAGES=(glslc libvulkan-dev mesa-vulkan-drivers)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
 # cpack: the libraries that a .deb depends on.
 PACKAGE_PACKAGES=(dpkg-dev file)
@@ -34,9 +36,12 @@ assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")
 PY
 }
 
-is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+# is_enough WANTED VERSION: the version is that of something, and where WANTED is "name>=least" it is no older than that.
+is_enough() { [ -n "$2" ] && { [ "${1#*>=}" = "$1" ] || dpkg --compare-versions "$2" ge "${1#*>=}"; }; }
 
-# missing_packages NAME...: those that are not installed, a line each. "a|b": either is enough.
+is_installed() { is_enough "$1" "$(dpkg-query -W -f '${db:Status-Status} ${Version}' "${1%%>=*}" 2>/dev/null | sed -n 's/^installed //p')"; }
+
+# missing_packages NAME...: those that are not installed, a line each. "a|b": either is enough; "a>=1.2": no older one is.
 missing_packages() {
   local package name either found
   for package in "$@"; do
@@ -47,21 +52,39 @@ missing_packages() {
   done
 }
 
-# first_known NAME...: of each "a|b" the first that the system's lists have, or a.
+# can_be_had NAME: the system's lists have a version to install. `apt-cache show` is content with a name that they only mention.
+can_be_had() { is_enough "$1" "$(LC_ALL=C apt-cache policy "${1%%>=*}" 2>/dev/null | sed -n 's/^ *Candidate: \([^(].*\)/\1/p')"; }
+
+# first_known NAME...: of each "a|b" the first that can be had, or a.
 first_known() {
   local package name either known=()
   for package in "$@"; do
     IFS='|' read -ra either <<<"$package"
-    for name in "${either[@]}"; do apt-cache show "$name" >/dev/null 2>&1 && { either=("$name"); break; }; done
-    known+=("${either[0]}")
+    for name in "${either[@]}"; do can_be_had "$name" && { either=("$name"); break; }; done
+    known+=("${either[0]%%>=*}")
   done
   printf '%s' "${known[*]}"
+}
+
+# other_gpu [FOLDER]: the maker of the first GPU that is not NVIDIA's, by the kernel's list; fails if there is none.
+other_gpu() {
+  local node maker
+  for node in "${1:-/sys/class/drm}"/renderD*/device/vendor; do
+    maker=$(cat "$node" 2>/dev/null) || continue
+    case $maker in
+      0x10de) ;;
+      0x1002) echo AMD; return ;;
+      0x8086) echo Intel; return ;;
+      *) echo "another maker ($maker)"; return ;;
+    esac
+  done
+  return 1
 }
 
 may_install() { [ "$(id -u)" -eq 0 ] || command -v sudo >/dev/null; }
 line_for_root() { printf '  apt-get update && apt-get install -y --no-install-recommends %s' "$(first_known "$@")"; }
 
-# install_packages NAME...: of each "a|b" the first that the system's lists have.
+# install_packages NAME...: of each "a|b" the first that can be had.
 install_packages() {
   local sudo=() names
   [ "$(id -u)" -eq 0 ] || sudo=(sudo)
@@ -74,7 +97,7 @@ install_packages() {
 
 # need_packages NAME...: installs those that are missing, and Python where it is incomplete.
 need_packages() {
-  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
+  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12 and 13, Ubuntu 24.04); elsewhere install: $*"
   local wanted=("$@") missing
   python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
   mapfile -t missing < <(missing_packages "${wanted[@]}")
@@ -84,12 +107,12 @@ $(line_for_root "${missing[@]}")"
   install_packages "${missing[@]}"
 }
 
-# want_packages NAME...: installs those that the system's lists have and this user may install, and says which are left; none is needed.
+# want_packages NAME...: installs those that can be had and this user may install, and says which are left; none is needed.
 want_packages() {
   local package known=()
   command -v apt-cache >/dev/null || return 0
   for package in $(missing_packages "$@"); do
-    if apt-cache show "$package" >/dev/null 2>&1; then known+=("$package"); else say "without $package, which this system does not have"; fi
+    if can_be_had "$package"; then known+=("$package"); else say "without $package, which this system does not have"; fi
   done
   [ ${#known[@]} -eq 0 ] && return
   may_install || { say "without ${known[*]}, for there is no sudo; root may install them:"; line_for_root "${known[@]}"; echo; return; }

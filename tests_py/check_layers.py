@@ -80,10 +80,21 @@ TESTS_ALSO = {
 # The Python extension: the public headers, the text tools that need no engine, and the program.
 BINDINGS_MAY_SEE = {"base", "model", "jinja", "sched", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
+# What prints, and may throw or end the process where a text cannot be written; base/print.h does neither.
+PRINTS = re.compile(
+    r"\b(?:fmt|std)::(?:print|println)\s*\(|\bstd::(?:cout|cerr|clog|wcout|wcerr)\b"
+    r"|\b(?:std::)?(?:printf|puts|putchar|perror|vprintf)\s*\(|\b(?:stdout|stderr)_(?:color_)?sink|\bstd(?:out|err)\s*[,)]"
+)
+PRINT_FILES = {
+    "base/print.cpp",  # the one place
+    "tools/line_editor.cpp",  # editline takes the three streams
+    "ring/cuda/pack/zrt_pack.cpp",  # a tool of the build
+}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")
 OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}
 SOURCES = {".h", ".cpp", ".cu"}
+PRINTING_FOLDERS = {"cpp", "kernels", "python/zinc_rt/_core"}
 
 
 def includes(path, pattern=INCLUDE):
@@ -142,6 +153,13 @@ def module_breach(parts, target):
     return f"{module} may include only {', '.join(sorted(only))} of {to[0]}" if only and target not in only else None
 
 
+def prints(path):
+    """The lines that print: what is in a comment or a text is passed over."""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if PRINTS.search(re.sub(r'"(?:\\.|[^"\\])*"|//.*', "", line)):
+            yield number
+
+
 def kernel_breach(parts, target):
     """kernels/common knows itself alone; a target also common and base, cpu_simd the cpu that it speeds up."""
     to = target.split("/")
@@ -192,6 +210,9 @@ def breaches(root):
                 )
                 if why:
                     yield f"{path.relative_to(root)}:{number}: {why}"
+            if folder in PRINTING_FOLDERS and "/".join(parts) not in PRINT_FILES:
+                for number in prints(path):
+                    yield f"{path.relative_to(root)}:{number}: base/print.h prints, so that no message ends a process"
             for number, target in includes(path, SYSTEM_INCLUDE):
                 if why := library_breach(parts, target):
                     yield f"{path.relative_to(root)}:{number}: {why}"

@@ -82,7 +82,7 @@ SHELL = [
     Shell("zinc-rt info $OTHER --tensors", out=("blk.0.attn_q.weight",)),
     Shell("zinc-rt plan $PLAIN --max-slots 2", out=("kv_pages", "allocated", "--kv-pages")),
     Shell("zinc-rt tokenize $PLAIN Hello", out=("72  H", "111  o")),
-    Shell("zinc-rt tokenize $PLAIN", 2, err=("text is required",)),
+    Shell("zinc-rt tokenize $PLAIN", 2, err=("TEXT is required",)),
     Shell("zinc-rt validate $PLAIN --prompt Hello --tiers t_cpu,t_cpu+cpu_kernels=ref", out=("\nEQUAL",)),
     Shell("zinc-rt validate $M --prompt Hello --tiers t_cpu,t_cpu+activations=f32", 1, out=("\nDIFFERENT",)),
     Shell("zinc-rt validate $PLAIN --prompt Hello --tiers t_cpu,t_cpu+kernel=ref", 2, err=("cpu_kernels=SET",)),

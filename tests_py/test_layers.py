@@ -52,12 +52,36 @@ def test_the_table_holds():
         ("tests_cpp/mem/a_test.cpp", '#include "engine/core.h"'),
         ("tests_cpp/model/a_test.cpp", '#include "tests_cpp/ir/graphs.h"'),
         ("python/zinc_rt/_core/a.cpp", '#include "executor/executor.h"'),
+        ("cpp/tools/a.cpp", '  fmt::print(stderr, "a {}", 1);'),
+        ("cpp/tools/a.cpp", '  fmt::print("a {}", 1);'),
+        ("cpp/tools/a.cpp", "  std::println(line);"),
+        ("cpp/server/a.cpp", '  std::cerr << "a";'),
+        ("cpp/base/a.cpp", "  std::fflush(stdout);"),
+        ("cpp/base/a.cpp", "  std::fputs(text, stderr);"),
+        ("cpp/base/a.cpp", "  auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();"),
+        ("kernels/cpu/a.cpp", '  printf("a");'),
+        ("python/zinc_rt/_core/a.cpp", '  perror("a");'),
     ],
 )
 def test_a_breach_is_found(tmp_path, path, line):
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text(line + "\n")
     assert len(list(check_layers.breaches(tmp_path))) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'print_err("zinc-rt: {}", "std::cerr");',
+        "ir::print(graph);",
+        "std::snprintf(text, sizeof text, format);",
+        "// fmt::print throws",
+    ],
+)
+def test_what_prints_into_no_stream_is_no_breach(tmp_path, line):
+    (tmp_path / "cpp" / "base").mkdir(parents=True)
+    (tmp_path / "cpp" / "base" / "a.cpp").write_text(line + "\n")
+    assert list(check_layers.breaches(tmp_path)) == []
 
 
 @pytest.mark.parametrize(

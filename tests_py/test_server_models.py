@@ -118,6 +118,21 @@ def test_folders_are_those_of_the_models_unless_they_are_named(tiny_model, folde
             assert load(server, folders / "inside" / "link.gguf", max_slots=1)[0] == code
 
 
+def test_what_is_changed_in_the_file_is_taken_over_or_wants_a_restart(tiny_model, tmp_path):
+    """Each key of a model has another model made of it (tests_cpp/server/config_test.cpp goes through all)."""
+    path, log = tmp_path / "zinc.toml", tmp_path / "log"
+    text = f'[server]\ncors_origins = []\n[[models]]\npath = "{tiny_model}"\nid = "tiny"\nmax_slots = 2\n'
+    path.write_text(text)
+    with serving("--config", path, log_path=log, env={"ZINC_RT_LOG": "info"}) as server:
+        path.write_text(text + "standard_gap_ms = 20\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: "model tiny was replaced" in log.read_text())
+        path.write_text(text.replace("[]", '["https://a.example"]') + "standard_gap_ms = 20\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: "server.cors_origins was changed, which only a restart takes over" in log.read_text())
+    assert log.read_text().count("was replaced") == 1
+
+
 def breaking(tensor, value):
     def change(name, values):
         if name == tensor:

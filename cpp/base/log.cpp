@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
+#include <iterator>
+#include <mutex>
+#include <string>
+#include <string_view>
 
 #include "base/json_text.h"
 #include "base/options.h"
+#include "base/print.h"
 
 namespace zinc_rt {
 namespace {
@@ -53,14 +59,43 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
+// Of the levels from trace to critical; each mark is undone by kPlain.
+constexpr std::string_view kColours[] = {"\x1b[37m",        "\x1b[36m",        "\x1b[32m",
+                                         "\x1b[33m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[1m\x1b[41m"};
+constexpr std::string_view kPlain = "\x1b[0m";
+
+bool shows_colours() {
+  const char* name = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && name != nullptr && std::string_view(name) != "dumb";
+}
+
+class Stderr final : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    std::string line(text.data(), text.size());
+    const auto level = static_cast<std::size_t>(message.level);
+    if (has_colours_ && message.color_range_end > message.color_range_start && level < std::size(kColours)) {
+      line.insert(message.color_range_end, kPlain);
+      line.insert(message.color_range_start, kColours[level]);
+    }
+    write_err(line);
+  }
+  void flush_() override {}
+
+ private:
+  bool has_colours_ = shows_colours();
+};
+
 }  // namespace
 
 spdlog::logger& log() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
     const bool is_json = options::get("ZINC_RT_LOG_FORMAT") == "json";
-    spdlog::sink_ptr sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
-    if (is_json) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    auto made = std::make_shared<spdlog::logger>("zinc_rt", std::move(sink));
+    auto made = std::make_shared<spdlog::logger>("zinc_rt", std::make_shared<Stderr>());
+    made->set_error_handler(
+        [](const std::string& what) { print_err("zinc-rt: a line of the log is lost: {}\n", what); });
     made->set_level(spdlog::level::from_str(options::get("ZINC_RT_LOG")));
     auto lines = std::make_unique<spdlog::pattern_formatter>();
     lines->add_flag<OneLine>('*').set_pattern("%H:%M:%S.%e %^%l%$ %*");

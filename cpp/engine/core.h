@@ -39,12 +39,13 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
 
   // diagnostics.cpp: run in a leased slot, by turns with the steps
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
-                                    std::uint32_t chunk);
-  Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer);
+                                    std::uint32_t chunk, const StopAsked& is_stopped = {});
+  Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
+                                    const StopAsked& is_stopped = {});
 
   // prefix_file.cpp: the KV of a prompt as a file; both return how many tokens it has
   Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
-                                    const std::string& path);
+                                    const std::string& path, const StopAsked& is_stopped = {});
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
                                     const std::string& salt);
 

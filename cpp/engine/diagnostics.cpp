@@ -25,7 +25,7 @@ std::vector<EngineCore::Span> EngineCore::variant_spans(const Model& model, std:
 }
 
 Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
-                                              std::uint32_t chunk) {
+                                              std::uint32_t chunk, const StopAsked& is_stopped) {
   if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[logits] no tokens");
   if (model.info().pooling != Pooling::kNone)
     return fail(StatusCode::kUnavailable, "[logits] model \"{}\" gives embeddings (pooling {}) and has no logits",
@@ -50,6 +50,7 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
       const std::size_t n = std::min(step_size, span.end - at), first = std::min(std::max(at, span.begin) - at, n);
       std::vector<std::uint32_t> wanted(n - first);
       std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
+      ZRT_CHECK_OK(go_on(is_stopped, "logits"));
       const Turn::Guard guard(lease.replica().loop().turn());
       ZRT_CHECK_OK(check_loaded(model, lease.replica()));
       ZRT_CHECK_OK(lease.replica().runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
@@ -57,7 +58,8 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
   return out;
 }
 
-Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std::int32_t> ids, int layer) {
+Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std::int32_t> ids, int layer,
+                                              const StopAsked& is_stopped) {
   if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[hidden] no tokens");
   ZRT_TRY(const auto lease, Lease::take(*this, model, ids.size()));
   const std::size_t step_size = model.info().chunk_cap;
@@ -65,6 +67,7 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   for (const Span& span : variant_spans(model, ids.size()))
     for (std::size_t at = 0; at < span.end; at += step_size) {
       const std::size_t n = std::min(step_size, span.end - at);
+      ZRT_CHECK_OK(go_on(is_stopped, "hidden"));
       const Turn::Guard guard(lease.replica().loop().turn());
       ZRT_CHECK_OK(check_loaded(model, lease.replica()));
       ZRT_TRY(const auto part, lease.replica().runner().hidden(lease.slot(), ids, at, n, span.variant, layer));

@@ -110,14 +110,14 @@ Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request) const {
   return std::move(prompt.ids);
 }
 Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
-                                          const std::string& model) const {
+                                          const std::string& model, const StopAsked& is_stopped) const {
   ZRT_TRY(const auto found, core_->model(model));
-  return core_->logits(*found, ids, rows, chunk);
+  return core_->logits(*found, ids, rows, chunk, is_stopped);
 }
-Result<std::vector<float>> Engine::hidden(std::span<const std::int32_t> ids, int layer,
-                                          const std::string& model) const {
+Result<std::vector<float>> Engine::hidden(std::span<const std::int32_t> ids, int layer, const std::string& model,
+                                          const StopAsked& is_stopped) const {
   ZRT_TRY(const auto found, core_->model(model));
-  return core_->hidden(*found, ids, layer);
+  return core_->hidden(*found, ids, layer, is_stopped);
 }
 
 Result<Tenant> Engine::tenant(const std::string& name, const std::optional<TenantQuota>& quota) {
@@ -158,8 +158,9 @@ Result<CachedPrefix> Session::cached_prefix(Request request) const {
   return engine_->cached_prefix(*tenant_, std::move(request), system_);
 }
 
-Result<std::uint32_t> Session::save_prefix(Request request, const std::string& path) const {
-  return engine_->save_prefix(*tenant_, std::move(request), system_, path);
+Result<std::uint32_t> Session::save_prefix(Request request, const std::string& path,
+                                           const StopAsked& is_stopped) const {
+  return engine_->save_prefix(*tenant_, std::move(request), system_, path, is_stopped);
 }
 
 Result<std::uint32_t> Session::load_prefix(const std::string& path, const std::string& model,

@@ -4,8 +4,15 @@
 
 #include "base/error.h"
 #include "engine/core.h"
+#include "zinc_rt/stop.h"
 
 namespace zinc_rt {
+
+// Asked before each step of what is computed in a lease.
+inline Status go_on(const StopAsked& is_stopped, const char* what) {
+  if (is_stopped && is_stopped()) return fail(StatusCode::kCancelled, "[{}] the call was taken back", what);
+  return {};
+}
 
 // Holds a slot and its pages for as long as it lives.
 class EngineCore::Lease {

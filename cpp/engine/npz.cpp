@@ -156,6 +156,7 @@ Result<NpyArray<float>> Npz::floats(const std::string& name) const {
   else
     return fail(StatusCode::kInvalidArgument, "[npz] {}: array \"{}\" has type {}; float16, float32 or float64 wanted",
                 file_.path(), name, npy.type);
+  ZRT_CHECK_OK(file_.is_whole());
   return out;
 }
 
@@ -167,6 +168,7 @@ Result<NpyArray<std::int64_t>> Npz::integers(const std::string& name) const {
                 name, npy.type);
   for (std::size_t i = 0; i < npy.n_values; ++i)
     out.values.push_back(npy.type == "<i4" ? read<std::int32_t>(npy.data, i * 4) : read<std::int64_t>(npy.data, i * 8));
+  ZRT_CHECK_OK(file_.is_whole());
   return out;
 }
 

@@ -33,7 +33,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   out.mmap = options.mmap;
   out.repack = options.repack;
   out.state_checkpoints = 2 * options.max_slots;
-  out.on_progress = options.on_progress;
+  out.on_progress = options.on_progress.call;
   out.fusion = options.fusion.empty() ? options::get("ZINC_RT_FUSION") : options.fusion;
   ZRT_TRY(out.threads, chosen_threads(options));
   ZRT_TRY(const auto chunk, options::get_int("ZINC_RT_CHUNK_CAP", 0, 1 << 20));

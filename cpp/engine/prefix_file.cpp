@@ -87,7 +87,7 @@ Status check_can(const Model& model) {
 }  // namespace
 
 Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request request, const std::string& system,
-                                              const std::string& path) {
+                                              const std::string& path, const StopAsked& is_stopped) {
   ZRT_TRY(const auto model, this->model(request.model));
   ZRT_CHECK_OK(check_can(*model));
   ZRT_CHECK_OK(Generation::check(request, *model));
@@ -100,6 +100,7 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   const std::uint32_t variant = variant_spans(*model, ids.size()).back().variant;
   const std::size_t step_size = model->info().chunk_cap;
   for (std::size_t at = 0; at < ids.size(); at += step_size) {
+    ZRT_CHECK_OK(go_on(is_stopped, "prefix"));
     const Turn::Guard guard(lease.replica().loop().turn());
     ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
     ZRT_CHECK_OK(
@@ -154,6 +155,7 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
       return fail(StatusCode::kCorrupt, "[prefix] {}: token id {}, the vocabulary has {}", path, id,
                   model->config().vocab_size);
   ZRT_CHECK_OK(lease.replica().runner().write_pages(lease.slot(), file.pages));
+  ZRT_CHECK_OK(mapped.is_whole());
   lease.replica().runner().scheduler().publish_lease(lease.slot(), tenant.id, salt, file.tokens);
   return static_cast<std::uint32_t>(file.tokens.size());
 }

@@ -232,7 +232,8 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
       scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
-      ++failed_steps_, ++failed_in_a_row_;
+      ++failed_steps_;
+      if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;  // a file was cut: the device is a good one
       scheduler_.fail_step(executed);
     }
     if (trace_.is_on()) {

@@ -232,6 +232,8 @@ Result<ValidateReport> validate(const std::string& model, const ValidateOptions&
   ZRT_TRY(auto layers, parse_layers(options.layers, a.config().n_layers));
   if (npz && options.layers == "all") std::erase_if(layers, [&](int l) { return !npz->contains(hidden_name(l)); });
   for (const int layer : layers) {
+    if (options.is_stopped && options.is_stopped())
+      return fail(StatusCode::kCancelled, "[validate] the call was taken back");
     ZRT_TRY(const auto ours, a.hidden(ids, layer));
     ZRT_TRY(const auto theirs,
             npz ? stored(*npz, hidden_name(layer), ids.size(), a.config().model_dim) : b.hidden(ids, layer));

@@ -123,6 +123,26 @@ Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend) 
               fmt::join(known_tier_names(), ", "));
 }
 
+std::string advice_on_gpus(std::span<const std::string> makers, std::string_view taken_tier) {
+  const auto maker = std::ranges::find_if(makers, [](const std::string& name) { return name != "NVIDIA"; });
+  if (taken_tier != "t_cpu" || maker == makers.end()) return {};
+  for (const ExecutorKind* kind : executor_kinds()) {
+    if (kind->backend == kOwnBackend) continue;
+    if (!kind->tiers().empty())
+      return fmt::format(
+          "a GPU of {} is here, which `auto` does not take: --backend {} runs models on it (docs/vulkan.md), --tier {} "
+          "is the choice of the processor",
+          *maker, kind->backend, taken_tier);
+    const auto left_out = kind->left_out != nullptr ? kind->left_out() : std::vector<LeftOutExecutorTier>();
+    return fmt::format(
+        "a GPU of {} is here, which backend {} could take; this build does not have it{}. scripts/demo.sh installs "
+        "what "
+        "it needs and builds it",
+        *maker, kind->backend, left_out.empty() ? "" : ": " + left_out.front().why);
+  }
+  return {};
+}
+
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
   ZRT_TRY(const auto choice, pick_tier(options.tier, options.backend));
   const ExecutorTier& tier = choice.entry.tier;

@@ -40,4 +40,9 @@ std::vector<std::string> backend_names();
 // nobody knows.
 Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
+// A line for people whose machine has a GPU that no tier of `auto` took, of the makers that gpu_makers() gives: how a peer
+// backend takes it, or how this build would have had one. Empty where there is nothing to say: there is no such GPU, the
+// tier that was taken runs on a GPU, or NVIDIA made it, of whose tier `zinc-rt tiers` has a line.
+std::string advice_on_gpus(std::span<const std::string> makers, std::string_view taken_tier);
+
 }  // namespace zinc_rt

@@ -33,7 +33,8 @@ Weights::Weights(Source source)
       metadata_(std::move(source.metadata)),
       infos_(std::move(source.infos)),
       owner_(std::move(source.owner)),
-      is_mapped_(source.is_mapped) {
+      is_mapped_(source.is_mapped),
+      is_whole_(std::move(source.is_whole)) {
   tensors_.reserve(infos_.size());
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     const gguf::TensorInfo& info = infos_[i];
@@ -52,7 +53,8 @@ Weights::Source source_of(gguf::GgufFile opened) {
                          .infos = {file->tensors().begin(), file->tensors().end()},
                          .data = {},
                          .owner = file,
-                         .is_mapped = true};
+                         .is_mapped = true,
+                         .is_whole = [read = file.get()] { return read->is_whole(); }};
   for (const gguf::TensorInfo& info : source.infos) source.data.push_back(file->data(info));
   return source;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -44,6 +45,7 @@ class Weights {
     std::vector<std::span<const std::byte>> data;  // of infos[i]: row_bytes of its type times its rows
     std::shared_ptr<const void> owner;             // keeps the memory of `data`
     bool is_mapped = false;                        // `data` are parts of mapped files
+    std::function<Status()> is_whole;              // of the mapped files, where there are any
   };
 
   // `path` is a GGUF file (of a split model the first) or an MLC folder.
@@ -74,6 +76,9 @@ class Weights {
   // Call it when the tensor's bytes were copied: releases the memory of pages that can be read from the file again.
   void release(const Tensor& tensor) const;
 
+  // Ask it after tensors were read: of files that were cut meanwhile they read as zeros. Errors: kCorrupt.
+  Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
+
   std::uint64_t total_bytes() const;
   // Of the file, by the type there, in the order of DType; absent ones are left out.
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
@@ -89,6 +94,7 @@ class Weights {
   std::unordered_map<std::string_view, std::size_t> index_;  // keys point into infos_, whose elements never move
   std::shared_ptr<const void> owner_;
   bool is_mapped_ = false;
+  std::function<Status()> is_whole_;
 };
 
 }  // namespace zinc_rt

@@ -2,9 +2,12 @@
 // Thread rule: pure functions.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "server/json_in.h"
 #include "server/server.h"
 
 namespace zinc_rt::server {
@@ -15,12 +18,19 @@ struct Config {
   OnDemandOptions on_demand;  // who reads the configuration says which models are offered
   std::optional<bool> is_on_demand;
   double drain_timeout_s = 30;
-  double shutdown_delay_s = 0;  // how long requests are still taken once the server is told to end
+  double shutdown_delay_s = 0;          // how long requests are still taken once the server is told to end
+  Json server_values = Json::object();  // [server] as the file has it
 };
 
 // Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for a key that is not known, a
 // value of the wrong type, or a secret that is not hashed.
 Result<Config> load_config(const std::string& path);
+
+// The keys of each table, by its heading, as "[server]"; "" is the top of the file.
+const std::map<std::string, std::set<std::string>>& config_keys();
+
+// The keys of [server] whose values are others in `file` than in `running`, and that only a restart takes over.
+std::vector<std::string> kept_until_restart(const Config& running, const Config& file);
 
 // An example with every key, for --example-config.
 extern const char* const kExampleConfig;

@@ -1,7 +1,6 @@
 #include "server/models.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -44,15 +43,12 @@ constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])"
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
-// Equal for two specs that give the same model. It has the file's size and time, since a file may be replaced.
+// Another one where a file was replaced by another of the same name.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);
   const auto time = std::filesystem::last_write_time(spec.path, ignored).time_since_epoch().count();
-  const auto& o = spec.options;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context,
-                     o.max_slots, o.kv_pages, o.kv_dtype, o.pooling, o.threads, o.tier, o.backend, o.arithmetic,
-                     o.chunk_cap, o.tools, fmt::join(o.devices, ","), fmt::join(spec.aliases, " "));
+  return fmt::format("{} {} {}", spec.path, size, time);
 }
 
 // 422: the file is at fault.
@@ -71,6 +67,7 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   model.engine_name = engine_name;
   model.path = spec.path;
   model.hold = std::make_shared<const char>();
+  model.spec = spec;
   model.source = source_of(spec);
   model.loaded_by = by;
   model.queue_cap = spec.options.queue_cap;
@@ -173,7 +170,7 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
     const auto former = std::ranges::find(before, id, &ServedModel::id);
     if (former == before.end())
       tell("loaded", id, load(spec, LoadedBy::kConfiguration));
-    else if (former->source != source_of(spec))
+    else if (former->spec != spec || former->source != source_of(spec))
       tell("replaced", id, replace(spec, id));
   }
   for (const auto& model : before)

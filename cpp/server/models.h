@@ -23,6 +23,8 @@ struct ModelSpec {
   std::string id;                    // empty: the file's name without its ending
   std::vector<std::string> aliases;  // other names by which clients may call it
   EngineOptions options;
+
+  bool operator==(const ModelSpec&) const = default;
 };
 
 // What clients call it.
@@ -37,7 +39,8 @@ struct ServedModel {
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
   std::uint32_t queue_cap = 0;  // choices that may wait
-  std::string source;           // what it was loaded from: the file, its time of change, the options
+  ModelSpec spec;
+  std::string source;  // what it was loaded from: the file, its size and time of change
   LoadedBy loaded_by = LoadedBy::kConfiguration;
   ModelCard card;
   ModelMemory memory;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/print.h"
 #include "ring/amd/code_object.h"
 #include "tools/device_checks.h"
 #include "tools/disassembler.h"
@@ -62,7 +63,7 @@ std::map<std::string, std::uint64_t> count(const Disassembler& disassembler, std
   for (std::uint64_t at = first; at < end;) {
     const auto instruction = disassembler.at(image.subspan(at, end - at), at);
     if (instruction.bytes == 0 || instruction.text.starts_with("s_code_end")) break;
-    if (text) fmt::print("{:8x}  {}\n", at - first, instruction.text);
+    if (text) print_out("{:8x}  {}\n", at - first, instruction.text);
     const auto* row = std::ranges::find_if(kInstructionClasses,
                                            [&](const ClassRow& c) { return instruction.text.starts_with(c.prefix); });
     ++counts[row == std::end(kInstructionClasses) ? "other" : row->name];
@@ -87,7 +88,7 @@ class Listing {
       const auto& kernel = object.kernels[i];
       if (!options_.kernel.empty() && kernel.name.find(options_.kernel) == std::string::npos) continue;
       const std::uint64_t end = i + 1 < object.kernels.size() ? object.kernels[i + 1].entry : object.image.size();
-      if (options_.text) fmt::print("{}:\n", kernel.name);
+      if (options_.text) print_out("{}:\n", kernel.name);
       auto counts = count(disassembler, object.image, kernel.entry, end, options_.text);
       // Workgroups of a compute unit by their LDS; 0: it takes none.
       const std::uint32_t groups = kernel.lds_bytes == 0 ? 0 : kLdsOfAUnit / kernel.lds_bytes;
@@ -116,9 +117,9 @@ class Listing {
   }
   int show() const {
     if (options_.json)
-      fmt::print("{}\n", list_.dump());
+      print_out("{}\n", list_.dump());
     else
-      fmt::print(
+      print_out(
           "{}{}\n", as_text(table_),
           "WAVES: of a SIMD, by its registers; GROUPS: of a compute unit, by LDS. Scratch is 0: others are refused.");
     return kDone;
@@ -156,21 +157,21 @@ Result<int> show_zrt(const AsmOptions& o, std::span<const std::byte> bytes) {
                      value == kernel::kPlaceholder ? "not patched" : std::to_string(value)});
   }
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"kernel", file.name},
-                                              {"target", to_string(file.target)},
-                                              {"code_bytes", file.code.size()},
-                                              {"buffers", file.buffer_count},
-                                              {"push_bytes", file.push_const_bytes},
-                                              {"vgprs", file.vgpr_count},
-                                              {"lds_bytes", file.lds_bytes},
-                                              {"symbols", symbols}}
-                           .dump());
+    print_out("{}\n", nlohmann::ordered_json{{"kernel", file.name},
+                                             {"target", to_string(file.target)},
+                                             {"code_bytes", file.code.size()},
+                                             {"buffers", file.buffer_count},
+                                             {"push_bytes", file.push_const_bytes},
+                                             {"vgprs", file.vgpr_count},
+                                             {"lds_bytes", file.lds_bytes},
+                                             {"symbols", symbols}}
+                          .dump());
     return kDone;
   }
-  fmt::print("kernel {} for {}: {} bytes of code, {} buffers, {} bytes of push constants, workgroup {} x {} x {}\n",
-             file.name, to_string(file.target), file.code.size(), file.buffer_count, file.push_const_bytes,
-             file.workgroup_size[0], file.workgroup_size[1], file.workgroup_size[2]);
-  fmt::print("{}", as_text(table));
+  print_out("kernel {} for {}: {} bytes of code, {} buffers, {} bytes of push constants, workgroup {} x {} x {}\n",
+            file.name, to_string(file.target), file.code.size(), file.buffer_count, file.push_const_bytes,
+            file.workgroup_size[0], file.workgroup_size[1], file.workgroup_size[2]);
+  print_out("{}", as_text(table));
   return kDone;
 }
 
@@ -200,6 +201,7 @@ Result<int> show(const AsmOptions& o) {
   if (!o.patches.empty()) return fail(StatusCode::kInvalidArgument, "--patch is for .zrt files; {} is none", o.file);
   Listing listing(o);
   ZRT_CHECK_OK(listing.add(file.bytes(), o.file, o.target));
+  ZRT_CHECK_OK(file.is_whole());
   return listing.show();
 }
 
@@ -217,7 +219,7 @@ void add_asm(CLI::App& app, int& exit) {
       "Example: zinc-rt asm --kernel linear\n"
       "A file: zinc-rt asm kernel.hsaco --target gfx1100 --text | less\n"
       "A symbol: zinc-rt asm add.zrt --patch dim:N=64 -o add64.zrt");
-  command.add_option("file", o->file, "a .zrt file or a code object");
+  command.add_option("FILE", o->file, "a .zrt file or a code object");
   command.add_option("--kernel", o->kernel, "only kernels whose names have this in them");
   command.add_option("--target", o->target, "of the code: gfx1201, gfx1151 or gfx1100")
       ->check(CLI::IsMember({"gfx1201", "gfx1151", "gfx1100"}))

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/output_file.h"
+#include "base/print.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -24,7 +25,7 @@ Result<int> bench(BenchOptions& o) {
   if (o.roofline) {
     ZRT_TRY(roofline, measure_roofline(result));
   }
-  fmt::print("{}", bench_text(result, roofline));
+  print_out("{}", bench_text(result, roofline));
   const auto json = bench_json(result, roofline).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   ZRT_CHECK_OK(write_whole(o.json_path, json + '\n'));
   ZRT_CHECK_OK(write_whole(o.markdown_path, bench_markdown(result, roofline)));
@@ -47,8 +48,7 @@ StatusLine::~StatusLine() {
 }
 
 void StatusLine::show(const std::string& text) const {
-  if (on_) fmt::print(stderr, "\r{:78}\r{}", "", text);
-  if (on_) std::fflush(stderr);
+  if (on_) print_err("\r{:78}\r{}", "", text);
 }
 
 void add_bench(CLI::App& app, int& exit) {
@@ -59,7 +59,7 @@ void add_bench(CLI::App& app, int& exit) {
       "Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md\n"
       "A server under load: zinc-rt bench serve --help");
   add_model_options(command, o->model);
-  command.get_option("model")->required(false);  // for the sake of bench serve
+  command.get_option("MODEL")->required(false);  // for the sake of bench serve
   add_bench_serve(command, exit);
   const CLI::Range tokens(1, 1 << 24), streams(1, 1 << 10);
   command.add_option("--prompt", o->prompt, "tokens of the prompt in prefill")->check(tokens)->capture_default_str();
@@ -89,7 +89,7 @@ void add_bench(CLI::App& app, int& exit) {
   command.add_option("--markdown", o->markdown_path, "a file to write");
   command.callback([o, &exit, &command] {
     if (command.got_subcommand("serve")) return;
-    if (o->model.model.empty()) throw CLI::RequiredError("model");
+    if (o->model.model.empty()) throw CLI::RequiredError("MODEL");
     const auto done = bench(*o);
     exit = done ? *done : report(done.error());
   });

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/kv_type.h"
+#include "base/print.h"
 #include "tools/bench.h"
 #include "tools/table.h"
 
@@ -184,7 +185,7 @@ Status bench_kv_quality(const BenchOptions& o) {
     if (find_kv_type(name) == nullptr)
       return fail(StatusCode::kInvalidArgument, "[bench] --kv-quality {}: not one of {}", name, kv_type_names(", "));
   ZRT_TRY(const auto quality, measure_quality(o));
-  fmt::print("{}", quality_page(quality, false));
+  print_out("{}", quality_page(quality, false));
   ZRT_CHECK_OK(
       write_whole(o.json_path, quality_json(quality).dump(2, ' ', false, Json::error_handler_t::replace) + '\n'));
   return write_whole(o.markdown_path, quality_page(quality, true));

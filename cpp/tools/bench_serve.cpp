@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -55,7 +56,7 @@ Status settle(ServeBenchCommand& c) {
 Result<int> bench_server(const ServeBenchCommand& c) {
   raise_descriptor_limit();
   ZRT_TRY(const auto result, measure_server(c.options));
-  fmt::print("{}", serve_bench_text(result, false));
+  print_out("{}", serve_bench_text(result, false));
   const auto json = serve_bench_json(result).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
   ZRT_CHECK_OK(write_whole(c.json_path, json + '\n'));
   ZRT_CHECK_OK(write_whole(c.markdown_path, serve_bench_text(result, true)));

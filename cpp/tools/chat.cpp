@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/print.h"
 #include "client/openai_client.h"
 #include "tools/command.h"
 #include "tools/line_editor.h"
@@ -143,8 +144,8 @@ void add_chat(CLI::App& app, int& exit) {
       "  zinc-rt chat --url http://127.0.0.1:8080 --api-key \"$KEY\"\n"
       "Sampling is as the model's file recommends it, else temperature 0.7, min_p 0.05 and repetition_penalty 1.05;\n"
       "what is given goes before that. /help in the conversation lists its commands. A pipe gives a line a turn.");
-  add_model_options(command, o->model, "-m,model");
-  auto* file = command.get_option("model")->required(false);
+  add_model_options(command, o->model, "-m,MODEL");
+  auto* file = command.get_option("MODEL")->required(false);
   auto* url = command.add_option("--url", o->url, "a server with OpenAI's API that answers instead")->excludes(file);
   command.add_option("--api-key", o->api_key, "for it (or ZINC_RT_API_KEY)")->needs(url);
   command.add_option("--model", o->model_name, "the name of one of its models; else its first")->needs(url);
@@ -153,7 +154,7 @@ void add_chat(CLI::App& app, int& exit) {
   command.add_option("-n,--max-tokens", o->request.max_tokens, "most tokens an answer")->capture_default_str();
   add_sampling_options(command, o->request, o->given);
   command.callback([o, &exit] {
-    if (o->url.empty() && o->model.model.empty()) throw CLI::RequiredError("model");
+    if (o->url.empty() && o->model.model.empty()) throw CLI::RequiredError("MODEL");
     const auto done = o->url.empty() ? converse(o->model, o->request, o->given, o->system) : converse_over_http(*o);
     exit = done ? *done : report(done.error());
   });

@@ -3,24 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <exception>
-#include <system_error>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/near_name.h"
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
 namespace {
-
-std::unexpected<Error> no_output(int why) {
-  return fail(StatusCode::kUnavailable, "cannot write to standard output: {}", std::generic_category().message(why));
-}
 
 using Add = void (*)(CLI::App& app, int& exit);
 struct Group {
@@ -81,14 +76,14 @@ void print_unexpected(const CLI::App& app) {
   for (const auto& word : app.remaining(true)) {
     if (word.starts_with("-")) {
       const auto option = word.substr(0, word.find('='));
-      fmt::print(stderr, "{}: there is no option {}{}\n", name, option, did_you_mean(option, option_names(command)));
+      print_err("{}: there is no option {}{}\n", name, option, did_you_mean(option, option_names(command)));
       is_value = true;
     } else if (!std::exchange(is_value, false)) {
-      fmt::print(stderr, "{}: \"{}\" is not expected{}\n", name, word,
-                 has_prompt ? "; a text to go on with is -p TEXT, a message --chat TEXT" : "");
+      print_err("{}: \"{}\" is not expected{}\n", name, word,
+                has_prompt ? "; a text to go on with is -p TEXT, a message --chat TEXT" : "");
     }
   }
-  fmt::print(stderr, "{} --help lists what there is.\n", name);
+  print_err("{} --help lists what there is.\n", name);
 }
 
 // What a value of an option has to be, by CLI11's name of its type.
@@ -107,7 +102,7 @@ bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
   const auto name = text.substr(colon + 2, equals - colon - 2);
   const auto* option = deepest(app).get_option_no_throw(name);
   if (option == nullptr) return false;
-  fmt::print(stderr, "{}: {} is given, {} wanted\n", name, text.substr(equals + 3), wanted_of(option->get_type_name()));
+  print_err("{}: {} is given, {} wanted\n", name, text.substr(equals + 3), wanted_of(option->get_type_name()));
   return true;
 }
 
@@ -133,7 +128,8 @@ int run_command(int given_argc, const char* const* given_argv) {
       "  zinc-rt serve model.gguf\n"
       "  zinc-rt pull smollm2:135m; zinc-rt chat smollm2:135m\n"
       "`zinc-rt help COMMAND` (or `zinc-rt COMMAND --help`) has options and examples.\n"
-      "Exit codes: 0 done, 1 failed or not supported, 2 bad usage, 3 the input is wrong.");
+      "Exit codes: 0 done, 1 failed or not supported, 2 bad usage, 3 the input is wrong, 141 the output's reader "
+      "left.");
   app.set_version_flag("--version", version_text, "Display the version and what was built in, and exit");
   app.require_subcommand(1);
   int exit = kDone;
@@ -146,8 +142,8 @@ int run_command(int given_argc, const char* const* given_argv) {
     }
   }
   if (const auto word = unknown_command(app, argc, argv); !word.empty()) {
-    fmt::print(stderr, "zinc-rt: there is no command \"{}\"{}\nzinc-rt --help lists them.\n", word,
-               did_you_mean(word, command_names(app)));
+    print_err("zinc-rt: there is no command \"{}\"{}\nzinc-rt --help lists them.\n", word,
+              did_you_mean(word, command_names(app)));
     return kBadUsage;
   }
   try {
@@ -155,7 +151,13 @@ int run_command(int given_argc, const char* const* given_argv) {
   } catch (const CLI::ParseError& error) {
     const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     if (print_unconverted(app, error)) return kBadUsage;
-    if (!is_unexpected && app.exit(error) == 0) return kDone;
+    if (!is_unexpected) {
+      std::ostringstream out, err;
+      const int code = app.exit(error, out, err);
+      print_out("{}", std::move(out).str());
+      print_err("{}", std::move(err).str());
+      if (code == 0) return kDone;
+    }
     if (app.remaining_size(true) > 0) print_unexpected(app);
     return kBadUsage;
   }
@@ -163,13 +165,6 @@ int run_command(int given_argc, const char* const* given_argv) {
 }
 
 }  // namespace
-
-Status print_now(std::string_view text) {
-  errno = EIO;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0)
-    return no_output(errno);
-  return {};
-}
 
 CLI::Validator whole_number() {
   return CLI::Validator(
@@ -183,32 +178,23 @@ CLI::Validator whole_number() {
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "zinc-rt: {}\n", error.message);
+  if (error.code == StatusCode::kUnavailable && is_reader_gone()) return kReaderGone;
+  print_err("zinc-rt: {}\n", error.message);
   const bool refused = error.code == StatusCode::kInvalidArgument || error.code == StatusCode::kCorrupt ||
                        error.code == StatusCode::kNotFound;
   return refused ? kRefused : kFailed;
 }
 
 int cli_main(int argc, const char* const* argv) {
+  hold_standard_descriptors();
   int exit = kDone;
-  int why = 0;  // stdout cannot be written
   try {
     exit = run_command(argc, argv);
-  } catch (const std::system_error& error) {  // as fmt::print throws it
-    if (std::ferror(stdout) != 0)
-      why = error.code().value();
-    else
-      exit = report({StatusCode::kInternal, error.what(), 0});
   } catch (const std::exception& error) {
     exit = report({StatusCode::kInternal, error.what(), 0});
   }
-  if (std::fflush(stdout) != 0)
-    why = errno;
-  else if (why == 0 && std::ferror(stdout) != 0)
-    why = EIO;
-  if (why == 0 || exit != kDone) return exit;
-  if (why == EPIPE) return kFailed;  // the reader had enough, as `head` has
-  return report(no_output(why).error());
+  if (const auto written = output_status(); !written && exit == kDone) return report(written.error());
+  return exit;
 }
 
 }  // namespace zinc_rt::tools

@@ -14,17 +14,15 @@
 
 namespace zinc_rt::tools {
 
-// Exit codes, the same for every command.
-enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3 };
+// Exit codes, the same for every command. The last: what a shell makes of a process that SIGPIPE ended.
+enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3, kReaderGone = 141 };
 
-// Prints the error on stderr; kRefused when the input is at fault, else kFailed.
+// Prints the error on stderr; kRefused when the input is at fault, else kFailed. Of a reader of the output who left, nothing
+// is printed.
 int report(const Error& error);
 
 // Of --version: the version, and what was built in.
 std::string version_text();
-
-// To stdout, at once. Errors: kUnavailable, when it is closed or full.
-Status print_now(std::string_view text);
 
 // For options of 64 bits: CLI11 makes the nearest number of -1 and of what is too large.
 CLI::Validator whole_number();
@@ -59,7 +57,7 @@ struct ModelOptions {
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
 // `names`: of the option that names the model. REQUIRES: options outlives app.
-void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,model");
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 

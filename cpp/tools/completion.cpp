@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -251,7 +252,7 @@ void add_completion(CLI::App& app, int& exit) {
   auto& command =
       *app.add_subcommand("completion", "a script by which your shell completes zinc-rt; or its manual page");
   command.footer("Example: zinc-rt completion bash > ~/.local/share/bash-completion/completions/zinc-rt");
-  command.add_option("shell", *what, "bash, zsh or fish; man: the manual page")
+  command.add_option("SHELL", *what, "bash, zsh or fish; man: the manual page")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
   command.callback([what, &app, &exit] {

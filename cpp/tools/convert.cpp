@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "kernels/cpu/quant/quant.h"
 #include "model/gguf/writer.h"
 #include "model/mlc/writer.h"
@@ -57,8 +58,10 @@ Result<int> convert(const ConvertOptions& o) {
   }
   ZRT_TRY(const Weights weights, Weights::open(o.source));
   catch_signals();
-  const auto on_progress = [bar = progress_bar("writing", o.progress)](std::uint64_t done, std::uint64_t total) {
+  const auto on_progress = [&weights, bar = progress_bar("writing", o.progress)](std::uint64_t done,
+                                                                                 std::uint64_t total) -> Status {
     if (bar) bar(done, total);
+    ZRT_CHECK_OK(weights.is_whole());
     return stopped_by == 0 ? Status{} : fail(StatusCode::kUnavailable, "[convert] stopped; nothing was left behind");
   };
   nlohmann::ordered_json out{{"source", o.source}, {"destination", o.destination}, {"to", to}};
@@ -78,11 +81,11 @@ Result<int> convert(const ConvertOptions& o) {
   }
   out["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (o.json) {
-    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print_out("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     return kDone;
   }
   for (const auto& [key, value] : out.items())
-    fmt::print("{:14} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    print_out("{:14} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   return kDone;
 }
 
@@ -96,8 +99,8 @@ void add_convert(CLI::App& app, int& exit) {
       "To MLC, Q4_0 matrices keep their values and all others are quantized to 4 bits; to GGUF, all values are kept.\n"
       "A split GGUF model with --to gguf becomes one file.\n"
       "Families: llama (Llama, Mistral, SmolLM2) and phi3.");
-  command.add_option("source", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
-  command.add_option("destination", o->destination, "what to write; a name that is free")->required();
+  command.add_option("SOURCE", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
+  command.add_option("DESTINATION", o->destination, "what to write; a name that is free")->required();
   command.add_option("--to", o->to, "mlc or gguf; by default the one that the source is not")
       ->check(CLI::IsMember({"mlc", "gguf"}));
   command.add_flag("--force", o->force, "replace a GGUF file");

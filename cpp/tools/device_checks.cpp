@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "tools/table.h"
 
 namespace zinc_rt::tools {
@@ -43,9 +44,9 @@ bool show_checks(std::span<const ring::DeviceCheck> checks, bool json) {
     list.push_back({{"by", check.way}, {"what", check.name}, {"us", check.us}, {"error", check.error}});
   }
   if (json)
-    fmt::print("{}\n", list.dump());
+    print_out("{}\n", list.dump());
   else
-    fmt::print("{}", as_text(table));
+    print_out("{}", as_text(table));
   return std::ranges::all_of(checks, [](const auto& check) { return check.error.empty(); });
 }
 

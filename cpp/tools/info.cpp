@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "model/weights.h"
 #include "tools/command.h"
 #include "tools/table.h"
@@ -43,11 +44,11 @@ Result<int> print_card(InfoOptions& o) {
   ZRT_TRY(const auto engine, open_engine(o.model));
   const auto json = to_json(*engine.model_card());
   if (o.json) {
-    fmt::print("{}\n", json);
+    print_out("{}\n", json);
     return kDone;
   }
   const auto card = Json::parse(json);
-  for (const auto& [key, value] : card.items()) fmt::print("{:28} {}\n", key, readable(key, value));
+  for (const auto& [key, value] : card.items()) print_out("{:28} {}\n", key, readable(key, value));
   return kDone;
 }
 
@@ -70,11 +71,11 @@ Result<int> print_tensors(const InfoOptions& o) {
                      bytes_text(tensor.data.size())});
   }
   if (o.json) {
-    fmt::print("{}\n", Json{{"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}}.dump(
-                           -1, ' ', false, Json::error_handler_t::replace));
+    print_out("{}\n", Json{{"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}}.dump(
+                          -1, ' ', false, Json::error_handler_t::replace));
     return kDone;
   }
-  fmt::print(
+  print_out(
       "{}{} tensors, {}; the first number of a shape is the contiguous one; COMPUTED: the form that arithmetic exact "
       "computes with\n",
       as_text(table), weights.all().size(), bytes_text(weights.total_bytes()));

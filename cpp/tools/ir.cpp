@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/print.h"
 #include "executor/ring/prepare.h"
 #include "ir/text.h"
 #include "tools/command.h"
@@ -18,7 +19,7 @@ void add_ir(CLI::App& app, int& exit) {
   auto o = std::make_shared<Options>();
   auto& command = *app.add_subcommand("ir", "print the graph of a model");
   command.footer("Example: zinc-rt ir model.gguf --stage prefill --lowered");
-  command.add_option("model", o->model, "a GGUF file or an MLC folder")->required();
+  command.add_option("MODEL", o->model, "a GGUF file or an MLC folder")->required();
   command.add_option("--stage", o->stage, "prefill or decode")->check(CLI::IsMember({"prefill", "decode"}));
   command.add_flag("--lowered", o->lowered, "after fusion and activation quantization");
   command.add_option("--fusion", o->executor.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
@@ -30,8 +31,8 @@ void add_ir(CLI::App& app, int& exit) {
       return;
     }
     const bool decode = o->stage == "decode";
-    fmt::print("{}", ir::print(o->lowered ? (decode ? prepared->decode_low : prepared->prefill_low)
-                                          : (decode ? prepared->decode : prepared->prefill)));
+    print_out("{}", ir::print(o->lowered ? (decode ? prepared->decode_low : prepared->prefill_low)
+                                         : (decode ? prepared->decode : prepared->prefill)));
   });
 }
 

@@ -1,4 +1,5 @@
 #include "tools/line_editor.h"
+#include "base/print.h"
 
 #include <fmt/format.h>
 #include <histedit.h>
@@ -107,8 +108,7 @@ struct LineEditor::Editor {
   }
   void mark(bool on) const {
     if (!has_marks) return;
-    fmt::print("\x1b[?2004{}", on ? 'h' : 'l');
-    std::fflush(stdout);
+    print_announcement("\x1b[?2004{}", on ? 'h' : 'l');
   }
   void remember(const std::string& text) const {
     HistEventW event;
@@ -143,14 +143,14 @@ std::optional<std::string> LineEditor::read_line(bool goes_on) {
     interrupted = 0;
     text = el_wgets(editor_->line, &n);
     if (interrupted != 0) {
-      fmt::print("\n");
+      print_announcement("\n");
       el_wset(editor_->line, EL_REFRESH);
     }
   } while (text == nullptr && interrupted != 0);  // Ctrl-C: a new line; Ctrl-D gives no text either
   catch_interrupts(false);
   editor_->mark(false);
   if (text == nullptr) {
-    fmt::print("\n");
+    print_announcement("\n");
     return {};
   }
   auto line = to_utf8(text);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "hub/catalogue.h"
 #include "hub/remote.h"
 #include "hub/store.h"
@@ -79,13 +80,13 @@ int print_catalogue(bool is_json) {
     Json list = Json::array();
     for (const auto& e : hub::catalogue())
       list.push_back({{"name", e.name}, {"source", e.source}, {"size", e.size}, {"what", e.what}});
-    fmt::print("{}\n", list.dump());
+    print_out("{}\n", list.dump());
     return kDone;
   }
   Table table{{"NAME", "SIZE", "WHAT", "FROM"}};
   for (const auto& e : hub::catalogue())
     table.push_back({std::string(e.name), std::string(e.size), std::string(e.what), std::string(e.source)});
-  fmt::print(
+  print_out(
       "{}\nAny other: zinc-rt pull OWNER/REPO[:QUANT] of Hugging Face, ollama:NAME[:TAG], or a URL of a GGUF file.\n",
       as_text(table));
   return kDone;
@@ -121,18 +122,18 @@ int print_models(const ModelsOptions& o) {
                      fmt::format("{}", fmt::join(model.aliases, ", "))});
   }
   if (o.json) {
-    fmt::print("{}\n", Json{{"folder", store.folder().string()}, {"models", std::move(list)}}.dump(
-                           -1, ' ', false, Json::error_handler_t::replace));
+    print_out("{}\n", Json{{"folder", store.folder().string()}, {"models", std::move(list)}}.dump(
+                          -1, ' ', false, Json::error_handler_t::replace));
     return kDone;
   }
   if (table.size() == 1) {
-    fmt::print("No models in {}.\nzinc-rt models --catalogue lists names to fetch; zinc-rt pull NAME fetches one.\n",
-               store.folder().string());
+    print_out("No models in {}.\nzinc-rt models --catalogue lists names to fetch; zinc-rt pull NAME fetches one.\n",
+              store.folder().string());
     return kDone;
   }
-  fmt::print("{}in {}; memory: weights, and the KV cache of {} full {} of {} tokens in f16\n", as_text(table),
-             store.folder().string(), o.slots, o.slots == 1 ? "slot" : "slots", o.context);
-  for (const auto& words : broken) fmt::print("! {}\n", words);
+  print_out("{}in {}; memory: weights, and the KV cache of {} full {} of {} tokens in f16\n", as_text(table),
+            store.folder().string(), o.slots, o.slots == 1 ? "slot" : "slots", o.context);
+  for (const auto& words : broken) print_out("! {}\n", words);
   return kDone;
 }
 
@@ -181,8 +182,8 @@ Result<int> pull(const PullOptions& o) {
       fetched["was_there"] = true;
     } else {
       if (!o.json)
-        fmt::print(stderr, "{}{}\n", file.remote.url,
-                   file.remote.bytes > 0 ? ", " + bytes_text(file.remote.bytes) : std::string());
+        print_err("{}{}\n", file.remote.url,
+                  file.remote.bytes > 0 ? ", " + bytes_text(file.remote.bytes) : std::string());
       ZRT_TRY(const auto done, hub::download(file.remote, path, progress_bar("fetching", o.progress)));
       fetched["bytes"] = done.bytes;
       fetched["resumed_bytes"] = done.resumed_bytes;
@@ -202,22 +203,22 @@ Result<int> pull(const PullOptions& o) {
     out["alias"] = reference.alias;
   }
   if (o.json) {
-    fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+    print_out("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
     return kDone;
   }
   const auto& last = out["files"].back();
   const auto word = reference.alias.empty() || !o.as.empty() ? name : reference.alias;
   if (last.contains("was_there"))
-    fmt::print("{} is there already: {}\n", name, first.string());
+    print_out("{} is there already: {}\n", name, first.string());
   else if (last["is_checked"].get<bool>())
-    fmt::print("{} is there, its sha256 as the site says it: {}\n", name, first.string());
+    print_out("{} is there, its sha256 as the site says it: {}\n", name, first.string());
   else
-    fmt::print("{} is there: {}\nThe site gives no sha256 to compare with; the file's is {}\n", name, first.string(),
-               last["sha256"].get<std::string>());
+    print_out("{} is there: {}\nThe site gives no sha256 to compare with; the file's is {}\n", name, first.string(),
+              last["sha256"].get<std::string>());
   if (const auto facts = facts_of(first.string()); !facts.why_not.empty())
-    fmt::print("This version cannot run it: {}\n", facts.why_not);
+    print_out("This version cannot run it: {}\n", facts.why_not);
   else
-    fmt::print("Next: zinc-rt chat {}\n", word);
+    print_out("Next: zinc-rt chat {}\n", word);
   return kDone;
 }
 
@@ -248,7 +249,7 @@ void add_pull(CLI::App& app, int& exit) {
       "  zinc-rt pull ollama:llama3.2:1b                              Ollama's registry\n"
       "  zinc-rt pull https://example.com/model.gguf\n"
       "A transfer that was cut off goes on where it ended. The file is compared with the sha256 that the site gives.");
-  command.add_option("name", o->name, "a name of the catalogue, OWNER/REPO[:QUANT], ollama:NAME[:TAG], or a URL")
+  command.add_option("NAME", o->name, "a name of the catalogue, OWNER/REPO[:QUANT], ollama:NAME[:TAG], or a URL")
       ->required();
   command.add_option("--as", o->as, "store it under this name");
   command.add_flag("--progress", o->progress, "show the progress bar even where stderr is no terminal");
@@ -263,7 +264,7 @@ void add_rm(CLI::App& app, int& exit) {
   auto names = std::make_shared<std::vector<std::string>>();
   auto& command = *app.add_subcommand("rm", "remove models from the models folder, or aliases");
   command.footer("Example: zinc-rt rm smollm2-135m-instruct-q8_0");
-  command.add_option("name", *names, "of models, whose files are deleted, or of aliases")->required();
+  command.add_option("NAME", *names, "of models, whose files are deleted, or of aliases")->required();
   command.callback([names, &exit] {
     for (const auto& name : *names) {
       const auto removed = hub::Store().remove(name);
@@ -272,9 +273,9 @@ void add_rm(CLI::App& app, int& exit) {
         return;
       }
       if (removed->files.empty())
-        fmt::print("the alias {} of {} is removed\n", name, removed->name);
+        print_out("the alias {} of {} is removed\n", name, removed->name);
       else
-        fmt::print("{} is removed, {}\n", removed->name, bytes_text(removed->bytes));
+        print_out("{} is removed, {}\n", removed->name, bytes_text(removed->bytes));
     }
   });
 }
@@ -286,8 +287,8 @@ void add_alias(CLI::App& app, int& exit) {
   auto o = std::make_shared<Options>();
   auto& command = *app.add_subcommand("alias", "give a model another name");
   command.footer("Example: zinc-rt alias default smollm2-135m-instruct-q8_0");
-  command.add_option("alias", o->alias, "the new name")->required();
-  command.add_option("model", o->model, "a model that is here")->required();
+  command.add_option("ALIAS", o->alias, "the new name")->required();
+  command.add_option("MODEL", o->model, "a model that is here")->required();
   command.callback([o, &exit] {
     const auto done = hub::Store().add_alias(o->alias, o->model);
     if (!done) exit = report(done.error());

@@ -4,7 +4,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/gpus.h"
 #include "base/kv_type.h"
+#include "base/options.h"
+#include "base/print.h"
+#include "executor/registry.h"
 #include "hub/store.h"
 #include "tools/command.h"
 
@@ -16,10 +20,9 @@ void draw(bool rewrites, std::string_view verb, std::uint64_t done, std::uint64_
   constexpr std::size_t kWidth = 30;
   const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
   const auto filled = static_cast<std::size_t>(part * kWidth);
-  fmt::print(stderr, "{}{} [{}{}] {:3.0f}%  {:.1f} / {:.1f} MB{}", rewrites ? "\r" : "", verb, std::string(filled, '#'),
-             std::string(kWidth - filled, '.'), 100 * part, static_cast<double>(done) / 1e6,
-             static_cast<double>(total) / 1e6, !rewrites || done >= total ? "\n" : "");
-  std::fflush(stderr);
+  print_err("{}{} [{}{}] {:3.0f}%  {:.1f} / {:.1f} MB{}", rewrites ? "\r" : "", verb, std::string(filled, '#'),
+            std::string(kWidth - filled, '.'), 100 * part, static_cast<double>(done) / 1e6,
+            static_cast<double>(total) / 1e6, !rewrites || done >= total ? "\n" : "");
 }
 
 }  // namespace
@@ -95,7 +98,13 @@ Result<Engine> open_engine(ModelOptions& options) {
   options.engine.mmap = !options.no_mmap;
   options.engine.on_progress = progress_bar("loading", options.progress);
   ZRT_TRY(options.model, model_path(options.model));
-  return Engine::open(options.model, options.engine);
+  ZRT_TRY(auto engine, Engine::open(options.model, options.engine));
+  // Not for those who chose.
+  const bool is_chosen = !options.engine.tier.empty() || !options.engine.backend.empty() ||
+                         options::is_set("ZINC_RT_TIER") || options::is_set("ZINC_RT_BACKEND");
+  if (const auto advice = is_chosen ? std::string() : advice_on_gpus(gpu_makers(), engine.tier()); !advice.empty())
+    print_err("zinc-rt: {}\n", advice);
+  return engine;
 }
 
 }  // namespace zinc_rt::tools

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/print.h"
 #include "tools/command.h"
 #include "tools/table.h"
 #include "tools/units.h"
@@ -27,7 +28,7 @@ void add_plan(CLI::App& app, int& exit) {
     }
     const auto plan = *engine->memory_plan();
     if (o->json) {
-      fmt::print("{}\n", to_json(plan));
+      print_out("{}\n", to_json(plan));
       return;
     }
     Table table{{"REGION", "HEAP", "SIZE", "", "WHAT"}};
@@ -41,19 +42,18 @@ void add_plan(CLI::App& app, int& exit) {
                                      : "",
                        region.note});
     }
-    fmt::print("{}\nallocated {}, used in the file {} (mapped)\n", as_text(table), bytes_text(plan.allocated_bytes),
-               bytes_text(plan.mapped_bytes));
+    print_out("{}\nallocated {}, used in the file {} (mapped)\n", as_text(table), bytes_text(plan.allocated_bytes),
+              bytes_text(plan.mapped_bytes));
     if (plan.devices.size() > 1) {
       Table devices{{"DEVICE", "ALLOCATED", "KV PAGES", "SLOTS", ""}};
       for (const auto& device : plan.devices)
         devices.push_back({std::to_string(device.index), bytes_text(device.allocated_bytes),
                            std::to_string(device.kv_pages), std::to_string(device.max_slots), device.name});
-      fmt::print("That is device {}; the others hold as much each.\n\n{}", plan.devices.front().index,
-                 as_text(devices));
+      print_out("That is device {}; the others hold as much each.\n\n{}", plan.devices.front().index, as_text(devices));
     }
     // Of host memory the system gives a page when it is first written.
     if (when_used > 0 && engine->tier() == "t_cpu")
-      fmt::print(
+      print_out(
           "Of the allocated, {} of KV pages take memory only as requests fill them; --kv-pages, --max-slots and\n"
           "--max-context make them fewer.\n",
           bytes_text(when_used));

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "tools/device_checks.h"
 
 namespace zinc_rt::tools {
@@ -17,14 +18,14 @@ struct Pm4TestOptions {
 Result<int> pm4_test(const Pm4TestOptions& o) {
   const auto tiers = tiers_with_diagnostics(o.tier);
   if (o.report) {
-    fmt::print("{}\n", version_text());
+    print_out("{}\n", version_text());
     for (const ring::Tier* tier : ring::tiers()) {
       if (tier->diagnostics == nullptr) continue;
       const auto reason = tier->unavailable_reason();
-      fmt::print("tier {}: {}\n", tier->name, reason.empty() ? "can run here" : reason);
+      print_out("tier {}: {}\n", tier->name, reason.empty() ? "can run here" : reason);
     }
     if (tiers)
-      for (const auto& line : tiers->front()->diagnostics->report()) fmt::print("{}\n", line);
+      for (const auto& line : tiers->front()->diagnostics->report()) print_out("{}\n", line);
   }
   if (!tiers) return std::unexpected(tiers.error());
   std::vector<ring::DeviceCheck> checks;

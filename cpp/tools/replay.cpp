@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/print.h"
 #include "ring/amd/packet_log.h"
 #include "tools/device_checks.h"
 
@@ -21,15 +22,16 @@ Result<int> replay(const ReplayOptions& o) {
   if (o.text) {
     ZRT_TRY(const auto records, ring::read_packet_log(file.bytes()));
     ZRT_TRY(const auto texts, ring::packet_log_text(records));
-    for (std::size_t i = 0; i < texts.size(); ++i) fmt::print("submission {}:\n{}", i + 1, texts[i]);
+    for (std::size_t i = 0; i < texts.size(); ++i) print_out("submission {}:\n{}", i + 1, texts[i]);
     return kDone;
   }
   ZRT_TRY(const auto tiers, tiers_with_diagnostics(o.tier));
   ZRT_TRY(const auto checks, tiers.front()->diagnostics->replay(file.bytes()));
+  ZRT_CHECK_OK(file.is_whole());
   const bool is_right = show_checks(checks, o.json);
   if (!o.json)
-    fmt::print("{} submissions, {}\n", checks.size(),
-               is_right ? "memory equal bit for bit after each" : "not all equal");
+    print_out("{} submissions, {}\n", checks.size(),
+              is_right ? "memory equal bit for bit after each" : "not all equal");
   return is_right ? kDone : kFailed;
 }
 
@@ -47,7 +49,7 @@ void add_replay(CLI::App& app, int& exit) {
       "Example: zinc-rt replay steps.log\n"
       "By one way: ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1\n"
       "To read: zinc-rt replay steps.log --text | less");
-  command.add_option("log", o->log, "the log")->required();
+  command.add_option("LOG", o->log, "the log")->required();
   command.add_option("--tier", o->tier, "t1 or t2; else the first that can run here");
   command.add_flag("--text", o->text, "only print the packets, a line each; needs no device");
   command.add_flag("--json", o->json, "a JSON array, an object a submission");

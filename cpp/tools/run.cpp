@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "tools/command.h"
 #include "tools/sampling_options.h"
 
@@ -45,7 +46,7 @@ void print_json(const Completion& c) {
                     {"prefill_tokens_per_s", c.timings.prefill_tokens_per_s},
                     {"decode_tokens_per_s", c.timings.decode_tokens_per_s},
                     {"clamps", c.timings.clamps}}}};
-  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  print_out("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 // A whole file; "-": standard input.
@@ -119,9 +120,9 @@ Result<int> run(RunOptions& o) {
   }
   ZRT_CHECK_OK(print_now("\n"));  // before the line on stderr, also where both go into one pipe
   const auto& t = completion.timings;
-  fmt::print(stderr, "[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
-             completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,
-             t.decode_tokens_per_s, completion.finish_reason, engine->tier(), engine->arithmetic());
+  print_err("[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
+            completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,
+            t.decode_tokens_per_s, completion.finish_reason, engine->tier(), engine->arithmetic());
   return kDone;
 }
 

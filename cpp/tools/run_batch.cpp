@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "server/models.h"
 #include "server/offline_batch.h"
 #include "tools/command.h"
@@ -72,10 +73,10 @@ void add_run_batch(CLI::App& app, int& exit) {
       "again. To try the failed lines once more, remove the file of errors first.\n"
       "Exit codes: 0 all lines were answered, 1 some failed, 3 IN is wrong. docs/batches.md has more.");
   add_model_options(command, o->model);
-  command.add_option("in", o->input, "a file of requests, one JSON object a line")
+  command.add_option("IN", o->input, "a file of requests, one JSON object a line")
       ->required()
       ->check(CLI::ExistingFile);
-  command.add_option("out", o->output, "the answers, in the order in which they come; it is appended to")->required();
+  command.add_option("OUT", o->output, "the answers, in the order in which they come; it is appended to")->required();
   command.add_option("--errors", o->errors, "the lines that failed; unless given, OUT with .errors before its ending");
   command.add_option("--id", o->id, "what the lines call the model; else the file's name");
   command.callback([o, &exit] {

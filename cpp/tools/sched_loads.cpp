@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/print.h"
 #include "sched/sim/load.h"
 
 namespace zinc_rt::tools {
@@ -32,20 +33,20 @@ void print_loads() {
   options.n_pages = 65 * options.max_context / mem::kPageTokens;
   options.n_slots = 65;
   options.chunk_cap = 2048;
-  fmt::print("{} us a step, {} a stream, {} with prompts, {} a prompt token; 65 slots\n\n", kMachine.base_us,
-             kMachine.decode_us, kMachine.prompt_us, kMachine.prompt_token_us);
-  fmt::print(
+  print_out("{} us a step, {} a stream, {} with prompts, {} a prompt token; 65 slots\n\n", kMachine.base_us,
+            kMachine.decode_us, kMachine.prompt_us, kMachine.prompt_token_us);
+  print_out(
       "| load | gap | tokens/s | in all | first token p50, p99 | gap p50, p99 | interactive gap p99 |\n"
       "|---|---|---|---|---|---|---|\n");
   for (const sim::Load& load : loads)
     for (const sched::Micros gap : kGaps) {
       options.standard_gap = gap;
       const auto r = sim::run_load(load, kMachine, options);
-      fmt::print("| {} | {} ms | {:.0f} | {:.1f} s | {:.0f}, {:.0f} ms | {:.1f}, {:.1f} ms | {} |\n", load.name,
-                 gap / 1000, r.generated_per_s, r.seconds, r.first_p50_ms, r.first_p99_ms, r.gap_p50_ms, r.gap_p99_ms,
-                 load.with_interactive ? fmt::format("{:.1f} ms", r.interactive_gap_p99_ms) : "");
+      print_out("| {} | {} ms | {:.0f} | {:.1f} s | {:.0f}, {:.0f} ms | {:.1f}, {:.1f} ms | {} |\n", load.name,
+                gap / 1000, r.generated_per_s, r.seconds, r.first_p50_ms, r.first_p99_ms, r.gap_p50_ms, r.gap_p99_ms,
+                load.with_interactive ? fmt::format("{:.1f} ms", r.interactive_gap_p99_ms) : "");
     }
-  fmt::print(
+  print_out(
       "\n| requests of 200 to 800 + 64 to 192 tokens, of which 99 % have their first token within {:.0f} ms | gap | a "
       "second |\n"
       "|---|---|---|\n",
@@ -54,11 +55,11 @@ void print_loads() {
     for (const sched::Micros gap : kGaps) {
       open.with_interactive = with_interactive;
       options.standard_gap = gap;
-      fmt::print("| {} | {} ms | {:.0f} |\n",
-                 with_interactive ? fmt::format("beside an interactive stream with a p99 gap of {:.0f} ms at most",
-                                                sim::kInteractiveGapMs)
-                                  : "alone",
-                 gap / 1000, sim::goodput(open, kMachine, options, 0.99));
+      print_out("| {} | {} ms | {:.0f} |\n",
+                with_interactive ? fmt::format("beside an interactive stream with a p99 gap of {:.0f} ms at most",
+                                               sim::kInteractiveGapMs)
+                                 : "alone",
+                gap / 1000, sim::goodput(open, kMachine, options, 0.99));
     }
 }
 

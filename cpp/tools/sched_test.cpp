@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "sched/sim/campaign.h"
 #include "sched/sim/shrink.h"
 #include "tools/command.h"
@@ -35,10 +36,10 @@ Result<sim::Scenario> read_scenario(const std::string& path) {
 // The scenario that fails, smaller, on stdout or in a file.
 Status write_failure(const SchedTestOptions& o, const sim::Scenario& scenario, const std::string& rule) {
   const std::string text = sim::print_scenario(sim::shrink(scenario, rule));
-  if (o.shrink_to.empty()) return fmt::print("{}", text), Status{};
+  if (o.shrink_to.empty()) return print_out("{}", text), Status{};
   std::ofstream file(o.shrink_to);
   if (!(file << text)) return fail(StatusCode::kUnavailable, "[sched-test] {}: cannot be written", o.shrink_to);
-  fmt::print("the scenario is in {}\n", o.shrink_to);
+  print_out("the scenario is in {}\n", o.shrink_to);
   return {};
 }
 
@@ -59,10 +60,10 @@ void print_result(const SchedTestOptions& o, const sim::CampaignResult& result, 
   if (result.violation)
     out["violation"] = {
         {"seed", result.failed_seed}, {"rule", result.violation->rule}, {"text", result.violation->text}};
-  if (o.json) return fmt::print("{}\n", out.dump());
+  if (o.json) return print_out("{}\n", out.dump());
   for (const auto& [key, value] : out.items())
-    if (key != "violation") fmt::print("{:14} {}\n", key, value.dump());
-  if (result.violation) fmt::print("{}: {}\n", result.violation->rule, result.violation->text);
+    if (key != "violation") print_out("{:14} {}\n", key, value.dump());
+  if (result.violation) print_out("{}: {}\n", result.violation->rule, result.violation->text);
 }
 
 Result<int> sched_test(const SchedTestOptions& o) {

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/print.h"
 #include "hub/store.h"
 #include "server/api_keys.h"
 #include "server/config.h"
@@ -146,14 +147,19 @@ Result<server::Config> configuration(const ServeOptions& o) {
   return config;
 }
 
-int reload(server::Server& server, const ServeOptions& o) {
+// `running`: what the server was started with.
+void reload(server::Server& server, const ServeOptions& o, server::Config& running) {
   const auto config = configuration(o);
   const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
-  if (done)
-    log().info("the configuration was read again");
-  else
+  if (!done) {
     log().error("nothing was changed: {}", done.error().message);
-  return kDone;
+    return;
+  }
+  running.drain_timeout_s = config->drain_timeout_s;
+  running.shutdown_delay_s = config->shutdown_delay_s;
+  log().info("the configuration was read again");
+  for (const auto& key : server::kept_until_restart(running, *config))
+    log().warn("{}: server.{} was changed, which only a restart takes over", o.config, key);
 }
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -196,6 +202,7 @@ std::string what_is_served(const server::Config& config, const Engine& engine) {
 Result<int> serve(ServeOptions& o) {
   const auto signals = take_signals();
   signal(SIGPIPE, SIG_IGN);
+  limit_waiting_of_messages();
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
   raise_descriptor_limit();
   o.model.engine.repack = !o.model.no_repack;
@@ -219,30 +226,30 @@ Result<int> serve(ServeOptions& o) {
   quitter.request_stop();
   quitter.join();
   const auto& transport = config->options.transport;
-  fmt::print("{}://{}:{} serves {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
-             transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]",
-             (*server)->port(), what_is_served(*config, *engine),
-             config->options.state_path.empty() ? "in memory" : config->options.state_path,
-             (*server)->has_keys() ? "API keys wanted" : "no API keys");
-  if (const auto port = (*server)->metrics_port(); port != 0) fmt::print("probes, /metrics and /load: port {}\n", port);
-  std::fflush(stdout);
+  print_announcement("{}://{}:{} serves {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
+                     transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]",
+                     (*server)->port(), what_is_served(*config, *engine),
+                     config->options.state_path.empty() ? "in memory" : config->options.state_path,
+                     (*server)->has_keys() ? "API keys wanted" : "no API keys");
+  if (const auto port = (*server)->metrics_port(); port != 0)
+    print_announcement("probes, /metrics and /load: port {}\n", port);
   constexpr timespec kLook{0, 200'000'000};
   for (;;) {
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
     if ((*server)->is_failed())
       return std::unexpected(Error{StatusCode::kInternal, "[serve] the device fails every step", 0});
-    if (signal == SIGHUP) reload(**server, o);
+    if (signal == SIGHUP) reload(**server, o, *config);
     if (signal != SIGTERM && signal != SIGINT) continue;
     if (config->shutdown_delay_s > 0) {
       (*server)->leave();
-      fmt::print(stderr, "zinc-rt: requests are taken for {} s more, and /readyz says no\n", config->shutdown_delay_s);
+      print_err("zinc-rt: requests are taken for {} s more, and /readyz says no\n", config->shutdown_delay_s);
       const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(config->shutdown_delay_s);
       while (std::chrono::steady_clock::now() < until)
         if (const int again = sigtimedwait(&signals, nullptr, &kLook); again == SIGTERM || again == SIGINT) break;
     }
     // Whoever pressed Ctrl-C sees why nothing ends yet, whatever the log's level.
-    fmt::print(stderr, "zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
-               config->drain_timeout_s);
+    print_err("zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
+              config->drain_timeout_s);
     std::atomic<bool> is_drained{false};
     std::thread drainer([&] {
       if (!(*server)->drain(config->drain_timeout_s)) log().warn("some requests had not ended, and are cut off");
@@ -291,7 +298,7 @@ void add_serve(CLI::App& app, int& exit) {
       "docs/server.md has "
       "the API.");
   add_model_options(command, o->model);
-  command.get_option("model")->required(false);
+  command.get_option("MODEL")->required(false);
   command.add_option("--id", o->id, "the model's name for clients; else the file's");
   command.add_option("--served-name", o->served_names, "another name of MODEL for clients; may be repeated")
       ->allow_extra_args(false);
@@ -346,7 +353,7 @@ void add_serve(CLI::App& app, int& exit) {
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
     if (o->example) {
-      fmt::print("{}", server::kExampleConfig);
+      print_out("{}", server::kExampleConfig);
       return;
     }
     const auto done = serve(*o);
@@ -363,7 +370,7 @@ void add_key(CLI::App& app, int& exit) {
       exit = report(key.error());
       return;
     }
-    fmt::print("key   {}\nhash  sha256:{}\n", *key, server::sha256_hex(*key));
+    print_out("key   {}\nhash  sha256:{}\n", *key, server::sha256_hex(*key));
   });
 }
 

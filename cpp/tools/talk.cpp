@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/near_name.h"
+#include "base/print.h"
 #include "tools/command.h"
 #include "tools/line_editor.h"
 #include "tools/sampling_options.h"
@@ -67,11 +68,11 @@ const std::vector<TalkCommand>& commands() {
        [](Talk& talk, const std::string& text) {
          const auto space = std::min(text.find(' '), text.size());
          if (text.empty()) {
-           fmt::print(stderr, "{}\n", sampling_text(talk.request));
+           print_err("{}\n", sampling_text(talk.request));
          } else if (const auto done = set_sampling(talk.request, text.substr(0, space),
                                                    text.substr(std::min(space + 1, text.size())));
                     !done) {
-           fmt::print(stderr, "{}\n", done.error().message);
+           print_err("{}\n", done.error().message);
          }
          return Next::kGoOn;
        }},
@@ -87,13 +88,12 @@ Next show_help(Talk&, const std::string&) {
   for (const auto& command : commands()) {
     std::string names;
     for (const auto& name : command.names) names += (names.empty() ? "" : ", ") + name;
-    fmt::print(stderr, "  {:24} {}\n", names + (*command.arguments != '\0' ? " " : "") + command.arguments,
-               command.help);
+    print_err("  {:24} {}\n", names + (*command.arguments != '\0' ? " " : "") + command.arguments, command.help);
   }
-  fmt::print(stderr,
-             "  {:24} several lines until the next \"\"\"; what is pasted is one turn, too\n"
-             "  {:24} stops an answer, or drops the line\n",
-             "\"\"\"", "Ctrl-C");
+  print_err(
+      "  {:24} several lines until the next \"\"\"; what is pasted is one turn, too\n"
+      "  {:24} stops an answer, or drops the line\n",
+      "\"\"\"", "Ctrl-C");
   return Next::kGoOn;
 }
 
@@ -111,7 +111,7 @@ std::optional<Next> run_command(Talk& talk, const std::string& line) {
   }
   // A path is a text.
   if (name.find('/', 1) != std::string::npos) return {};
-  fmt::print(stderr, "there is no command {}{}; /help lists them\n", name, did_you_mean(name, names));
+  print_err("there is no command {}{}; /help lists them\n", name, did_you_mean(name, names));
   return Next::kGoOn;
 }
 
@@ -126,7 +126,7 @@ void show_statistics(const Talk& talk, const TurnAnswer& answer) {
   if (answer.finish_reason == "length")
     words += fmt::format("; cut off at max_tokens {}: /set max_tokens {}", talk.request.max_tokens,
                          2 * talk.request.max_tokens);
-  fmt::print(stderr, "{}]\n", words);
+  print_err("{}]\n", words);
 }
 
 }  // namespace
@@ -141,8 +141,8 @@ Json Talk::messages() const {
 int converse(Talk& talk, const Answerer& answerer) {
   bool has_failed = false;
   LineEditor input;
-  fmt::print(stderr, "{}\n/help lists what else can be done here; Ctrl-D leaves, Ctrl-C stops an answer\n",
-             sampling_text(talk.request));
+  print_err("{}\n/help lists what else can be done here; Ctrl-D leaves, Ctrl-C stops an answer\n",
+            sampling_text(talk.request));
   while (const auto line = input.read()) {
     if (line->find_first_not_of(" \t\n") == std::string::npos) continue;
     const auto command = run_command(talk, *line);
@@ -154,6 +154,7 @@ int converse(Talk& talk, const Answerer& answerer) {
     has_failed = !answer;
     if (!answer) {  // the turn is taken back, so that a shorter one may follow
       report(answer.error());
+      if (is_reader_gone()) return kReaderGone;
       talk.history.erase(talk.history.size() - 1);
       continue;
     }

@@ -4,7 +4,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/gpus.h"
 #include "base/options.h"
+#include "base/print.h"
 #include "base/processors.h"
 #include "executor/registry.h"
 #include "tools/command.h"
@@ -18,12 +20,12 @@ int print_env(bool json) {
     const bool is_set = options::is_set(variable.name);
     const auto value = is_set && variable.is_secret ? std::string("(set)") : options::get(variable.name);
     if (!json)
-      fmt::print("{:26} {:8} {}{}\n", variable.name, variable.fallback, variable.help,
-                 is_set ? fmt::format(" [now: {}]", value) : "");
+      print_out("{:26} {:8} {}{}\n", variable.name, variable.fallback, variable.help,
+                is_set ? fmt::format(" [now: {}]", value) : "");
     list.push_back(
         {{"name", variable.name}, {"default", variable.fallback}, {"help", variable.help}, {"value", value}});
   }
-  if (json) fmt::print("{}\n", list.dump());
+  if (json) print_out("{}\n", list.dump());
   return kDone;
 }
 
@@ -33,12 +35,12 @@ int print_tiers(bool json) {
   for (const auto& [executor, tier] : executor_tiers()) {
     const auto reason = tier.unavailable_reason();
     if (!json)
-      fmt::print("{:10} {:12} {:10} {}{}\n", tier.name, reason.empty() ? "available" : "absent", executor->name,
-                 tier.description, reason.empty() ? "" : ": " + reason);
+      print_out("{:10} {:12} {:10} {}{}\n", tier.name, reason.empty() ? "available" : "absent", executor->name,
+                tier.description, reason.empty() ? "" : ": " + reason);
     const auto details = reason.empty() && tier.details != nullptr ? tier.details() : std::string();
-    if (!json && !details.empty()) fmt::print("{:10} {}\n", "", details);
+    if (!json && !details.empty()) print_out("{:10} {}\n", "", details);
     const std::uint32_t n_devices = !reason.empty() ? 0 : tier.n_devices != nullptr ? tier.n_devices() : 1;
-    if (!json && n_devices > 1) fmt::print("{:10} {} devices, of which --devices takes some\n", "", n_devices);
+    if (!json && n_devices > 1) print_out("{:10} {} devices, of which --devices takes some\n", "", n_devices);
     list.push_back({{"name", tier.name},
                     {"executor", executor->name},
                     {"available", reason.empty()},
@@ -48,7 +50,7 @@ int print_tiers(bool json) {
                     {"details", details}});
   }
   for (const ExecutorKind* kind : executor_kinds()) {
-    if (!json) fmt::print("executor {}: {}\n", kind->name, kind->description);
+    if (!json) print_out("executor {}: {}\n", kind->name, kind->description);
     executors.push_back({{"name", kind->name}, {"description", kind->description}});
   }
   if (!choice) return report(choice.error());
@@ -59,18 +61,20 @@ int print_tiers(bool json) {
                                           {"cores", processors.n_cores},
                                           {"quota", nullptr}};
     if (processors.quota) threads["quota"] = *processors.quota;
-    fmt::print("{}\n", nlohmann::ordered_json{{"tiers", list},
-                                              {"executors", executors},
-                                              {"chosen", choice->entry.tier.name},
-                                              {"why", choice->why},
-                                              {"rejected", choice->rejected},
-                                              {"threads", threads}}
-                           .dump());
+    print_out("{}\n", nlohmann::ordered_json{{"tiers", list},
+                                             {"executors", executors},
+                                             {"chosen", choice->entry.tier.name},
+                                             {"why", choice->why},
+                                             {"rejected", choice->rejected},
+                                             {"threads", threads}}
+                          .dump());
     return kDone;
   }
-  fmt::print("chosen: {} ({})\n", choice->entry.tier.name, choice->why);
-  for (const auto& line : choice->rejected) fmt::print("  not {}\n", line);
-  fmt::print("t_cpu takes {}\n", processors.explain());
+  print_out("chosen: {} ({})\n", choice->entry.tier.name, choice->why);
+  for (const auto& line : choice->rejected) print_out("  not {}\n", line);
+  if (const auto advice = advice_on_gpus(gpu_makers(), choice->entry.tier.name); !advice.empty())
+    print_out("{}\n", advice);
+  print_out("t_cpu takes {}\n", processors.explain());
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "model/weights.h"
 #include "tokenizer/tokenizer.h"
 #include "tools/command.h"
@@ -27,10 +28,10 @@ Result<int> tokenize(const TokenizeOptions& o) {
   const auto ids = tokenizer->encode(o.text, !o.no_special, !o.no_parse);
   if (!ids) return std::unexpected(ids.error());
   if (o.json) {
-    fmt::print("{}\n", nlohmann::json(*ids).dump());
+    print_out("{}\n", nlohmann::json(*ids).dump());
     return kDone;
   }
-  for (const auto id : *ids) fmt::print("{:8}  {}\n", id, tokenizer->token_text(id));
+  for (const auto id : *ids) print_out("{:8}  {}\n", id, tokenizer->token_text(id));
   return kDone;
 }
 
@@ -41,9 +42,9 @@ void add_tokenize(CLI::App& app, int& exit) {
   auto& command = *app.add_subcommand("tokenize", "the token ids of a text");
   command.footer("Example: zinc-rt tokenize model.gguf \"Hello, world\" --json");
   command
-      .add_option("-m,--model,model", o->model, "a GGUF file (one without tensors will do), an MLC folder, or a name")
+      .add_option("-m,--model,MODEL", o->model, "a GGUF file (one without tensors will do), an MLC folder, or a name")
       ->required();
-  command.add_option("text", o->text, "the text")->required();
+  command.add_option("TEXT", o->text, "the text")->required();
   command.add_flag("--no-special", o->no_special, "add no BOS or EOS");
   command.add_flag("--no-parse-special", o->no_parse, "take special tokens in the text as plain text");
   command.add_flag("--json", o->json, "as a JSON list");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/print.h"
 #include "ring/registry.h"
 #include "tools/command.h"
 
@@ -29,8 +30,8 @@ void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
   const auto l = tenant.ledger();
   const auto qos = tenant.quota().qos_class;
   if (!json)
-    fmt::print("{:12} {:12} {:8} {:8} {:9} {:12.1f} {:12.1f} {:14.1f}\n", tenant.name(), qos, l.requests_finished,
-               l.tokens_generated, l.slots_preempted, l.p50_queue_ms, l.p50_ttft_ms, l.p99_decode_ms);
+    print_out("{:12} {:12} {:8} {:8} {:9} {:12.1f} {:12.1f} {:14.1f}\n", tenant.name(), qos, l.requests_finished,
+              l.tokens_generated, l.slots_preempted, l.p50_queue_ms, l.p50_ttft_ms, l.p99_decode_ms);
   rows.push_back({{"tenant", tenant.name()},
                   {"qos_class", qos},
                   {"requests_finished", l.requests_finished},
@@ -76,13 +77,13 @@ Result<int> trace(TraceOptions& o) {
   ZRT_CHECK_OK(engine.stop_trace(o.out));
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   if (!o.json)
-    fmt::print("{:12} {:12} {:>8} {:>8} {:>9} {:>12} {:>12} {:>14}\n", "tenant", "class", "finished", "tokens",
-               "preempted", "p50 queue ms", "p50 TTFT ms", "p99 decode ms");
+    print_out("{:12} {:12} {:>8} {:>8} {:>9} {:>12} {:>12} {:>14}\n", "tenant", "class", "finished", "tokens",
+              "preempted", "p50 queue ms", "p50 TTFT ms", "p99 decode ms");
   for (const auto& tenant : tenants) show(tenant, o.json, rows);
   if (o.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"trace", o.out}, {"tenants", rows}}.dump());
+    print_out("{}\n", nlohmann::ordered_json{{"trace", o.out}, {"tenants", rows}}.dump());
   else
-    fmt::print("{} written; open it in ui.perfetto.dev or chrome://tracing\n", o.out);
+    print_out("{} written; open it in ui.perfetto.dev or chrome://tracing\n", o.out);
   return kDone;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/kv_type.h"
+#include "base/print.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -20,7 +21,7 @@ struct ValidateCommand {
 int validate_command(const ValidateCommand& o) {
   // What the command line itself has wrong is told before a model is opened.
   const auto usage = [](const Error& error) {
-    fmt::print(stderr, "zinc-rt: {}\n", error.message);
+    print_err("zinc-rt: {}\n", error.message);
     return kBadUsage;
   };
   for (const auto& tier : o.options.tiers)
@@ -38,7 +39,7 @@ int validate_command(const ValidateCommand& o) {
     report(found.error());
     return kRefused;
   }
-  fmt::print("{}", o.json ? found->to_json() + "\n" : found->to_text());
+  print_out("{}", o.json ? found->to_json() + "\n" : found->to_text());
   return found->equal ? kDone : kFailed;
 }
 
@@ -62,7 +63,7 @@ void add_validate(CLI::App& app, int& exit) {
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"
       "  hidden.N [n, model_dim]: the residual stream after layer N; hidden.embed before the first\n"
       "Exit codes: 0 equal, 1 different, 2 bad usage, 3 a side could not be run.");
-  command.add_option("-m,--model,model", o->model, "a GGUF file (of a split model, the first), or a name")->required();
+  command.add_option("-m,--model,MODEL", o->model, "a GGUF file (of a split model, the first), or a name")->required();
   auto* prompt = command.add_option("--prompt", o->options.prompt, "text that both sides run");
   command.add_option("--ids", o->options.token_ids, "token ids instead, as 1,2,3")->delimiter(',')->excludes(prompt);
   command.add_option("--tiers", o->options.tiers, "the two sides as A,B; one side with --against")

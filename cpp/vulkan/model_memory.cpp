@@ -307,7 +307,7 @@ Status load_model(Device& device, const MemoryRequest& request, const Weights& w
     done += tensor->data.size();
     if (on_progress) on_progress(done, total);
   }
-  return {};
+  return weights.is_whole();
 }
 
 }  // namespace zinc_rt::vulkan

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,6 +40,46 @@ TEST(MappedFile, MapsMovesAndFails) {
   EXPECT_THAT(folder.error().message, HasSubstr("not a regular file"));
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_THAT(MappedFile::open(path).error().message, HasSubstr("not a regular file"));
+  std::filesystem::remove(path);
+}
+
+TEST(MappedFile, AFileThatIsCutReadsAsZerosAndIsNotWhole) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto path = std::filesystem::path(::testing::TempDir()) / "zrt_cut_file";
+  // Within a page that stays there is no signal; where pages are gone each of them sends one.
+  for (const std::size_t left : {3 * page - 1, page, std::size_t{0}}) {
+    std::ofstream(path) << std::string(3 * page, 'a');
+    const auto file = MappedFile::open(path.string());
+    const auto other = MappedFile::open(path.string());
+    ASSERT_TRUE(file && other && file->is_whole());
+    EXPECT_EQ(file->bytes()[0], std::byte{'a'});
+    std::filesystem::resize_file(path, left);
+    std::size_t n_zeros = 0;
+    for (const std::byte byte : file->bytes()) n_zeros += byte == std::byte{0} ? 1 : 0;
+    EXPECT_EQ(n_zeros, 3 * page - left);
+    const auto status = file->is_whole();
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, StatusCode::kCorrupt);
+    EXPECT_THAT(status.error().message, HasSubstr(fmt::format("{} bytes were there, {} are now", 3 * page, left)));
+    // It may be written anew: what was read stays what it is.
+    std::filesystem::resize_file(path, 3 * page);
+    EXPECT_EQ(file->is_whole().has_value(), left == 3 * page - 1);
+    // Another mapping that nobody read is as whole as the file.
+    EXPECT_TRUE(other->is_whole());
+    std::filesystem::remove(path);
+  }
+}
+
+TEST(MappedFile, ASignalOfAnotherAddressEndsTheProcessAsBefore) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "zrt_foreign_file";
+  std::ofstream(path) << std::string(16, 'a');
+  const auto file = MappedFile::open(path.string());
+  ASSERT_TRUE(file);
+  const int fd = ::open(path.c_str(), O_RDONLY);
+  const auto* foreign = static_cast<const char*>(::mmap(nullptr, 16, PROT_READ, MAP_PRIVATE, fd, 0));
+  ::close(fd);
+  std::filesystem::resize_file(path, 0);
+  EXPECT_DEATH(static_cast<void>(*static_cast<const volatile char*>(foreign)), "");
   std::filesystem::remove(path);
 }
 

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <gmock/gmock.h>
+#include <filesystem>
 #include <set>
 
 #include "base/error.h"
@@ -39,6 +40,29 @@ TEST_F(EngineTest, CancellationFreesSlotAndPagesWithinOneStep) {
   EXPECT_EQ(read(*second).finish_reason, "length");
   expect_all_free(engine);
   EXPECT_EQ(engine.tenant("alice").ledger().requests_cancelled, 1u);
+}
+
+TEST_F(EngineTest, ACallThatIsTakenBackDoesNoFurtherStep) {
+  const auto engine = make(2, 10);
+  const auto model = engine.core->model("");
+  ASSERT_TRUE(model);
+  int n_asked = 0;
+  const auto after_two = [&] { return ++n_asked == 3; };
+  const auto at_once = [] { return true; };
+  const auto logits = engine.core->logits(**model, prompt(30), LogitsRows::kAll, 4, after_two);
+  ASSERT_FALSE(logits);
+  EXPECT_EQ(logits.error().code, StatusCode::kCancelled);
+  EXPECT_EQ(steps().size(), 2u);
+  const auto hidden = engine.core->hidden(**model, prompt(30), 0, at_once);
+  ASSERT_FALSE(hidden);
+  EXPECT_EQ(hidden.error().code, StatusCode::kCancelled);
+  const auto path = std::filesystem::path(::testing::TempDir()) / "zrt_taken_back";
+  const auto saved = engine.session().save_prefix(token_request(prompt(32), 1), path.string(), at_once);
+  ASSERT_FALSE(saved);
+  EXPECT_EQ(saved.error().code, StatusCode::kCancelled);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_EQ(steps().size(), 2u);
+  expect_all_free(engine);
 }
 
 TEST_F(EngineTest, AFullQueueSaysWhenToTryAgain) {

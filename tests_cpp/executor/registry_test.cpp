@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/gpus.h"
 
 namespace zinc_rt {
 namespace {
@@ -79,6 +83,31 @@ TEST(Registry, NoTwoTiersHaveOneName) {
   std::ranges::sort(names);
   EXPECT_TRUE(std::ranges::adjacent_find(names) == names.end());
   EXPECT_THAT(names, ::testing::IsSupersetOf({"t_cpu", "null"}));
+}
+
+TEST(Advice, OnAGpuThatNoTierTakes) {
+  const std::vector<std::string> none, nvidia{"NVIDIA"}, both{"NVIDIA", "AMD"}, intel{"Intel"};
+  EXPECT_EQ(advice_on_gpus(none, "t_cpu"), "");
+  EXPECT_EQ(advice_on_gpus(nvidia, "t_cpu"), "");
+  EXPECT_EQ(advice_on_gpus(both, "t_cuda"), "");
+  EXPECT_THAT(advice_on_gpus(both, "t_cpu"), HasSubstr("a GPU of AMD is here"));
+  // Built: how it is taken; left out: how it is built.
+  EXPECT_THAT(advice_on_gpus(intel, "t_cpu"), HasSubstr(is_built("vulkan") ? "--backend vulkan" : "scripts/demo.sh"));
+}
+
+TEST(Advice, GpusAreThoseOfRenderNodes) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "zrt_drm";
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(gpu_makers(folder).empty());
+  for (const auto& [node, number] :
+       {std::pair("renderD129", "0x8086"), std::pair("renderD128", "0x1002"), std::pair("renderD130", "0x10de"),
+        std::pair("renderD131", "0x1af4"), std::pair("card0", "0x1002")}) {
+    std::filesystem::create_directories(folder / node / "device");
+    std::ofstream(folder / node / "device" / "vendor") << number << "\n";
+  }
+  std::filesystem::create_directories(folder / "renderD132");  // not on a bus
+  EXPECT_THAT(gpu_makers(folder), ::testing::ElementsAre("AMD", "Intel", "NVIDIA", "0x1af4"));
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

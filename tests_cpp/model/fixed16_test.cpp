@@ -187,7 +187,8 @@ Weights weights_of(DType dtype, const std::vector<std::uint64_t>& dims, const st
                                  .infos = {info},
                                  .data = {std::span(*bytes)},
                                  .owner = bytes,
-                                 .is_mapped = false});
+                                 .is_mapped = false,
+                                 .is_whole = {}});
 }
 std::vector<std::byte> bytes_of(const Bits& weights) {
   const auto bytes = std::as_bytes(std::span(weights));

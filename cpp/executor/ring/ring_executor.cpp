@@ -212,6 +212,8 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   };
   for (const ir::Graph* graph : {&prepared_.prefill_low, &prepared_.decode_low})
     for (const ir::Buffer& buffer : graph->buffers()) ZRT_CHECK_OK(add(buffer));
+  has_mapped_weights_ = mapped;
+  ZRT_CHECK_OK(weights.is_whole());
   if (options.on_progress) options.on_progress(total, total);
   return {};
 }

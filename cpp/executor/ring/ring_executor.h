@@ -90,6 +90,7 @@ class RingExecutor final : public Executor {
   ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
   Views views_;
   StepCheck check_;
+  bool has_mapped_weights_ = false;  // kernels read them where the file is mapped
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
   std::uint32_t drained_ = 0;             // entries of the output ring that were read

@@ -107,7 +107,8 @@ Status RingExecutor::fill_masks(const StepInput& input, std::size_t first, std::
 Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count,
                          ring::StepDims dims) {
   ZRT_TRY(const auto fence, ring_->submit({&batch, first, count, dims}));
-  return ring_->wait(fence);
+  ZRT_CHECK_OK(ring_->wait(fence));
+  return has_mapped_weights_ ? prepared_.weights->is_whole() : Status{};
 }
 
 Result<std::span<const float>> RingExecutor::read_floats(std::string_view region, std::uint64_t offset,

@@ -2,6 +2,7 @@
 // Thread rule: any thread. Threads of the engine's own run the steps, one a device, and one hands out the events.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,15 +10,30 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "zinc_rt/model_card.h"
 #include "zinc_rt/stats.h"
 #include "zinc_rt/status.h"
+#include "zinc_rt/stop.h"
 #include "zinc_rt/tenant.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt {
+
+// Hears how many bytes of weights are ready.
+struct OnProgress {
+  using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
+  OnProgress() = default;
+  OnProgress(Call f) : call(std::move(f)) {}
+  template <std::invocable<std::uint64_t, std::uint64_t> F>
+  OnProgress(F f) : call(std::move(f)) {}
+  // Who listens makes no other model.
+  bool operator==(const OnProgress&) const { return true; }
+
+  Call call;  // empty: nobody does
+};
 
 // Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
 struct EngineOptions {
@@ -49,7 +65,10 @@ struct EngineOptions {
   // in the system message, which the template writes.
   std::string tools;
   std::uint32_t max_models = 0;  // 0: no limit; else add_model unloads the one that was idle longest
-  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
+  OnProgress on_progress;
+
+  // Equal options give the same model of the same file.
+  bool operator==(const EngineOptions&) const = default;
 };
 
 enum class LogitsRows : std::uint8_t { kAll, kLast };
@@ -110,9 +129,10 @@ class Engine {
   // Logits after each token (or the last alone), [rows, vocab_size]; chunk: tokens a step, 0: the engine's. A slot's
   // worth of pages is used meanwhile.
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
-                                    const std::string& model = {}) const;
+                                    const std::string& model = {}, const StopAsked& is_stopped = {}) const;
   // The residual stream after a layer (-1: the embeddings), [n, model_dim].
-  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer, const std::string& model = {}) const;
+  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer, const std::string& model = {},
+                                    const StopAsked& is_stopped = {}) const;
   std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
   std::uint32_t model_dim(const std::string& model = {}) const;
 

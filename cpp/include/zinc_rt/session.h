@@ -10,6 +10,7 @@
 #include "zinc_rt/request.h"
 #include "zinc_rt/sink.h"
 #include "zinc_rt/status.h"
+#include "zinc_rt/stop.h"
 
 namespace zinc_rt {
 
@@ -89,7 +90,7 @@ class Session {
   // requests that begin so take it, with the bits that they would compute. Both give the number of tokens. Errors:
   // kCorrupt for a file that is no such or damaged, kInvalidArgument for one of another model, tier, kv_dtype, arithmetic
   // or layout, which it names; kUnavailable for models with recurrent layers.
-  Result<std::uint32_t> save_prefix(Request request, const std::string& path) const;
+  Result<std::uint32_t> save_prefix(Request request, const std::string& path, const StopAsked& is_stopped = {}) const;
   Result<std::uint32_t> load_prefix(const std::string& path, const std::string& model = {},
                                     const std::string& cache_salt = {}) const;
 

@@ -13,6 +13,7 @@
 
 #include "zinc_rt/engine.h"
 #include "zinc_rt/status.h"
+#include "zinc_rt/stop.h"
 
 namespace zinc_rt {
 
@@ -39,6 +40,7 @@ struct ValidateOptions {
   // compressed. With "all" the layers that the file has are compared.
   std::string against;
   double tolerance = 0;  // most |a - b| that counts as equal; 0: the same bits
+  StopAsked is_stopped;  // before each layer
 };
 
 // Two arrays, value by value.

@@ -90,7 +90,13 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   if (split.n_tensors >= 0 && static_cast<std::uint64_t>(split.n_tensors) != file.tensors_.size())
     return fail(StatusCode::kCorrupt, "[gguf] {}: key \"split.tensors.count\": says {}, {} there in {} shards", path,
                 split.n_tensors, file.tensors_.size(), file.shards_.size());
+  ZRT_CHECK_OK(file.is_whole());
   return file;
+}
+
+Status GgufFile::is_whole() const {
+  for (const MappedFile& shard : shards_) ZRT_CHECK_OK(shard.is_whole());
+  return {};
 }
 
 Status GgufFile::open_shard(const std::string& shard_path, std::uint32_t no, std::uint32_t count) {

@@ -50,7 +50,9 @@ Result<std::string> read_text(const std::string& path) {
   if (file.bytes().size() > kMaxFileBytes)
     return fail(StatusCode::kCorrupt, "[mlc] {}: {} bytes there, at most {} allowed", path, file.bytes().size(),
                 kMaxFileBytes);
-  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  ZRT_CHECK_OK(file.is_whole());
+  return text;
 }
 
 std::string describe(const Json& value) {

@@ -94,7 +94,8 @@ class Reader {
   }
 
   Result<Weights::Source> read() {
-    Weights::Source source{.path = folder_, .file_bytes = 0, .metadata = {}, .infos = {}, .data = {}, .owner = {}};
+    Weights::Source source;
+    source.path = folder_;
     ZRT_TRY(source.metadata, metadata());
     place_ = index_path(folder_);
     if (place_.empty())
@@ -106,6 +107,7 @@ class Reader {
     ZRT_CHECK_OK(open_shards());
     ZRT_CHECK_OK(check_hashes());
     ZRT_CHECK_OK(fill(source));
+    for (const MappedFile& shard : shards_) ZRT_CHECK_OK(shard.is_whole());
     for (const MappedFile& shard : shards_) source.file_bytes += shard.bytes().size();
     return source;
   }

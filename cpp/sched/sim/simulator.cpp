@@ -131,7 +131,7 @@ class Simulation {
     p.prompt.resize(s.n_prompt);
     for (std::uint32_t i = 0; i < s.n_prompt; ++i) p.prompt[i] = token_at(s, i);
     p.max_tokens = s.max_tokens;
-    p.stop_tokens = {kStopToken};
+    p.stop_tokens.assign(1, kStopToken);
     if (s.deadline_us > 0) p.deadline = now_ + s.deadline_us;
     if (const Live* leader = named(s.after)) p.after = leader->id;
     p.user = live_.size();

@@ -8,6 +8,7 @@
 #include "arrays.h"
 #include "base/utf8.h"
 #include "bindings.h"
+#include "interruptible.h"
 #include "tools/cli.h"
 #include "zinc_rt/engine.h"
 
@@ -38,7 +39,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   keywords.take("standard_gap_ms", o.standard_gap_ms);
   keywords.take("queue_cap", o.queue_cap);
   keywords.take("max_models", o.max_models);
-  keywords.take("on_progress", o.on_progress);
+  keywords.take("on_progress", o.on_progress.call);
   keywords.check_all_taken();
   return o;
 }
@@ -79,13 +80,19 @@ py::array_t<float> logits(const Engine& self, const std::vector<std::int32_t>& i
   if (chunk && *chunk == 0) raise({StatusCode::kInvalidArgument, "[logits] chunk 0, at least 1 wanted", 0});
   const auto rows = which == "all" ? LogitsRows::kAll : LogitsRows::kLast;
   const auto name = model.value_or("");
-  return to_array(without_gil([&] { return self.logits(ids, rows, chunk.value_or(0), name); }), self.vocab_size(name));
+  return to_array(interruptible([self, ids, rows, chunk, name](const StopAsked& is_stopped) {
+                    return self.logits(ids, rows, chunk.value_or(0), name, is_stopped);
+                  }),
+                  self.vocab_size(name));
 }
 
 py::array_t<float> hidden(const Engine& self, const std::vector<std::int32_t>& ids, int layer,
                           const std::optional<std::string>& model) {
   const auto name = model.value_or("");
-  return to_array(without_gil([&] { return self.hidden(ids, layer, name); }), self.model_dim(name));
+  return to_array(interruptible([self, ids, layer, name](const StopAsked& is_stopped) {
+                    return self.hidden(ids, layer, name, is_stopped);
+                  }),
+                  self.model_dim(name));
 }
 
 std::string apply_template(const Engine& self, const py::object& messages, const py::object& tools,

@@ -13,7 +13,7 @@ namespace {
 struct Returns {
   std::mutex mutex;
   std::condition_variable none;
-  int n_under_way = 0;
+  int n_under_way = 0, n_workers = 0;
   bool is_over = false;
   std::thread::id last;  // the thread that ends the interpreter
 };
@@ -39,6 +39,17 @@ WithoutGil::~WithoutGil() {
   if (--r.n_under_way == 0) r.none.notify_all();
 }
 
+Worker::Worker() {
+  Returns& r = returns();
+  const std::lock_guard lock(r.mutex);
+  ++r.n_workers;
+}
+Worker::~Worker() {
+  Returns& r = returns();
+  const std::lock_guard lock(r.mutex);
+  if (--r.n_workers == 0) r.none.notify_all();
+}
+
 void forget_waits() {
   present.store(new Returns);
 }
@@ -50,7 +61,7 @@ void end_waits() {
     std::unique_lock lock(r.mutex);
     r.is_over = true;
     r.last = std::this_thread::get_id();
-    r.none.wait(lock, [&] { return r.n_under_way == 0; });
+    r.none.wait(lock, [&] { return r.n_under_way == 0 && r.n_workers == 0; });
   }
   PyEval_RestoreThread(state);
 }

@@ -20,8 +20,17 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-// Called when the interpreter is about to end: waits for the threads that are on their way back to Python, and stops
-// later ones.
+// Counts a thread that works for Python without being one of its threads.
+class Worker {
+ public:
+  Worker();
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+};
+
+// Called when the interpreter is about to end: waits for the threads that are on their way back to Python and for workers,
+// and stops later ones.
 // REQUIRES: the GIL; called by the thread that ends the interpreter.
 void end_waits();
 // In a forked child: forgets the threads that were on their way back in the parent.

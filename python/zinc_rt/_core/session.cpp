@@ -13,6 +13,7 @@
 #include "arrays.h"
 #include "bindings.h"
 #include "calls.h"
+#include "interruptible.h"
 
 namespace zinc_rt::python {
 namespace {
@@ -112,6 +113,7 @@ void embed_all(const Session& self, std::size_t n, const std::function<Request(s
                const std::function<void(const Completion&)>& take) {
   std::deque<Stream> streams;
   for (std::size_t next = 0; next < n || !streams.empty();) {
+    check_signals();
     if (next < n && streams.size() < kMostEmbedding)
       if (auto stream = begin_embedding(self, make(next), !streams.empty())) {
         streams.push_back(*std::move(stream));
@@ -175,7 +177,9 @@ std::vector<double> rerank(const Session& self, const std::string& query, const 
 std::uint32_t save(const Session& self, const std::filesystem::path& path, const py::object& prompt,
                    const py::object& messages, const py::object& token_ids, const py::kwargs& kwargs) {
   Request request = make_request(prompt, messages, token_ids, kwargs);
-  return without_gil([&] { return self.save_prefix(std::move(request), path.string()); });
+  return interruptible([self, request = std::move(request), path](const StopAsked& is_stopped) mutable {
+    return self.save_prefix(std::move(request), path.string(), is_stopped);
+  });
 }
 
 std::pair<std::uint32_t, std::uint32_t> cached(const Session& self, const py::object& prompt,

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "bindings.h"
+#include "interruptible.h"
 
 namespace zinc_rt::python {
 namespace {
@@ -27,11 +28,10 @@ ValidateReport run(const std::filesystem::path& model, const py::object& prompt,
   }
   if (against) o.against = against->string();
   o.tolerance = tolerance;
-  auto report = [&] {
-    const WithoutGil release;
-    return validate(model.string(), o);
-  }();
-  return unwrap(std::move(report));
+  return interruptible([o, path = model.string()](const StopAsked& is_stopped) mutable {
+    o.is_stopped = is_stopped;
+    return validate(path, o);
+  });
 }
 
 }  // namespace

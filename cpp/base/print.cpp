@@ -1,0 +1,137 @@
+#include "base/print.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio_ext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr int kPatienceMs = 1000;
+
+std::atomic<int> lost_why{0};  // errno of the first text that standard output did not take
+std::atomic<bool> is_waiting_limited{false}, is_stuck{false};
+
+// What the buffer still has is dropped: a later flush would write it into the middle of something, or fail again.
+void drop_buffered() {
+  __fpurge(stdout);
+  std::clearerr(stdout);
+}
+
+void lose(int why) {
+  int nothing = 0;
+  lost_why.compare_exchange_strong(nothing, why == 0 ? EIO : why);
+  drop_buffered();
+}
+
+// A write to a pipe without a reader sends SIGPIPE to the thread, which would end a process that did not ask for that.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    constexpr timespec kNow{};
+    if (!was_pending_) sigtimedwait(&pipe_, nullptr, &kNow);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+  bool was_pending_;
+};
+
+// False: standard error took nothing for as long as a message waits.
+bool is_ready() {
+  pollfd look{STDERR_FILENO, POLLOUT, 0};
+  const bool is_limited = is_waiting_limited;
+  int n = 0;
+  do n = ::poll(&look, 1, !is_limited ? -1 : is_stuck ? 0 : kPatienceMs);
+  while (n < 0 && errno == EINTR);
+  if (is_limited) is_stuck = n == 0;
+  return n != 0;
+}
+
+}  // namespace
+
+void write_out(std::string_view text) noexcept {
+  const WithoutPipeSignal guard;
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size()) lose(errno);
+}
+
+void write_err(std::string_view text) noexcept {
+  const WithoutPipeSignal guard;
+  while (!text.empty() && is_ready()) {
+    // So much a pipe that is ready takes without blocking.
+    const auto n = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(PIPE_BUF, text.size()));
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+void announce(std::string_view text) noexcept {
+  const WithoutPipeSignal guard;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0) drop_buffered();
+}
+
+void vprint(void (*write)(std::string_view) noexcept, fmt::string_view format, fmt::format_args args) noexcept {
+  try {
+    write(fmt::vformat(format, args));
+  } catch (const std::exception&) {  // there is no memory for it
+    write({format.data(), format.size()});
+  }
+}
+
+Status output_status() {
+  const WithoutPipeSignal guard;
+  errno = 0;
+  if (std::fflush(stdout) != 0) lose(errno);
+  if (std::ferror(stdout) != 0) lose(EIO);
+  if (const int why = lost_why; why != 0)
+    return fail(StatusCode::kUnavailable, "cannot write to standard output: {}", std::generic_category().message(why));
+  return {};
+}
+
+Status print_now(std::string_view text) {
+  write_out(text);
+  return output_status();
+}
+
+bool is_reader_gone() {
+  return lost_why == EPIPE;
+}
+
+void limit_waiting_of_messages() {
+  is_waiting_limited = true;
+}
+
+void hold_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    // The lowest number that is free: this one.
+    if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+  }
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,77 @@
+#include "server/config.h"
+
+namespace zinc_rt::server {
+
+const char* const kExampleConfig = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants, keys and models again.
+
+# Keys are kept as hashes: `zinc-rt key` makes a key and prints both.
+admin_keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000000"]
+
+[server]
+host = "127.0.0.1"
+port = 8080
+# tls_cert = "/etc/zinc_rt/cert.pem"
+# tls_key = "/etc/zinc_rt/key.pem"
+state = "/var/lib/zinc_rt/state.db"  # the ledger, and tenants made at run time
+drain_timeout_s = 30
+shutdown_delay_s = 0                 # from SIGTERM on /readyz says 503, and requests are still taken for so long
+# metrics_listen = "0.0.0.0:9090"     # probes, /metrics and /load without a key, in plain HTTP
+metrics_tenants = false               # /metrics there has the names of tenants, too
+max_body_bytes = 16777216
+max_answer_bytes = 67108864           # about so much may one answer with logprobs or echo take
+max_connections = 16384
+max_connections_per_address = 8192
+max_bodies_bytes = 268435456             # of requests under way, in all
+max_bodies_bytes_per_address = 134217728
+max_bodies_bytes_per_tenant = 117440512
+allow_anonymous = false              # without any key, listen on a host that other machines reach
+# model_dirs = ["/models"]           # where POST /v1/models/load may load from; else the folders of [[models]]
+access_log = "on"                    # a line on stderr for each request but good health probes; all; off
+tolerant = false                     # unknown fields of generating requests are passed over, and named in a header
+cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
+# on_demand = false                  # also serve the models folder: a model is loaded when a request names it
+max_loaded = 3                       # so many models of the folder at once
+keep_alive_s = 300.0                 # a model of the folder that is idle for longer is unloaded; -1: never
+
+[[models]]
+path = "/models/smollm2-135m-instruct.gguf"
+id = "smollm2"
+# served_names = ["default"]         # other names of the model
+# max_context = 8192
+# devices = [0, 1]                # a replica of the model on each (docs/devices.md)
+# max_slots = 64                  # of each device
+# kv_pages = 0
+# kv_dtype = "i16"
+# pooling = "last"                # mean, last, cls: it embeds; rank: it scores pairs; none: it generates
+# tools = "hermes"                # for a model whose template shows no tools
+# threads = 0
+# tier = "t_cpu"                  # auto, unless given
+# backend = "zinc_rt"             # or vulkan
+# arithmetic = "exact"            # or fast
+# chunk_cap = 0                   # most prompt tokens in one step
+# standard_gap_ms = 60            # that prompts may make between two tokens of streams of class standard
+
+[objectives]                         # classes by the names in a proxy's x-gateway-inference-objective
+chat = "interactive"
+nightly = "batch"
+
+[[tenants]]
+name = "team-a"
+keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000001"]
+qos_class = "interactive"      # interactive, standard or batch
+weight = 1.0
+max_concurrent_slots = 4
+max_kv_pages = 4096
+reserved_kv_pages = 0
+max_context_tokens = 128000
+decode_tokens_per_s = 1000.0
+prefill_tokens_per_s = 100000.0
+isolation_group = ""           # tenants of one group share cached prefixes
+requests_per_minute = 0.0      # 0: no limit
+tokens_per_minute = 0.0
+max_open_requests = 4096       # choices: prompts times n
+may_store = false              # keep its answers of /v1/responses for a day (previous_response_id)
+proxy = false                  # its x-gateway-inference-fairness-id is believed
+)";
+
+}  // namespace zinc_rt::server

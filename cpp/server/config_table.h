@@ -1,0 +1,87 @@
+// A table of the configuration file.
+// Thread rule: plain values.
+#pragma once
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "server/json_in.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::server {
+
+// The keys of each table, by its heading as files have it: "[server]", "[[models]]"; "" is the top of the file.
+using KeysOfTables = std::map<std::string, std::set<std::string>>;
+
+// The first thing that is wrong goes into `status`. Keys are read one by one; one that is left over is an error, which names
+// the table that has such a key. REQUIRES: all that is given outlives it.
+class Table {
+ public:
+  Table(const toml::table& table, std::string heading, Status& status, const KeysOfTables& all)
+      : table_(table), heading_(std::move(heading)), status_(status), all_(all) {}
+  ~Table();
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  template <class T>
+  void take(const char* key, T& out) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return;
+    using Wide = std::conditional_t<std::is_same_v<T, bool> || std::is_same_v<T, std::string>, T,
+                                    std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>>;
+    const auto value = node->value<Wide>();
+    bool fits = value.has_value();
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) fits = fits && std::in_range<T>(*value);
+    if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
+    out = static_cast<T>(*value);
+  }
+  // With 0 of these, no request could be served.
+  template <class T>
+  void take_count(const char* key, T& out) {
+    take(key, out);
+    if (out == 0) complain(*get(key), key, "0 is given, at least 1 wanted");
+  }
+  const toml::node* get(const char* key) {
+    known_.insert(key);
+    return table_.get(key);
+  }
+  // Where a value stands, or the table if it is not there.
+  const toml::node& node_of(const std::string& key, const toml::node& otherwise) const {
+    const toml::node* node = table_.get(key);
+    return node == nullptr ? otherwise : *node;
+  }
+  void complain(const toml::node& node, const std::string& key, const std::string& what);
+  // A list of strings. `refuse` returns what is wanted instead of a string that it does not accept, else nothing.
+  void take_strings(const char* key, std::vector<std::string>& out,
+                    std::string_view (*refuse)(std::string_view) = nullptr);
+  // What is wrong with their list as a whole the engine says when it loads the model.
+  void take_devices(const char* key, std::vector<std::uint32_t>& out);
+  // Each is "sha256:" and 64 hex digits.
+  void take_hashes(const char* key, std::vector<std::string>& out);
+  // Those of the keys that are there, as a body of the API would have them.
+  Json take_json(const std::set<std::string>& keys);
+
+  // The keys that were asked for so far.
+  const std::set<std::string>& known() const { return known_; }
+  // All that it has, so that two files can be compared.
+  Json to_json() const;
+
+ private:
+  const toml::table& table_;
+  const std::string heading_;
+  Status& status_;
+  const KeysOfTables& all_;
+  std::set<std::string> known_;
+};
+
+}  // namespace zinc_rt::server
