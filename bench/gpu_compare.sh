@@ -25,6 +25,7 @@ synth qwen3-8b Q4_K_M qwen3-8b-q4_k_m
 wait $large
 nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit --format=csv | tee "$results/machine.csv"
 cp "$results/machine.csv" "$results/after/"
+echo "bench/gpu_compare.sh" >"$results/after/command"
 
 bench() { # PROGRAM WHO MODEL NAME OPTIONS...
   timeout 90 "$1" bench "$files/$3.gguf" --tier t_cuda --json "$results/$2/$3-$4.json" "${@:5}" >"$results/$2/$3-$4.log" 2>&1 ||

@@ -129,7 +129,9 @@ def draw(models: dict[str, dict], device: str, path: pathlib.Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=pathlib.Path, help="the folder that bench/gpu.sh wrote")
+    parser.add_argument(
+        "results", type=pathlib.Path, help="the folder that bench/gpu.sh wrote, or after/ of bench/gpu_compare.sh"
+    )
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all values to it")
     parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="draw ratios to llama.cpp (needs matplotlib)")
     args = parser.parse_args()
@@ -137,7 +139,9 @@ def main() -> None:
     machine = args.results / "machine.csv"
     device = next(iter(models.values()))["runs"][0]["ran"]["device"].split(",")[0]
     if args.json:
-        about = {"command": "bench/gpu.sh", "machine": machine.read_text().strip() if machine.exists() else device}
+        command = args.results / "command"
+        what = command.read_text().strip() if command.exists() else "bench/gpu.sh"
+        about = {"command": what, "machine": machine.read_text().strip() if machine.exists() else device}
         args.json.write_text(json.dumps({**about, "models": models}, indent=1) + "\n")
     if args.plot:
         draw(models, device, args.plot)
