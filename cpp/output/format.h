@@ -72,8 +72,8 @@ struct TemplateTraits {
   bool shows_tools = false;   // it writes another text when there are tools
   bool writes_calls = false;  // it writes the calls of an assistant's message
   bool takes_objects = true;  // false: it wants the arguments of calls as JSON text
-  ContentForms content{};     // in which form it takes the content of messages
   bool prints_texts = false;  // arguments that are JSON text stand in its text as they came
+  ContentForms content{};     // in which form it takes the content of messages
 };
 
 // Tries a template: a few conversations, each rendered once.

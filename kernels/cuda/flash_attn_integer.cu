@@ -16,7 +16,7 @@ using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendIntegerThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
 constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head at a time
-static_assert(kWarps * 32 == kChunk && kWarps * 32 == kBlock);
+static_assert(kThreads == 128 && kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 
 template <uint32_t kTiles>  // of four heads, that share a pass over K and V
 struct Shared {
@@ -377,14 +377,12 @@ extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4(const
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8(const __grid_constant__ OpArgs args) {
   attend_integer<2, 0>(args);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 4)
-    flash_attn_1_i16_4_128(const __grid_constant__ TokenArgs args) {
+extern "C" __global__ void __launch_bounds__(128, 4) flash_attn_1_i16_4_128(const __grid_constant__ TokenArgs args) {
   attend_integer<1, 128>(args.attention, &args.rope);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 4)
-    flash_attn_1_i16_4_64(const __grid_constant__ TokenArgs args) {
+extern "C" __global__ void __launch_bounds__(128, 4) flash_attn_1_i16_4_64(const __grid_constant__ TokenArgs args) {
   attend_integer<1, 64>(args.attention, &args.rope);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_1_i16_4(const __grid_constant__ TokenArgs args) {
+extern "C" __global__ void __launch_bounds__(128, 4) flash_attn_1_i16_4(const __grid_constant__ TokenArgs args) {
   attend_integer<1, 0>(args.attention, &args.rope);
 }
