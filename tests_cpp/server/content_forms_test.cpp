@@ -15,7 +15,11 @@ std::string written(const Json& messages) {
   for (const Json& m : messages) {
     out += m.at("role").get<std::string>() + ":";
     if (m.contains("reasoning_content")) out += "(" + m["reasoning_content"].get<std::string>() + ")";
-    out += m.at("content").get<std::string>();
+    const Json& content = m.at("content");
+    // Parts stay parts, since some templates take these alone; here they are written as one that takes texts has them.
+    for (std::size_t i = 0; content.is_array() && i < content.size(); ++i)
+      out += (i == 0 ? "" : "\n") + content[i].at("text").get<std::string>();
+    if (!content.is_array()) out += content.get<std::string>();
     for (const Json& call : m.value("tool_calls", Json::array())) {
       const Json& f = call.at("function");
       const Json& arguments = f.at("arguments");
