@@ -106,8 +106,9 @@ Result<std::string> Engine::apply_template(std::string_view messages, std::strin
 Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request) const {
   ZRT_TRY(const auto found, core_->known_model(request.model));
   constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // a prompt that no context takes is wanted, too
-  ZRT_TRY(auto prompt, Generation::take_prompt(*found, request, {}, {kMost, "a count"}));
-  return std::move(prompt.ids);
+  auto prompt = Generation::take_prompt(*found, request, {}, {kMost, "a count"});
+  if (!prompt) return std::unexpected(std::move(prompt).error());
+  return std::move(prompt->ids);
 }
 Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
                                           const std::string& model, const StopAsked& is_stopped) const {
