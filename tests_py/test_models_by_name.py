@@ -1,11 +1,14 @@
 """Models by name: zinc-rt models, pull, alias, rm, and names where a path may stand. The sites are stand-ins."""
 
+import contextlib
 import hashlib
+import http.server
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -69,8 +72,8 @@ def test_a_repository_is_pulled_once_with_its_hash(zinc, hub, weights):
     assert zinc("run", "tiny-q4_k_m", "-p", "a", "-n", "2", "--ignore-eos", "--json").returncode == 0
 
 
-def test_quants_and_files_are_chosen_by_name(zinc, hub):
-    hub.repositories["a/b"] = {f"m-{q}.gguf": b"GGUF" + q.encode() for q in ("Q4_K_S", "Q4_K_M", "Q8_0", "IQ4_XS")}
+def test_quants_and_files_are_chosen_by_name(zinc, hub, weights):
+    hub.repositories["a/b"] = {f"m-{q}.gguf": weights + q.encode() for q in ("Q4_K_S", "Q4_K_M", "Q8_0", "IQ4_XS")}
     for tag, wanted in (("q8_0", "m-Q8_0"), ("Q4_K_S", "m-Q4_K_S"), ("m-IQ4_XS.gguf", "m-IQ4_XS")):
         assert json.loads(zinc("pull", f"a/b:{tag}", "--json").stdout)["name"] == wanted
     words = zinc("pull", "a/b:Q6_K", code=3).stderr
@@ -78,8 +81,8 @@ def test_quants_and_files_are_chosen_by_name(zinc, hub):
     assert "Q4_K" in zinc("pull", "a/b:Q4_K", code=3).stderr  # not Q4_K_M
 
 
-def test_a_split_model_is_one(zinc, hub):
-    parts = {f"big/M-Q4_0-0000{i}-of-00003.gguf": b"GGUF" + bytes([i]) * 100 for i in (1, 2, 3)}
+def test_a_split_model_is_one(zinc, hub, weights):
+    parts = {f"big/M-Q4_0-0000{i}-of-00003.gguf": weights + bytes([i]) * 100 for i in (1, 2, 3)}
     hub.repositories["a/b"] = parts
     out = json.loads(zinc("pull", "a/b", "--json").stdout)
     assert len(out["files"]) == 3 and out["name"] == "M-Q4_0" and names(zinc) == ["M-Q4_0"]
@@ -109,6 +112,42 @@ def test_another_hash_size_or_content_is_refused(zinc, hub, weights):
     assert names(zinc) == [] and not list(zinc.folder.glob("*"))
 
 
+def test_what_is_no_model_gets_no_name(zinc, hub, weights):
+    empty = b"GGUF" + (3).to_bytes(4, "little") + bytes(16)  # version 3, neither tensors nor keys
+    for data, words in ((empty, "without tensors"), (weights[:-1000], "m.gguf"), (empty[:20], "m.gguf")):
+        hub.repositories["plain/files"] = {"m.gguf": data}
+        assert words in zinc("pull", f"{hub.url}/files/m.gguf", code=3).stderr
+        assert names(zinc) == [] and not list(zinc.folder.glob("*"))
+
+
+@pytest.mark.parametrize("length, words", [(str(10**15), "GB are free"), (None, "does not say how long it is")])
+def test_a_length_is_neither_reserved_nor_guessed(zinc, length, words):
+    """A length beyond memory and disk, and a body in chunks that does not end."""
+
+    class Endless(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header(*(("Content-Length", length) if length else ("Transfer-Encoding", "chunked")))
+            self.end_headers()
+            block = b"GGUF" + bytes(65532)
+            chunk = block if length else b"%x\r\n%s\r\n" % (len(block), block)
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(chunk)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/m.gguf"
+        result = zinc("pull", url, code=1)
+        server.shutdown()
+    assert words in result.stderr
+
+
 def test_urls_and_ollama_names(zinc, hub, weights):
     hub.repositories["plain/files"] = {"m.gguf": weights}
     words = zinc("pull", f"{hub.url}/files/m.gguf", "--as", "mine").stdout
@@ -119,8 +158,8 @@ def test_urls_and_ollama_names(zinc, hub, weights):
     assert "404" in zinc("pull", "ollama:tiny:2b", code=3).stderr
 
 
-def test_another_model_of_that_name_is_not_overwritten(zinc, hub):
-    hub.repositories |= {"a/b": {"m.gguf": b"GGUF1"}, "c/d": {"m.gguf": b"GGUF2"}}
+def test_another_model_of_that_name_is_not_overwritten(zinc, hub, weights):
+    hub.repositories |= {"a/b": {"m.gguf": weights + b"1"}, "c/d": {"m.gguf": weights + b"2"}}
     zinc("pull", "a/b")
     assert "--as" in zinc("pull", "c/d", code=3).stderr
     zinc("pull", "c/d", "--as", "other")

@@ -253,7 +253,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> content_range(std::string
 
 }  // namespace
 
-Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progress& on_progress) {
+Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progress& on_progress, const Check& check) {
   auto part_path = to;
   part_path += ".part";
   ZRT_TRY(auto part, Part::open(part_path));
@@ -289,6 +289,8 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
       total = *length;
     if (file.bytes > 0 && total != file.bytes)
       return fail(StatusCode::kCorrupt, "[pull] {} has {} bytes, {} wanted", answer.url, total, file.bytes);
+    if (total == 0)
+      return fail(StatusCode::kUnavailable, "[pull] {} does not say how long it is, so it might not end", answer.url);
     return check_room(to.parent_path(), total - std::min(total, out.bytes));
   };
   const auto take = [&](const Answer& answer, std::string_view piece) {
@@ -298,6 +300,10 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
     if (out.bytes < 4) beginning += piece.substr(0, 4);
     if (!may_be_gguf(beginning)) {
       broken = fail(StatusCode::kCorrupt, "[pull] {} is no GGUF file: it does not begin with \"GGUF\"", answer.url);
+      return false;
+    }
+    if (piece.size() > total - out.bytes) {
+      broken = fail(StatusCode::kCorrupt, "[pull] {}: more than the {} bytes came that it has", answer.url, total);
       return false;
     }
     broken = part.write(piece);
@@ -334,6 +340,10 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
     part.remove();
     return fail(StatusCode::kCorrupt, "[pull] {}: its sha256 is {}, {} wanted; fetch it again", file.url, out.sha256,
                 file.sha256);
+  }
+  if (auto whole = check(part_path); !whole) {
+    part.remove();
+    return fail(whole.error().code, "[pull] {}: {}", file.url, whole.error().message);
   }
   ZRT_CHECK_OK(part.become(to));
   return out;

@@ -15,6 +15,9 @@ namespace zinc_rt::hub {
 
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes; total 0: not known
 
+// Looks at a whole file before it gets its name.
+using Check = std::function<Status(const std::filesystem::path& file)>;
+
 struct RemoteFile {
   std::string url;
   std::string sha256 = {};  // 64 hex digits; empty: none is known
@@ -29,8 +32,10 @@ struct Fetched {
 
 // Into `to`, by way of `to` + ".part", which stays where the transfer is cut off. Errors: kUnavailable for networks and
 // disks, with the cause and what to do; kNotFound for 404; kInvalidArgument for 401 and 403; kCorrupt for another hash
-// or size than wanted (the part is removed then) and for what is no GGUF file.
-Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress);
+// or size than wanted (the part is removed then) and for what is no GGUF file; what `check` says, and then the part is
+// removed, too. A site that says no length is refused.
+Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress,
+                         const Check& check);
 
 // A small text. Errors: as of download().
 Result<std::string> fetch_text(const std::string& url, const client::Headers& headers);

@@ -7,11 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/print.h"
 #include "hub/catalogue.h"
 #include "hub/remote.h"
 #include "hub/store.h"
 #include "model/config.h"
+#include "model/gguf/reader.h"
 #include "model/weights.h"
 #include "tools/command.h"
 #include "tools/table.h"
@@ -158,6 +160,15 @@ Result<std::filesystem::path> place_of(const hub::Store& store, const hub::Named
   return path;
 }
 
+// What is cut off, or calls itself a model and is none, gets no name. The first file of a split model may have no tensors.
+Status check_model_file(const std::filesystem::path& path) {
+  ZRT_TRY(const auto file, MappedFile::open(path.string()));
+  ZRT_TRY(const auto parsed, gguf::parse(file.bytes(), "the file"));
+  if (parsed.tensors.empty() && !parsed.metadata.contains("split.count"))
+    return fail(StatusCode::kCorrupt, "a GGUF file of {} bytes without tensors, a model's wanted", file.bytes().size());
+  return {};
+}
+
 Result<int> pull(const PullOptions& o) {
   const hub::Store store;
   if (store.folder().empty())
@@ -184,7 +195,7 @@ Result<int> pull(const PullOptions& o) {
       if (!o.json)
         print_err("{}{}\n", file.remote.url,
                   file.remote.bytes > 0 ? ", " + bytes_text(file.remote.bytes) : std::string());
-      ZRT_TRY(const auto done, hub::download(file.remote, path, progress_bar("fetching", o.progress)));
+      ZRT_TRY(const auto done, hub::download(file.remote, path, progress_bar("fetching", o.progress), check_model_file));
       fetched["bytes"] = done.bytes;
       fetched["resumed_bytes"] = done.resumed_bytes;
       fetched["sha256"] = done.sha256;
