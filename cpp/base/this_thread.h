@@ -4,8 +4,10 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 
 namespace zinc_rt {
@@ -21,6 +23,13 @@ void name_thread(const char (&name)[n]) {
 inline void yield_to_others() {
   constexpr int kNice = 10;
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // Linux: of this thread alone
+}
+
+// The processor time that the thread has used since it began.
+inline std::chrono::nanoseconds thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 }  // namespace zinc_rt

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/work_queue.h"
 #include "server/batch_run.h"
-#include "server/work_queue.h"
 
 namespace zinc_rt::server {
 

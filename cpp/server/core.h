@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/work_queue.h"
 #include "server/batches.h"
 #include "server/metrics.h"
 #include "server/model_folders.h"
@@ -20,7 +21,6 @@
 #include "server/stored_files.h"
 #include "server/tenants.h"
 #include "server/transport/transport.h"
-#include "server/work_queue.h"
 
 namespace zinc_rt::server {
 

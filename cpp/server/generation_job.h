@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "base/work_queue.h"
 #include "server/answer_writer.h"
 #include "server/metrics.h"
 #include "server/state_store.h"
 #include "server/tenants.h"
-#include "server/work_queue.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::server {
