@@ -71,27 +71,34 @@ Builder::Symbol Builder::choice(std::span<const std::string> texts) {
 }
 
 Result<Builder::Symbol> Builder::gbnf(std::string_view text) {
-  return read_gbnf(text, parts_->rules, parts_->options.limits);
+  return read_gbnf(text, parts_->rules, parts_->options.limits, parts_->work.fuel);
 }
 
 Result<Builder::Symbol> Builder::json(std::string_view schema) {
   ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
   ZRT_TRY(JsonLexemes * lexemes, parts_->json());
-  return SchemaCompiler(root, parts_->rules, *lexemes, parts_->options.limits).run();
+  return SchemaCompiler(root, parts_->rules, *lexemes, parts_->options.limits, parts_->work).run();
 }
 
 Result<Builder::Symbol> Builder::json_object() {
   return json(R"({"type": "object"})");
 }
 
-Result<Builder::Symbol> Builder::arguments(std::string_view schema, const ArgumentForm& form) {
+Result<Builder::Symbol> Builder::arguments(std::string_view schema, const ArgumentForm& form, double part) {
   ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
-  const Limits& limits = parts_->options.limits;
-  RegexArena& arena = parts_->rules.arena;
+  const std::uint64_t limit = parts_->work.fuel.narrow(part);
+  auto made = parts_->arguments(root, form);
+  parts_->work.fuel.widen(limit);
+  return made;
+}
+
+Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& form) {
+  const Limits& limits = options.limits;
+  RegexArena& arena = rules.arena;
   switch (form.kind) {
     case ArgumentForm::Kind::kJson: {
-      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
-      return SchemaCompiler(root, parts_->rules, *lexemes, limits).run_object();
+      ZRT_TRY(JsonLexemes * lexemes, json());
+      return SchemaCompiler(root, rules, *lexemes, limits, work).run_object();
     }
     case ArgumentForm::Kind::kBare: {
       JsonLexemes lexemes(arena, RegexArena::kEpsilon,
@@ -101,11 +108,11 @@ Result<Builder::Symbol> Builder::arguments(std::string_view schema, const Argume
                            .has_quoted_names = false,
                            .not_in_texts = form.quote.text,
                            .not_in_names = " \"',:<>[]{|}"});
-      return SchemaCompiler(root, parts_->rules, lexemes, limits).run_object();
+      return SchemaCompiler(root, rules, lexemes, limits, work).run_object();
     }
     case ArgumentForm::Kind::kTags:
     case ArgumentForm::Kind::kTypedTags: {
-      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      ZRT_TRY(JsonLexemes * lexemes, json());
       // The reader of tags takes the line feeds at the ends of a value away, and then looks for the rest of the closing
       // tag; that of typed ones looks for the tag, which begins with none.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
@@ -114,8 +121,8 @@ Result<Builder::Symbol> Builder::arguments(std::string_view schema, const Argume
                          .has_quoted_names = false,
                          .not_in_texts = closing.substr(0, closing.find_last_not_of('\n') + 1),
                          .not_in_names = "\"<>"});
-      SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
-      SchemaCompiler outer(root, parts_->rules, plain, limits);
+      SchemaCompiler inner(root, rules, *lexemes, limits, work);
+      SchemaCompiler outer(root, rules, plain, limits, work);
       return form.kind == ArgumentForm::Kind::kTags ? outer.run_tags(form, inner) : outer.run_typed_tags(form, inner);
     }
   }
@@ -146,6 +153,8 @@ Builder::Symbol Builder::text_until(const std::string& end) {
 Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   std::vector<Marker> triggers = tagged.triggers;
   if (triggers.empty()) {
+    parts_->work.fuel.use(tagged.tags.size() * tagged.tags.size() / 16);
+    ZRT_CHECK_OK(parts_->work.fuel.check("work on tags"));
     for (const Tag& tag : tagged.tags) {
       const auto is_same = [&](const Marker& one) {
         return one.token == tag.begin.token && one.text == tag.begin.text;
@@ -161,6 +170,11 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   }
   std::vector<std::string> not_in_text = texts;
   not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
+  // Each trigger looks at all tags, and at all texts that stand before it.
+  std::size_t n_bytes = 0;
+  for (const auto& text : not_in_text) n_bytes += text.size();
+  parts_->work.fuel.use(triggers.size() * (1 + tagged.tags.size() + n_bytes / 4));
+  ZRT_CHECK_OK(parts_->work.fuel.check("work on tags"));
   std::vector<bool> is_placed(tagged.tags.size(), false);
   std::vector<Symbol> openings;
   for (const Marker& trigger : triggers) {
@@ -196,7 +210,7 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
 }
 
 Result<Grammar> Builder::finish(Symbol root) {
-  ZRT_TRY(const bool can_end, parts_->rules.finish(root));
+  ZRT_TRY(const bool can_end, parts_->rules.finish(root, parts_->work));
   if (!can_end) return fail(StatusCode::kInvalidArgument, "[grammar] no text at all fits");
   return Grammar(std::exchange(parts_, nullptr)->compiled);
 }

@@ -12,18 +12,21 @@ struct Builder::Parts {
   explicit Parts(Options given)
       : options(std::move(given)),
         compiled(std::make_shared<CompiledGrammar>(options.limits)),
-        rules(compiled->rules) {}
+        rules(compiled->rules),
+        work(options.limits, options.cancel) {}
 
   // Those of JSON, made when the first value is asked for. Fails for a pattern of white space that is none.
   Result<JsonLexemes*> json();
   // Any bytes in which none of the texts occurs.
   Regex free_text(std::span<const std::string> without);
+  Result<Symbol> arguments(const Json& schema, const ArgumentForm& form);
   // Any bytes that end with `end` and have none of the texts before that.
   Regex text_up_to(std::string_view end, std::span<const std::string> without);
 
   Options options;
   std::shared_ptr<CompiledGrammar> compiled;
   Rules& rules;
+  CompileWork work;
   std::optional<JsonLexemes> json_lexemes;
 };
 

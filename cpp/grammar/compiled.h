@@ -1,8 +1,9 @@
 // What a Grammar points to, and what the matchers of one grammar share.
-// Thread rule: `rules` is immutable; `shared` is behind the lock, and so is what it points to.
+// Thread rule: `rules` is immutable; what a Learned holds is behind its lock, but for n_bytes.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -21,6 +22,8 @@ struct Learned {
   std::mutex lock;
   Lexer lexer;
   TokenSets token_sets;
+  std::atomic<std::size_t> n_bytes{0};  // of the two, as of the last step: for who does not wait for the lock
+  void measure() { n_bytes.store(lexer.n_bytes() + token_sets.n_bytes(), std::memory_order_relaxed); }
 };
 
 struct CompiledGrammar {

@@ -13,11 +13,11 @@ using GbnfKind = GbnfNode::Kind;
 
 class GbnfLowering {
  public:
-  GbnfLowering(const GbnfSyntax& syntax, Rules& rules, const Limits& limits)
-      : syntax_(syntax), rules_(rules), limits_(limits), work_(limits.compile_work) {}
+  GbnfLowering(const GbnfSyntax& syntax, Rules& rules, const Limits& limits, Fuel& work)
+      : syntax_(syntax), rules_(rules), limits_(limits), work_(work) {}
 
   Result<Symbol> run() {
-    find_regular();
+    ZRT_CHECK_OK(find_regular());
     symbols_.resize(syntax_.rules.size());
     regexes_.resize(syntax_.rules.size());
     return rule_symbol(syntax_.root);
@@ -26,7 +26,7 @@ class GbnfLowering {
  private:
   // Rules from which no rule that leads to itself is reached, and no token. The root stays a rule of its own: its parts
   // are lexemes that other places may share.
-  void find_regular() {
+  Status find_regular() {
     is_regular_.assign(syntax_.rules.size(), false);
     for (bool is_changed = true; std::exchange(is_changed, false);) {
       for (std::size_t i = syntax_.rules.size(); i-- > 0;) {
@@ -34,7 +34,9 @@ class GbnfLowering {
         is_regular_[i] = is_changed = true;
       }
       work_.use(syntax_.rules.size());
+      ZRT_CHECK_OK(check());
     }
+    return {};
   }
   bool is_regular(const GbnfNode& node) {
     work_.use(1);
@@ -136,7 +138,7 @@ class GbnfLowering {
   const GbnfSyntax& syntax_;
   Rules& rules_;
   const Limits& limits_;
-  Fuel work_;
+  Fuel& work_;
   std::vector<bool> is_regular_;
   std::vector<std::optional<Symbol>> symbols_;
   std::vector<std::optional<Regex>> regexes_;
@@ -146,9 +148,9 @@ class GbnfLowering {
 
 }  // namespace
 
-Result<Symbol> read_gbnf(std::string_view text, Rules& rules, const Limits& limits) {
+Result<Symbol> read_gbnf(std::string_view text, Rules& rules, const Limits& limits, Fuel& work) {
   ZRT_TRY(const GbnfSyntax syntax, parse_gbnf(text, limits));
-  return GbnfLowering(syntax, rules, limits).run();
+  return GbnfLowering(syntax, rules, limits, work).run();
 }
 
 }  // namespace zinc_rt::grammar

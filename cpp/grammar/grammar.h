@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,8 +34,9 @@ struct Whitespace {
 };
 
 struct Options {
-  Limits limits;
-  Whitespace whitespace;
+  Limits limits = {};
+  Whitespace whitespace = {};
+  std::stop_token cancel = {};  // compiling ends with kCancelled soon after
 };
 
 enum class SourceKind : std::uint8_t {
@@ -129,8 +131,8 @@ class Builder {
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
   // An object that fits the schema. Fails with kInvalidArgument for a schema without objects, and for names that cannot
-  // be written.
-  Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form);
+  // be written. `part`: how much of the work that is left this schema may take.
+  Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form, double part = 1);
   Symbol sequence(std::vector<Symbol> parts);
   Symbol alternatives(std::vector<Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::optional<std::uint32_t> max, std::optional<Symbol> separator = {});

@@ -93,22 +93,6 @@ std::string scalar_text(const Json& value) {
   return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
 }
 
-bool is_same_value(const Json& a, const Json& b) {
-  if (is_json_number(a) && is_json_number(b)) {
-    const auto x = plain_digits(a), y = plain_digits(b);
-    return x && y ? *x == *y : number_text(a) == number_text(b);
-  }
-  if (a.type() != b.type() || a.size() != b.size()) return false;
-  if (a.is_array()) return std::ranges::equal(a, b, is_same_value);
-  if (!a.is_object()) return a == b;
-  std::map<std::string_view, const Json*> others;
-  for (const auto& [name, value] : b.get_ref<const Json::object_t&>()) others.emplace(name, &value);
-  return std::ranges::all_of(a.get_ref<const Json::object_t&>(), [&](const auto& member) {
-    const auto other = others.find(member.first);
-    return other != others.end() && is_same_value(member.second, *other->second);
-  });
-}
-
 Regex JsonLexemes::any_text(const std::vector<std::string_view>& given) {
   std::vector<std::string> plain;
   std::vector<Regex> parts;

@@ -58,8 +58,6 @@ std::string scalar_text(const Json& value);
 // than kMaxPlainDigits. REQUIRES: is_json_number(number).
 inline constexpr std::size_t kMaxPlainDigits = 1000;
 std::optional<std::string> plain_digits(const Json& number);
-// Whether two values are the same: numbers by what they are worth (1 and 1.0), members whatever their order.
-bool is_same_value(const Json& a, const Json& b);
 
 // Numbers without exponents that are at least (or at most) a bound in plain digits.
 Regex number_bound(RegexArena& arena, std::string_view bound, bool is_upper, bool is_exclusive);

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -20,7 +22,7 @@ struct Limits {
   std::uint32_t max_repeat = 10'000;          // of one {m,n}, minItems, maxLength and their like
   std::size_t max_rules = 100'000;            // of a compiled grammar
   std::size_t max_regex_nodes = 300'000;      // of a compiled grammar
-  std::uint64_t compile_work = 4'000'000;     // schema nodes, alternatives, derivatives while compiling
+  std::uint64_t compile_work = 4'000'000;     // of one grammar, with all its parts: see Fuel
   std::uint64_t step_work = 3'000'000;        // of one accept or fill: see Fuel
   std::size_t max_items = 400'000;            // that a matcher's parse may hold, 12 bytes each
   std::size_t max_lexer_bytes = 16u << 20;    // of states, expressions and token sets that matchers of a grammar share
@@ -35,26 +37,43 @@ inline bool is_too_complex(const Error& error) {
   return error.message.starts_with(kTooComplex);
 }
 
-// Counts work against a limit, in units of some nanoseconds: 1 for a node of the vocabulary's tree, kItemWork for an item
-// of the parse, kWeightWork times its weight for a lexer state that is met. Work that a cache saved is counted all the
-// same.
+// Counts work against a limit, in units of some nanoseconds. While compiling: 1 for each value, name or part that is
+// looked at, however deep it lies. In a step: 1 for a node of the vocabulary's tree, kItemWork for an item of the parse,
+// kWeightWork times its weight for a lexer state that is met. Work that a cache saved is counted all the same.
 inline constexpr std::uint64_t kItemWork = 8, kWeightWork = 8;
 
 class Fuel {
  public:
-  explicit Fuel(std::uint64_t limit) : limit_(limit) {}
+  explicit Fuel(std::uint64_t limit, std::stop_token cancel = {}) : limit_(limit), cancel_(std::move(cancel)) {}
   void use(std::uint64_t n) { used_ += n; }
   bool is_spent() const { return used_ > limit_; }
   std::uint64_t used() const { return used_; }
   std::uint64_t limit() const { return limit_; }
+  // Until the returned limit is given back, at most `part` of what is left may be used.
+  std::uint64_t narrow(double part) {
+    const std::uint64_t left = is_spent() ? 0 : limit_ - used_;
+    return std::exchange(limit_, used_ + static_cast<std::uint64_t>(part * static_cast<double>(left)));
+  }
+  void widen(std::uint64_t limit) { limit_ = limit; }
+  // Errors: too complex; kCancelled.
   Status check(std::string_view what) const {
     if (is_spent()) return too_complex(what, used_, limit_);
+    if (cancel_.stop_requested()) return fail(StatusCode::kCancelled, "[grammar] the request was taken back");
     return {};
   }
 
  private:
   std::uint64_t limit_;
   std::uint64_t used_ = 0;
+  std::stop_token cancel_;
+};
+
+// What compiling one grammar may use, whatever parts it is made of.
+struct CompileWork {
+  explicit CompileWork(const Limits& limits, std::stop_token cancel = {})
+      : fuel(limits.compile_work, std::move(cancel)), search(limits.compile_work / 8) {}
+  Fuel fuel;
+  std::uint64_t search;  // steps to see whether expressions match anything: what is left
 };
 
 }  // namespace zinc_rt::grammar

@@ -24,20 +24,15 @@ std::shared_ptr<Learned> CompiledGrammar::learned_for(std::shared_ptr<const Voca
 }
 
 bool CompiledGrammar::is_fit(const std::shared_ptr<Learned>& learned, const Vocabulary* vocabulary) const {
-  if (learned == nullptr || learned->vocabulary.get() != vocabulary) return false;
-  const std::unique_lock lock(learned->lock, std::try_to_lock);
-  if (!lock.owns_lock()) return true;  // a mask is being made: nobody waits for it to learn how full the tables are
-  return learned->lexer.n_bytes() <= limits.max_lexer_bytes / 2;
+  return learned != nullptr && learned->vocabulary.get() == vocabulary &&
+         learned->n_bytes.load(std::memory_order_relaxed) <= limits.max_lexer_bytes / 2;
 }
 
 std::size_t Grammar::n_bytes() const {
   std::size_t n = sizeof(CompiledGrammar) + compiled_->rules.n_bytes();
   const std::scoped_lock lock(compiled_->lock_);
-  for (const auto& learned : compiled_->learned_) {
-    if (learned == nullptr) continue;
-    const std::scoped_lock inner(learned->lock);
-    n += learned->lexer.n_bytes() + learned->token_sets.n_bytes();
-  }
+  for (const auto& learned : compiled_->learned_)
+    if (learned != nullptr) n += learned->n_bytes.load(std::memory_order_relaxed);
   return n;
 }
 
@@ -46,6 +41,7 @@ Matcher::Matcher(Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary)
   auto learned = grammar_.compiled_->learned_for(vocabulary_);
   const std::scoped_lock lock(learned->lock);
   parse_ = std::make_unique<Parse>(grammar_.compiled_, learned);
+  learned->measure();
 }
 
 Matcher::Matcher(const Matcher& other)
@@ -60,7 +56,9 @@ Matcher::~Matcher() = default;
 
 Result<bool> Matcher::accept(std::int32_t token) {
   const std::scoped_lock lock(parse_->learned().lock);
-  return parse_->accept(token);
+  auto is_allowed = parse_->accept(token);
+  parse_->learned().measure();
+  return is_allowed;
 }
 
 Result<bool> Matcher::accept_text(std::string_view bytes) {
@@ -70,7 +68,9 @@ Result<bool> Matcher::accept_text(std::string_view bytes) {
 
 Status Matcher::fill(std::span<std::uint32_t> mask) {
   const std::scoped_lock lock(parse_->learned().lock);
-  return parse_->fill(mask);
+  auto made = parse_->fill(mask);
+  parse_->learned().measure();
+  return made;
 }
 
 bool Matcher::is_complete() const {

@@ -30,10 +30,9 @@ Symbol Rules::terminal(Regex regex) {
 }
 
 Symbol Rules::token(std::int32_t id) {
-  for (std::uint32_t i = 0; i < lexemes_.size(); ++i)
-    if (lexemes_[i].token == id) return kTerminalBit | i;
-  lexemes_.push_back({RegexArena::kNothing, id});
-  return kTerminalBit | static_cast<std::uint32_t>(lexemes_.size() - 1);
+  const auto [it, is_new] = lexeme_by_token_.emplace(id, static_cast<std::uint32_t>(lexemes_.size()));
+  if (is_new) lexemes_.push_back({RegexArena::kNothing, id});
+  return kTerminalBit | it->second;
 }
 
 Symbol Rules::new_symbol() {
@@ -150,19 +149,20 @@ void Rules::cut(Rule& rule) {
   }
 }
 
-Result<bool> Rules::finish(Symbol root) {
+Result<bool> Rules::finish(Symbol root, CompileWork& work) {
   // The root is a symbol of its own, which no rule mentions.
   root_ = new_symbol();
   add_sequence(root_, {root});
   if (rules_.size() > limits_.max_rules) return too_complex("rules of a grammar", rules_.size(), limits_.max_rules);
   if (arena.is_full()) return too_complex("parts of expressions", limits_.max_regex_nodes + 1, limits_.max_regex_nodes);
-  Fuel work(limits_.compile_work);
-  std::uint64_t budget = limits_.compile_work / 8;
-  for (const Lexeme& lexeme : lexemes_)
-    lexeme_can_end_.push_back(lexeme.token >= 0 || !arena.is_nothing(lexeme.regex, budget));
+  for (const Lexeme& lexeme : lexemes_) {
+    work.fuel.use(1);
+    ZRT_CHECK_OK(work.fuel.check("work on a grammar's lexemes"));
+    lexeme_can_end_.push_back(lexeme.token >= 0 || !arena.is_nothing(lexeme.regex, work.search));
+  }
   if (arena.is_over())
     return too_complex("work on expressions", 4 * limits_.compile_work + 1, 4 * limits_.compile_work);
-  if (budget == 0 || arena.is_full())
+  if (work.search == 0 || arena.is_full())
     return too_complex("work to see whether expressions match anything", limits_.compile_work / 8 + 1,
                        limits_.compile_work / 8);
 
@@ -170,8 +170,8 @@ Result<bool> Rules::finish(Symbol root) {
   symbol_can_end_.assign(n_symbols_, false);
   nullable_.assign(n_symbols_, false);
   for (bool is_changed = true; std::exchange(is_changed, false);) {
-    work.use(rules_.size() + parts_.size());
-    ZRT_CHECK_OK(work.check("work on a grammar's rules"));
+    work.fuel.use(rules_.size() + parts_.size());
+    ZRT_CHECK_OK(work.fuel.check("work on a grammar's rules"));
     for (auto rule = rules_.rbegin(); rule != rules_.rend(); ++rule) {
       if (!symbol_can_end_[rule->left] && find_can_end(*rule)) is_changed = symbol_can_end_[rule->left] = true;
       if (!nullable_[rule->left] && find_nullable(*rule)) is_changed = nullable_[rule->left] = true;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/limits.h"
@@ -73,8 +74,9 @@ class Rules {
   Symbol alternatives(std::span<const Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::uint32_t max, Symbol separator = kNoSymbol);
 
-  // Drops what can never be completed and prepares the tables below. False: the root itself cannot. Fails as too complex.
-  Result<bool> finish(Symbol root);
+  // Drops what can never be completed and prepares the tables below. False: the root itself cannot. Fails as too complex
+  // and as `work` does.
+  Result<bool> finish(Symbol root, CompileWork& work);
 
   std::span<const Lexeme> lexemes() const { return lexemes_; }
   std::size_t n_symbols() const { return n_symbols_; }
@@ -126,6 +128,7 @@ class Rules {
   const Limits limits_;
   std::vector<Lexeme> lexemes_;
   std::vector<std::uint32_t> lexeme_by_regex_;  // number + 1
+  std::unordered_map<std::int32_t, std::uint32_t> lexeme_by_token_;
   std::vector<Rule> rules_;
   std::vector<Symbol> parts_;
   std::vector<ListRule> lists_;

@@ -40,7 +40,8 @@ struct Shape {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits);
+  // `work` is shared by all that one grammar is made of.
+  SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits, CompileWork& work);
 
   // A value that fits the root, without white space before it. Fails with kInvalidArgument, naming a JSON pointer.
   Result<Symbol> run();
@@ -53,11 +54,13 @@ class SchemaCompiler {
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:
-  struct Kinds {                         // what a claim allows
-    std::vector<Regex> scalars;          // but texts
-    std::vector<Regex> texts;            // without quotes
-    std::vector<const Json*> constants;  // lists and objects
-    std::vector<Claim> arrays, objects;  // without anyOf left to choose from
+  struct Kinds {                          // what a claim allows
+    std::vector<Regex> scalars;           // but texts
+    std::vector<Regex> texts;             // without quotes
+    std::vector<const Json*> constants;   // lists and objects
+    std::vector<Claim> arrays, objects;   // without anyOf left to choose from
+    std::vector<std::string_view> given;  // texts that enum and const list, each a part of `texts`
+    bool has_only_given = true;           // no other text
   };
   struct Members {
     struct Member {
@@ -81,9 +84,10 @@ class SchemaCompiler {
   // schema_shape.cpp
   Result<Shape> shape_of(const Claim& claim);
   Status read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo, const Claim& claim);
+  const Json* member_of(const Json& object, const std::string& name);
   Result<const Json*> resolve(const Json& schema, const std::string& reference);
   Status check_no_cycle(const Json* schema);
-  static Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
+  Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
   const Json* tag_of(const Json& schema);
 
   // schema_scalar.cpp
@@ -127,6 +131,13 @@ class SchemaCompiler {
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
   // `also`: what holds beside the branches; null: nothing.
   Status check_disjoint(const Json& branches, const Json* also);
+  bool is_same(const Json& a, const Json& b);
+  bool is_listed(const Json& value, const Json& list, bool is_enum);
+  // Whether two claims have no text and no scalar in common.
+  Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
+  // What a claim allows, and the members of its objects, kept: oneOf asks for each branch as often as there are others.
+  Result<Kinds*> kinds_of(const Claim& claim);
+  Result<const Members*> kept_members_of(const Claim& claim);
 
   // The place of a part of the root, for messages.
   std::string pointer_to(const Json* part) const;
@@ -146,13 +157,15 @@ class SchemaCompiler {
   Rules& rules_;
   JsonLexemes& lexemes_;
   const Limits& limits_;
-  Fuel work_;
-  std::uint64_t search_budget_;
+  Fuel& work_;
+  std::uint64_t& search_left_;
   int depth_ = 0;
   std::map<std::pair<Claim, bool>, Symbol> symbols_;  // with white space before it, or not
   std::map<std::pair<Claim, bool>, Symbol> bodies_;   // behind the { or [
+  std::map<Claim, Kinds> kinds_;
+  std::map<Claim, Members> members_;
   std::map<const Json*, Regex> patterns_;
-  std::map<const Json*, std::map<std::string_view, const Json*>> properties_;
+  std::map<const Json*, std::map<std::string_view, const Json*>> properties_, sorted_;
   std::map<const Json*, std::unique_ptr<const Json>> tags_;
   std::set<const Json*> acyclic_, checked_disjoint_;
 };

@@ -22,13 +22,9 @@ class Deeper {
 
 }  // namespace
 
-SchemaCompiler::SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits)
-    : root_(root),
-      rules_(rules),
-      lexemes_(lexemes),
-      limits_(limits),
-      work_(limits.compile_work),
-      search_budget_(limits.compile_work / 8) {}
+SchemaCompiler::SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits,
+                               CompileWork& work)
+    : root_(root), rules_(rules), lexemes_(lexemes), limits_(limits), work_(work.fuel), search_left_(work.search) {}
 
 Result<Symbol> SchemaCompiler::run() {
   return symbol_of({{&root_}, {}}, false);
@@ -56,6 +52,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
         kinds.scalars.push_back(rules_.arena.literal(scalar_text(value)));
     }
     if (!texts.empty()) kinds.texts.push_back(lexemes_.any_text(texts));
+    kinds.given.insert(kinds.given.end(), texts.begin(), texts.end());
     return {};
   }
   if (shape.choice != nullptr) {
@@ -66,6 +63,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
   if (scalars != RegexArena::kNothing) kinds.scalars.push_back(scalars);
   if ((shape.types & kStringType) != 0) {
     ZRT_TRY(kinds.texts.emplace_back(), texts_of(shape));
+    kinds.has_only_given = false;
   }
   if ((shape.types & kArrayType) != 0) kinds.arrays.push_back(claim);
   if ((shape.types & kObjectType) != 0) kinds.objects.push_back(claim);
@@ -73,6 +71,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
 }
 
 Result<Symbol> SchemaCompiler::symbol_of(const Claim& claim, bool with_space) {
+  work_.use(claim.schemas.size());
   const auto key = std::pair(claim, with_space);
   if (const auto it = symbols_.find(key); it != symbols_.end()) return it->second;
   const Deeper deeper(depth_);
@@ -150,13 +149,17 @@ Result<Symbol> SchemaCompiler::run_object() {
   Kinds kinds;
   ZRT_CHECK_OK(collect({{&root_}, {}}, kinds));
   std::erase_if(kinds.constants, [](const Json* value) { return !value->is_object(); });
+  kinds.scalars.clear();
+  kinds.texts.clear();
+  kinds.arrays.clear();
   if (kinds.objects.empty() && kinds.constants.empty()) return refuse(&root_, "", "it allows no object");
   const Symbol made = rules_.new_symbol();
-  ZRT_CHECK_OK(add_values(made, {{}, {}, std::move(kinds.constants), {}, std::move(kinds.objects)}, false));
+  ZRT_CHECK_OK(add_values(made, kinds, false));
   return made;
 }
 
 Result<Symbol> SchemaCompiler::body_of(const Claim& claim, bool is_object) {
+  work_.use(claim.schemas.size());
   const auto key = std::pair(claim, is_object);
   if (const auto it = bodies_.find(key); it != bodies_.end()) return it->second;
   const Symbol made = rules_.new_symbol();
@@ -247,8 +250,9 @@ Result<SchemaCompiler::Parts> SchemaCompiler::parts_of(const Shape& shape) {
       if (prefix != items) return refuse(items, "", "a list of schemas beside prefixItems");
       items = find(*schema, "additionalItems");
     }
+    work_.use(n_first);
+    ZRT_CHECK_OK(work_.check("work on a schema"));
     for (std::size_t i = 0; i < n_first; ++i) {
-      work_.use(1);
       if (prefix != nullptr && i < prefix->size()) {
         made.first[i] = with(made.first[i], &(*prefix)[i]);
       } else if (items != nullptr) {

@@ -141,9 +141,9 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
       if (additional != nullptr && !matched.contains(schema)) rest.claim = with(rest.claim, additional);
     }
     rest.names = arena.all_of(std::move(parts));
-    if (!arena.is_nothing(rest.names, search_budget_)) made.rests.push_back(std::move(rest));
+    if (!arena.is_nothing(rest.names, search_left_)) made.rests.push_back(std::move(rest));
   }
-  if (search_budget_ == 0 || arena.is_full())
+  if (search_left_ == 0 || arena.is_full())
     return too_complex("work to see whether expressions match anything", limits_.compile_work / 8 + 1,
                        limits_.compile_work / 8);
   return {};

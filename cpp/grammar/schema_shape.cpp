@@ -48,6 +48,7 @@ void insert_sorted(std::vector<const Json*>& list, const Json* item) {
 }  // namespace
 
 Claim SchemaCompiler::with(const Claim& claim, const Json* schema, const Json* choice) {
+  work_.use(1 + claim.schemas.size() + claim.chosen.size());
   Claim made = claim;
   insert_sorted(made.schemas, schema);
   if (choice != nullptr) insert_sorted(made.chosen, choice);
@@ -72,6 +73,19 @@ std::string SchemaCompiler::pointer_to(const Json* part) const {
     }
   }
   return "";
+}
+
+// An object of many members is sorted once, since references look names up in it again and again.
+const Json* SchemaCompiler::member_of(const Json& object, const std::string& name) {
+  constexpr std::size_t kFew = 16;
+  if (object.size() <= kFew) return find(object, name.c_str());
+  auto& sorted = sorted_[&object];
+  if (sorted.empty()) {
+    work_.use(object.size());
+    for (const auto& [key, value] : object.get_ref<const Json::object_t&>()) sorted.emplace(key, &value);
+  }
+  const auto it = sorted.find(name);
+  return it == sorted.end() ? nullptr : it->second;
 }
 
 Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::string& reference) {
@@ -102,7 +116,7 @@ Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::strin
     }
     const Json* next = nullptr;
     if (at->is_object()) {
-      next = find(*at, name.c_str());
+      next = member_of(*at, name);
     } else if (at->is_array() && !name.empty() && name.size() < 8 &&
                name.find_first_not_of("0123456789") == std::string::npos) {
       const auto i = static_cast<std::size_t>(std::stoul(name));
@@ -163,6 +177,7 @@ Status SchemaCompiler::check_no_cycle(const Json* schema) {
 
 Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
   Shape shape;
+  work_.use(claim.schemas.size());
   std::vector<const Json*> todo = claim.schemas;
   std::ranges::reverse(todo);
   std::set<const Json*> met;

@@ -1,19 +1,44 @@
 // Given values (const, enum) against a claim, and whether two claims have a value in common (oneOf).
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "base/json_number.h"
 #include "grammar/char_set.h"
 #include "grammar/schema.h"
 
 namespace zinc_rt::grammar {
-namespace {
-
-bool is_listed(const Json& value, const Json& list, bool is_enum) {
-  if (!is_enum) return is_same_value(value, list);
-  return std::ranges::any_of(list, [&](const Json& one) { return is_same_value(value, one); });
+// Whether two values are the same: numbers by what they are worth (1 and 1.0), members whatever their order. Charges each
+// value that it looks at, and is false, which the next check() says, when the work is spent.
+bool SchemaCompiler::is_same(const Json& a, const Json& b) {
+  work_.use(1);
+  if (work_.is_spent()) return false;
+  if (is_json_number(a) && is_json_number(b)) {
+    const auto x = plain_digits(a), y = plain_digits(b);
+    work_.use(x ? x->size() / 8 : 1);
+    return x && y ? *x == *y : number_text(a) == number_text(b);
+  }
+  if (a.type() != b.type() || a.size() != b.size()) return false;
+  if (a.is_array()) return std::ranges::equal(a, b, [this](const Json& x, const Json& y) { return is_same(x, y); });
+  if (a.is_string()) {
+    const auto &x = a.get_ref<const std::string&>(), &y = b.get_ref<const std::string&>();
+    if (x.size() == y.size()) work_.use(x.size() / 32);
+    return x == y;
+  }
+  if (!a.is_object()) return a == b;
+  work_.use(a.size());
+  std::map<std::string_view, const Json*> others;
+  for (const auto& [name, value] : b.get_ref<const Json::object_t&>()) others.emplace(name, &value);
+  return std::ranges::all_of(a.get_ref<const Json::object_t&>(), [&](const auto& member) {
+    const auto other = others.find(member.first);
+    return other != others.end() && is_same(member.second, *other->second);
+  });
 }
 
-}  // namespace
+bool SchemaCompiler::is_listed(const Json& value, const Json& list, bool is_enum) {
+  if (!is_enum) return is_same(value, list);
+  return std::ranges::any_of(list, [&](const Json& one) { return is_same(value, one); });
+}
 
 Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, const Json* listed_in) {
   work_.use(4);
@@ -30,8 +55,9 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
     for (const char* keyword : {"const", "enum"}) {
       const auto it = schema->find(keyword);
       if (it == schema->end() || &*it == listed_in) continue;
-      work_.use(it->size());
-      if (!is_listed(value, *it, std::string_view(keyword) == "enum")) return false;
+      const bool is_in = is_listed(value, *it, std::string_view(keyword) == "enum");
+      ZRT_CHECK_OK(work_.check("work on a schema"));
+      if (!is_in) return false;
     }
   }
   if (value.is_array()) {
@@ -48,19 +74,23 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
     if ((shape.types & kObjectType) == 0) return false;
     ZRT_TRY(const Members members, members_of(shape));
     std::size_t n_known = 0;
+    work_.use(members.members.size() + value.size());
+    std::map<std::string_view, const Json*> there;
+    for (const auto& [name, one] : value.get_ref<const Json::object_t&>()) there.emplace(name, &one);
     for (const auto& member : members.members) {
-      const auto it = value.find(member.name);
-      if (it == value.end()) {
+      const auto it = there.find(member.name);
+      if (it == there.end()) {
         if (member.is_required) return false;
         continue;
       }
       ++n_known;
-      ZRT_TRY(const bool fits, is_valid(*it, member.claim));
+      ZRT_TRY(const bool fits, is_valid(*it->second, member.claim));
       if (!fits) return false;
+      there.erase(it);
     }
     if (n_known == value.size()) return true;
     for (const auto& item : value.get_ref<const Json::object_t&>()) {
-      if (std::ranges::any_of(members.members, [&](const auto& member) { return member.name == item.first; })) continue;
+      if (!there.contains(item.first)) continue;
       bool is_known = false;
       for (const auto& rest : members.rests) {
         if (!matches(rest.names, lexemes_.spelling_of(item.first))) continue;
@@ -83,15 +113,52 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
   return matches(scalars, plain ? *plain : scalar_text(value));
 }
 
-Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int depth) {
-  Kinds of_a, of_b;
-  ZRT_CHECK_OK(collect(a, of_a));
-  ZRT_CHECK_OK(collect(b, of_b));
+Result<SchemaCompiler::Kinds*> SchemaCompiler::kinds_of(const Claim& claim) {
+  work_.use(1 + claim.schemas.size());
+  if (const auto it = kinds_.find(claim); it != kinds_.end()) return &it->second;
+  Kinds made;
+  ZRT_CHECK_OK(collect(claim, made));
+  std::ranges::sort(made.given);
+  return &kinds_.emplace(claim, std::move(made)).first->second;
+}
+
+Result<const SchemaCompiler::Members*> SchemaCompiler::kept_members_of(const Claim& claim) {
+  work_.use(1 + claim.schemas.size());
+  if (const auto it = members_.find(claim); it != members_.end()) return &it->second;
+  ZRT_TRY(const Shape shape, shape_of(claim));
+  ZRT_TRY(auto made, members_of(shape));
+  return &members_.emplace(claim, std::move(made)).first->second;
+}
+
+Result<bool> SchemaCompiler::have_disjoint_scalars(Kinds& a, Kinds& b) {
   RegexArena& arena = rules_.arena;
   for (const auto part : {&Kinds::scalars, &Kinds::texts}) {
-    const Regex common = arena.all_of({arena.any_of(of_a.*part), arena.any_of(of_b.*part)});
-    if (!arena.is_nothing(common, search_budget_) || search_budget_ == 0) return false;
+    // Lists of texts need no search: two of them are compared as they stand.
+    if (part == &Kinds::texts && a.has_only_given && b.has_only_given) {
+      work_.use(a.given.size() + b.given.size());
+      std::vector<std::string_view> common;
+      std::ranges::set_intersection(a.given, b.given, std::back_inserter(common));
+      if (!common.empty()) return false;
+      continue;
+    }
+    for (Kinds* kinds : {&a, &b})
+      if ((kinds->*part).size() > 1) kinds->*part = {arena.any_of(kinds->*part)};
+    if ((a.*part).empty() || (b.*part).empty()) continue;
+    const bool are = arena.is_nothing(arena.all_of({(a.*part)[0], (b.*part)[0]}), search_left_);
+    if (search_left_ == 0)
+      return too_complex("work to see whether branches have values in common", limits_.compile_work / 8 + 1,
+                         limits_.compile_work / 8);
+    if (!are) return false;
   }
+  return true;
+}
+
+Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int depth) {
+  ZRT_TRY(Kinds * first_kinds, kinds_of(a));
+  ZRT_TRY(Kinds * second_kinds, kinds_of(b));
+  Kinds &of_a = *first_kinds, &of_b = *second_kinds;
+  ZRT_TRY(const bool scalars_differ, have_disjoint_scalars(of_a, of_b));
+  if (!scalars_differ) return false;
   if (!of_a.arrays.empty() && !of_b.arrays.empty()) return false;
   for (const Json* value : of_a.constants) {
     ZRT_TRY(const bool is_common, is_valid(*value, b));
@@ -103,16 +170,14 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
   }
   // Two objects differ by a member that both must have, and of which the values differ.
   for (const Claim& first : of_a.objects) {
-    ZRT_TRY(const Shape first_shape, shape_of(first));
-    ZRT_TRY(const Members first_members, members_of(first_shape));
+    ZRT_TRY(const Members* first_members, kept_members_of(first));
     for (const Claim& second : of_b.objects) {
-      ZRT_TRY(const Shape second_shape, shape_of(second));
-      ZRT_TRY(const Members second_members, members_of(second_shape));
+      ZRT_TRY(const Members* second_members, kept_members_of(second));
       bool differs = false;
-      for (const auto& one : first_members.members) {
-        for (const auto& other : second_members.members) {
+      for (const auto& one : first_members->members) {
+        for (const auto& other : second_members->members) {
           work_.use(1);
-          if (differs || depth == 0 || one.name != other.name || !(one.is_required && other.is_required)) continue;
+          if (differs || depth == 0 || !(one.is_required && other.is_required) || one.name != other.name) continue;
           ZRT_TRY(differs, are_disjoint(one.claim, other.claim, depth - 1));
         }
       }

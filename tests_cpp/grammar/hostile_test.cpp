@@ -1,4 +1,6 @@
 // Inputs made to stall, crash or fill the memory: each ends with an error or within its fuel.
+#include <gmock/gmock.h>
+
 #include <ctime>
 #include <random>
 
@@ -146,6 +148,90 @@ TEST(Hostile, Products) {
   std::string gbnf = "root ::= r0\n";
   for (int i = 0; i < 40; ++i) gbnf += fmt::format("r{} ::= r{} r{}\n", i, i + 1, i + 1);
   expect_bounded(drive({SourceKind::kGbnf, gbnf + "r40 ::= \"a\"", {}}), "doubling rules");
+}
+
+// Two enums that share one value, each of lists that are equal but for their last number, and many branches.
+std::string deep_enums(int n_lists, int n_numbers, int n_branches) {
+  const std::string same = repeated("7,", n_numbers - 1);
+  const auto lists = [&](int first) {
+    std::string made;
+    for (int i = 0; i < n_lists; ++i) made += fmt::format("{}[{}{}]", i == 0 ? "" : ",", same, first + i);
+    return made;
+  };
+  std::string branches;
+  for (int i = 0; i < n_branches; ++i)
+    branches += fmt::format(R"({}{{"$ref": "#/$defs/{}"}})", i == 0 ? "" : ",", i + 1 == n_branches ? "a" : "b");
+  return fmt::format(R"({{"$defs": {{"a": {{"enum": [{}]}}, "b": {{"enum": [{}]}}}}, "$ref": "#/$defs/a",
+      "anyOf": [{}]}})",
+                     lists(0), lists(n_lists - 1), branches);
+}
+
+TEST(Hostile, WorkIsWhatIsLookedAt) {
+  const Outcome deep = drive({SourceKind::kJsonSchema, deep_enums(16, 1200, 400), {}});
+  EXPECT_TRUE(deep.error.starts_with(kTooComplex)) << deep.error;
+  expect_bounded(deep, "enums of long lists");
+  EXPECT_EQ(drive({SourceKind::kJsonSchema, deep_enums(4, 10, 4), {}}).error, "");
+  // Each token of a vocabulary is looked up once.
+  std::string tokens = "root ::= <[0]>";
+  for (int i = 1; i < 20000; ++i) tokens += fmt::format(" | <[{}]>", i);
+  expect_bounded(drive({SourceKind::kGbnf, tokens, {}}), "20,000 tokens");
+  // Rules of which each is regular once the next one is known to be.
+  std::string rules = "root ::= r0\n";
+  for (int i = 0; i < 15000; ++i) rules += fmt::format("r{} ::= r{}\n", i, i + 1);
+  for (const bool is_recursive : {false, true})
+    expect_bounded(
+        drive({SourceKind::kGbnf, rules + (is_recursive ? "r15000 ::= \"a\" root?" : "r15000 ::= \"a\""), {}}),
+        "rules that lead to the last");
+}
+
+TEST(Hostile, AllPartsOfAGrammarShareItsWork) {
+  const std::string part = deep_enums(16, 40, 20);
+  Options options;
+  const auto n_parts = [&] {
+    Builder builder(options);
+    int n = 0;
+    while (n < 100 && builder.json(part).has_value()) ++n;
+    return n;
+  };
+  const int n = n_parts();
+  EXPECT_GT(n, 0);
+  EXPECT_LT(n, 100);
+  options.limits.compile_work *= 2;
+  EXPECT_NEAR(n_parts(), 2 * n, 1 + n / 4);
+  // A part that may take half of what is left leaves the other half.
+  options.limits.compile_work = 100'000;
+  Builder builder(options);
+  const std::string schema = R"({"type": "object", "properties": {"v": )" + deep_enums(16, 100, 20) + "}}";
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(builder.arguments(schema, {}, 0.5).has_value());
+  EXPECT_TRUE(builder.json(R"({"type": "object"})").has_value());
+}
+
+TEST(Hostile, CompilingLooksAtCancel) {
+  std::stop_source gone;
+  EXPECT_TRUE(compile({SourceKind::kJsonSchema, R"({"type": "object"})", {}}, {.cancel = gone.get_token()}));
+  gone.request_stop();
+  for (const Source& source : {Source{SourceKind::kJsonSchema, R"({"type": "object"})", {}},
+                               Source{SourceKind::kGbnf, "root ::= \"a\"", {}}, Source{SourceKind::kRegex, "a", {}},
+                               Source{SourceKind::kChoice, "", {"a"}}, Source{SourceKind::kJsonObject, "", {}}}) {
+    const auto made = compile(source, {.cancel = gone.get_token()});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, StatusCode::kCancelled) << made.error().message;
+  }
+}
+
+TEST(Hostile, ManyBranchesThatATagTellsApart) {
+  std::string branches;
+  for (int i = 0; i < 300; ++i)
+    branches += fmt::format(
+        R"({}{{"type": "object", "properties": {{"kind": {{"const": "kind_{}"}}, "n": {{"type": "integer"}}}}, "required": ["kind"]}})",
+        i == 0 ? "" : ",", i);
+  EXPECT_EQ(drive({SourceKind::kJsonSchema, fmt::format(R"({{"oneOf": [{}]}})", branches), {}}).error, "");
+  // Two of them that do have values in common are found out.
+  EXPECT_THAT(drive({SourceKind::kJsonSchema,
+                     fmt::format(R"({{"oneOf": [{}, {{"properties": {{"kind": {{"const": "kind_7"}}}}}}]}})", branches),
+                     {}})
+                  .error,
+              ::testing::HasSubstr("branches 0 and 300 may have values in common"));
 }
 
 TEST(Hostile, Depth) {
