@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/this_thread.h"
 
 namespace zinc_rt {
 
@@ -15,10 +14,16 @@ void MaskPace::note(std::chrono::nanoseconds took) {
   }
 }
 
-AnswerMask::AnswerMask(const OutputGrammar& grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary)
-    : matcher_(grammar.grammar, vocabulary), pace_(grammar.pace), words_(vocabulary->n_mask_words()) {
-  make();
-}
+AnswerMask::AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary)
+    : matcher_(grammar.grammar, vocabulary), pace_(grammar.pace), words_(vocabulary->n_mask_words()) {}
+
+AnswerMask::AnswerMask(const AnswerMask& other)
+    : matcher_(other.matcher_),
+      pace_(other.pace_),
+      words_(other.words_),
+      taken_(other.taken_),
+      status_(other.status_),
+      state_(other.state_.load(std::memory_order_acquire)) {}
 
 void AnswerMask::take(std::int32_t token) {
   taken_.push_back(token);
@@ -50,43 +55,21 @@ Result<std::span<const std::uint32_t>> AnswerMask::get() {
   return words_;
 }
 
-MaskMaker::MaskMaker(std::function<void()> done) : done_(std::move(done)) {
-  for (int i = 0; i < kThreads; ++i)
-    threads_.emplace_back([this] {
-      name_thread("zrt-mask");
-      run();
-    });
-}
-
-MaskMaker::~MaskMaker() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_stopped_ = true;
-  }
-  there_.notify_all();
-  for (auto& thread : threads_) thread.join();
-}
-
-void MaskMaker::post(std::shared_ptr<AnswerMask> mask) {
-  {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(mask));
-  }
-  there_.notify_one();
-}
-
-void MaskMaker::run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    there_.wait(lock, [&] { return is_stopped_ || !waiting_.empty(); });
-    if (is_stopped_) return;
-    const auto mask = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
+void MaskMaker::post(const std::string& tenant, std::shared_ptr<AnswerMask> mask) {
+  queue_.post(tenant, [this, mask = std::move(mask)] {
+    if (is_stopped_.load()) return;
     mask->make();
     done_();
-    lock.lock();
-  }
+  });
+}
+
+Status MaskMaker::make(const std::string& tenant, AnswerMask& mask, const std::stop_token& cancel) {
+  return queue_.run(tenant, [&] { mask.make(); }, cancel);
+}
+
+void MaskMaker::stop() {
+  is_stopped_.store(true);
+  queue_.stop();
 }
 
 }  // namespace zinc_rt

@@ -6,24 +6,25 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <thread>
+#include <stop_token>
+#include <string>
 #include <vector>
 
+#include "base/work_queue.h"
 #include "engine/mask_pace.h"
 
 namespace zinc_rt {
 
 class AnswerMask {
  public:
-  // The mask of the first token is made here, on the thread of the client.
-  AnswerMask(const OutputGrammar& grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary);
+  // The mask of the first token is stale.
+  AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
+  // For another choice of the same request. REQUIRES: nobody makes the other's mask.
+  AnswerMask(const AnswerMask& other);
 
   // The token was picked; the mask is stale from here on. REQUIRES: nobody makes it.
   void take(std::int32_t token);
@@ -46,28 +47,25 @@ class AnswerMask {
   std::vector<std::uint32_t> words_;
   std::vector<std::int32_t> taken_;  // that the matcher has not seen
   Status status_;
-  std::atomic<std::uint32_t> state_{kMaking};
+  std::atomic<std::uint32_t> state_{kStale};
 };
 
-// Threads that make masks, in the order in which they were asked for.
+// Threads that make masks, by turns of tenants.
 class MaskMaker {
  public:
-  // done() is called after each mask.
-  explicit MaskMaker(std::function<void()> done);
-  ~MaskMaker();  // what waits is not made
-  // `mask` has begun.
-  void post(std::shared_ptr<AnswerMask> mask);
+  // done() is called after each mask that post() asked for.
+  explicit MaskMaker(std::function<void()> done) : done_(std::move(done)) {}
+  // `mask` has begun. Behind stop() it is not made.
+  void post(const std::string& tenant, std::shared_ptr<AnswerMask> mask);
+  // Makes a stale mask before it returns. Errors: kCancelled; kUnavailable behind stop().
+  Status make(const std::string& tenant, AnswerMask& mask, const std::stop_token& cancel);
+  void stop();
 
  private:
   static constexpr int kThreads = 2;
-  void run();
-
-  std::function<void()> done_;
-  std::mutex mutex_;
-  std::condition_variable there_;
-  std::deque<std::shared_ptr<AnswerMask>> waiting_;
-  bool is_stopped_ = false;
-  std::vector<std::thread> threads_;
+  const std::function<void()> done_;
+  std::atomic<bool> is_stopped_{false};
+  WorkQueue queue_{kThreads, kThreads, WorkQueue::Priority::kBehindSteps};
 };
 
 }  // namespace zinc_rt

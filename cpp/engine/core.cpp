@@ -112,6 +112,8 @@ void EngineCore::close() {
   const auto loops = this->loops();
   for (StepLoop* loop : loops) loop->stop();
   for (StepLoop* loop : loops) loop->join();
+  mask_maker_.stop();
+  compiles_.stop();
   output_.ring().close();
   if (drainer_.joinable()) drainer_.join();
   const auto models = [&] {

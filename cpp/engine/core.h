@@ -103,8 +103,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
-  static Status bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
-                            Prompt& prompt);
+  Status bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
+                     Prompt& prompt);
 
   // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);
@@ -147,6 +147,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   mutable std::mutex loops_mutex_;                // guards the list, which only grows
   std::vector<std::unique_ptr<StepLoop>> loops_;  // before mask_maker_, which pokes them
   MaskMaker mask_maker_{[this] { poke(); }};
+  // Compiles grammars. A tenant may use half a processor for them.
+  WorkQueue compiles_{2, 1, WorkQueue::Priority::kBehindSteps, {"grammars", std::chrono::seconds(30), 0.5}};
 };
 
 }  // namespace zinc_rt

@@ -33,7 +33,7 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
       started_(now_us()),
       last_(started_),
       sink_(std::move(sink)),
-      mask_(prompt.grammar ? std::make_shared<AnswerMask>(*prompt.grammar, prompt.vocabulary) : nullptr),
+      mask_(prompt.mask ? std::make_shared<AnswerMask>(*prompt.mask) : nullptr),
       output_(*model_, request_, prompt) {
   completion_.seed = seed;
   completion_.usage.prompt_tokens = n_prompt_;

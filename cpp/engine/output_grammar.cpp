@@ -1,11 +1,14 @@
 #include "engine/output_grammar.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json_number.h"
 #include "base/strict_json.h"
+#include "engine/clock.h"
 #include "engine/structural_tag.h"
 #include "output/tool_types.h"
 
@@ -45,7 +48,11 @@ std::unexpected<Error> refuse(const std::string& message) {
 
 class Maker {
  public:
-  explicit Maker(const GrammarInput& input) : input_(input), format_(input.formats.calls()), types_(input.tools) {}
+  explicit Maker(const GrammarInput& input)
+      : input_(input),
+        format_(input.formats.calls()),
+        types_(input.tools),
+        builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
   Result<grammar::Grammar> make() {
     const auto& wanted = input_.request.output_format;
@@ -59,7 +66,7 @@ class Maker {
     if (wanted.kind == Kind::kGbnf) {
       if (input_.opens_reasoning)
         return refuse("a grammar cannot be given where the template opens the reasoning; turn thinking off");
-      return grammar::compile({grammar::SourceKind::kGbnf, wanted.text, {}});
+      return grammar::compile({grammar::SourceKind::kGbnf, wanted.text, {}}, {.cancel = input_.request.cancel});
     }
     ZRT_TRY(const auto text, text_of(wanted));
     return behind_reasoning(text);
@@ -161,10 +168,13 @@ class Maker {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
       return refuse(fmt::format("the name of tool {} cannot be written in this model's calls (format {})", tool.name,
                                 format_->name));
-    // The schema of a tool that is not strict binds as far as it is supported.
+    // The schema of a tool that is not strict binds as far as it is supported. It leaves half of the work to those that
+    // follow.
+    constexpr double kPart = 0.5;
     const auto form = form_of(tool);
-    auto arguments = builder_.arguments(tool.schema, form);
+    auto arguments = builder_.arguments(tool.schema, form, tool.is_strict ? 1 : kPart);
     if (!arguments) {
+      if (arguments.error().code == StatusCode::kCancelled) return std::unexpected(arguments.error());
       if (tool.is_strict) {
         auto error = arguments.error();
         error.message = fmt::format("[request] the parameters of tool {}: {}", tool.name, error.message);
@@ -318,26 +328,65 @@ Result<grammar::Grammar> make_grammar(const GrammarInput& input) {
 }
 
 std::optional<OutputGrammar> GrammarCache::find(std::uint32_t tenant, const std::string& key) {
+  const Id id{std::hash<std::string_view>()(key), tenant, key};
   const std::lock_guard lock(mutex_);
-  auto& list = by_tenant_[tenant];
-  const auto it = std::ranges::find(list, key, &Entry::key);
-  if (it == list.end()) return std::nullopt;
-  list.splice(list.begin(), list, it);
-  return it->grammar;
+  const auto it = by_id_.find(id);
+  if (it == by_id_.end()) return std::nullopt;
+  auto& mine = by_tenant_[tenant];
+  mine.entries.splice(mine.entries.begin(), mine.entries, it->second);
+  it->second->used = now_us();
+  return it->second->grammar;
 }
 
 void GrammarCache::add(std::uint32_t tenant, const std::string& key, const OutputGrammar& grammar) {
+  const std::size_t hash = std::hash<std::string_view>()(key);
+  std::list<Entry> dropped;  // freed behind the lock
   const std::lock_guard lock(mutex_);
-  auto& list = by_tenant_[tenant];
-  list.push_front({key, grammar});
-  std::size_t bytes = 0;
-  for (auto it = list.begin(); it != list.end(); ++it) {
-    bytes += it->key.size() + it->grammar.grammar.n_bytes();
-    if (bytes > kBytes && it != list.begin()) {
-      list.erase(it, list.end());
-      break;
-    }
+  auto& mine = by_tenant_[tenant];
+  if (by_id_.contains({hash, tenant, key})) return;  // two requests compiled it at once
+  mine.entries.push_front({hash, key, grammar, 0, 0});
+  Entry& entry = mine.entries.front();
+  by_id_.emplace(Id{hash, tenant, entry.key}, mine.entries.begin());
+  entry.used = now_us();
+  // The tables of a grammar grow while it is used. All are measured now and again, so that it costs little a grammar.
+  entry.bytes = size_of(entry);
+  mine.bytes += entry.bytes;
+  if (++mine.n_added > mine.entries.size() / 16) {
+    mine.n_added = 0;
+    mine.bytes = 0;
+    for (Entry& one : mine.entries) mine.bytes += one.bytes = size_of(one);
   }
+  while (mine.bytes > tenant_bytes_ && mine.entries.size() > 1) drop_oldest(tenant, dropped);
+  for (auto it = by_tenant_.begin(); it != by_tenant_.end();) {
+    const auto next = std::next(it);
+    while (!it->second.entries.empty() && entry.used - it->second.entries.back().used > kIdle)
+      if (drop_oldest(it->first, dropped)) break;
+    it = next;
+  }
+  while (n_bytes() > bytes_ && by_id_.size() > 1)
+    drop_oldest(std::ranges::max_element(by_tenant_, {}, [](const auto& one) { return one.second.bytes; })->first,
+                dropped);
+}
+
+std::size_t GrammarCache::n_bytes() const {
+  std::size_t n = 0;
+  for (const auto& [tenant, list] : by_tenant_) n += list.bytes;
+  return n;
+}
+
+std::size_t GrammarCache::size_of(const Entry& entry) {
+  return entry.key.size() + entry.grammar.grammar.n_bytes();
+}
+
+bool GrammarCache::drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped) {
+  auto& list = by_tenant_.at(tenant);
+  const Entry& oldest = list.entries.back();
+  by_id_.erase({oldest.hash, tenant, oldest.key});
+  list.bytes -= oldest.bytes;
+  dropped.splice(dropped.begin(), list.entries, std::prev(list.entries.end()));
+  if (!list.entries.empty()) return false;
+  by_tenant_.erase(tenant);
+  return true;
 }
 
 }  // namespace zinc_rt

@@ -8,9 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 
 #include "engine/mask_pace.h"
 #include "output/parser.h"
+#include "sched/types.h"
 #include "zinc_rt/request.h"
 
 namespace zinc_rt {
@@ -27,23 +30,54 @@ struct GrammarInput {
 bool wants_grammar(const GrammarInput& input);
 // Equal for inputs that have the same grammar on one model.
 std::string grammar_key(const GrammarInput& input);
-// Errors: kInvalidArgument, for a format that cannot be had from this model, and grammar::compile's.
+// Errors: kInvalidArgument, for a format that cannot be had from this model, and grammar::compile's. Looks at the
+// request's cancel.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
-// The grammars that were used last, by tenant; each tenant's take at most kBytes.
+// The grammars that were used last, by tenant. A tenant's take at most kTenantBytes. Where all together take more than kBytes, the tenant that has most loses
+// its oldest; one that was not used for kIdle goes when another is added.
 class GrammarCache {
  public:
-  static constexpr std::size_t kBytes = 64u << 20;
+  static constexpr std::size_t kTenantBytes = 64u << 20, kBytes = 256u << 20;
+  static constexpr sched::Micros kIdle = 600'000'000;
+  explicit GrammarCache(std::size_t tenant_bytes = kTenantBytes, std::size_t bytes = kBytes)
+      : tenant_bytes_(tenant_bytes), bytes_(bytes) {}
   std::optional<OutputGrammar> find(std::uint32_t tenant, const std::string& key);
   void add(std::uint32_t tenant, const std::string& key, const OutputGrammar& grammar);
 
  private:
   struct Entry {
+    std::size_t hash;  // of the key
     std::string key;
     OutputGrammar grammar;
+    std::size_t bytes;   // as they were measured last
+    sched::Micros used;  // when
   };
+  using Entries = std::list<Entry>;  // used last: in front
+  struct Tenant {
+    Entries entries;
+    std::size_t bytes = 0, n_added = 0;  // since all were measured
+  };
+  struct Id {
+    std::size_t hash;
+    std::uint32_t tenant;
+    std::string_view key;  // the entry's
+    bool operator==(const Id&) const = default;
+  };
+  struct HashOfId {
+    std::size_t operator()(const Id& id) const { return id.hash ^ id.tenant; }
+  };
+
+  static std::size_t size_of(const Entry& entry);
+  // REQUIRES: mutex_.
+  std::size_t n_bytes() const;
+  // True: it was the tenant's last one.
+  bool drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped);
+
+  const std::size_t tenant_bytes_, bytes_;
   std::mutex mutex_;
-  std::map<std::uint32_t, std::list<Entry>> by_tenant_;  // used last: in front
+  std::map<std::uint32_t, Tenant> by_tenant_;  // each has entries
+  std::unordered_map<Id, Entries::iterator, HashOfId> by_id_;
 };
 
 }  // namespace zinc_rt

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/mask_pace.h"
+#include "engine/answer_mask.h"
 #include "engine/model.h"
 #include "engine/stop_matcher.h"
 #include "output/parser.h"
@@ -20,11 +20,10 @@ namespace zinc_rt {
 // A prompt as tokens, and what of it the answer's reader has to know.
 struct Prompt {
   std::vector<std::int32_t> ids;
-  std::uint32_t second_text = 0;                          // the ids from here on are of type 1; 0: none are
-  bool opens_reasoning = false;                           // it ends within the reasoning
-  std::shared_ptr<const output::ToolTypes> tools;         // null: none were given
-  std::optional<OutputGrammar> grammar;                   // of the answer; nothing: it is free
-  std::shared_ptr<const grammar::Vocabulary> vocabulary;  // where there is a grammar
+  std::uint32_t second_text = 0;                   // the ids from here on are of type 1; 0: none are
+  bool opens_reasoning = false;                    // it ends within the reasoning
+  std::shared_ptr<const output::ToolTypes> tools;  // null: none were given
+  std::shared_ptr<const AnswerMask> mask;          // of the answer's first token; null: the answer is free
 };
 
 class OutputStage {

@@ -128,13 +128,14 @@ std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user)
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
   quick_masks_.clear();
   for (const auto user : users) {
-    const auto& mask = generations_[user].mask();
+    const Generation& g = generations_[user];
+    const auto& mask = g.mask();
     if (!mask || !mask->is_stale()) continue;
     if (mask->is_quick()) {
       quick_masks_.push_back(mask);
     } else {
       mask->begin();
-      shared_.masks.post(mask);
+      shared_.masks.post(g.tenant().name, mask);
     }
   }
 }

@@ -63,13 +63,20 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
                                Prompt& prompt) {
   const GrammarInput input{model.formats(), request, tools, prompt.opens_reasoning};
   if (!wants_grammar(input)) return {};
-  ZRT_TRY(prompt.vocabulary, model.vocabulary());
+  ZRT_TRY(const auto vocabulary, model.vocabulary());
   const auto key = grammar_key(input);
-  prompt.grammar = model.grammars().find(tenant.id, key);
-  if (prompt.grammar) return {};
-  ZRT_TRY(auto grammar, make_grammar(input));
-  prompt.grammar.emplace(std::move(grammar));
-  model.grammars().add(tenant.id, key, *prompt.grammar);
+  auto grammar = model.grammars().find(tenant.id, key);
+  if (!grammar) {
+    Result<grammar::Grammar> made = fail(StatusCode::kInternal, "[grammar] it was not made");
+    ZRT_CHECK_OK(compiles_.run(tenant.name, [&] { made = make_grammar(input); }, request.cancel));
+    if (!made) return std::unexpected(std::move(made).error());
+    grammar = OutputGrammar{*std::move(made)};
+    model.grammars().add(tenant.id, key, *grammar);
+  }
+  // The first mask fills the grammar's tables, so it may take as long as many others.
+  const auto mask = std::make_shared<AnswerMask>(*grammar, vocabulary);
+  ZRT_CHECK_OK(mask_maker_.make(tenant.name, *mask, request.cancel));
+  prompt.mask = mask;
   return {};
 }
 

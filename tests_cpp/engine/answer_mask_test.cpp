@@ -35,13 +35,17 @@ std::vector<std::int32_t> allowed(AnswerMask& mask) {
 
 TEST(AnswerMask, FollowsTheTokensThatWerePicked) {
   AnswerMask mask(choice({"ab", "ac", "b"}), byte_tokens());
-  EXPECT_FALSE(mask.is_making() || mask.is_stale());
+  EXPECT_TRUE(mask.is_stale() && !mask.is_making());
   EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'a', 'b'}));
+  AnswerMask other(mask);  // of another choice
   mask.take('a');
   EXPECT_TRUE(mask.is_stale() && !mask.is_making());
   EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'b', 'c'}));
   mask.take('c');
   EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{256}));
+  EXPECT_EQ(allowed(other), (std::vector<std::int32_t>{'a', 'b'}));
+  other.take('b');
+  EXPECT_EQ(allowed(other), (std::vector<std::int32_t>{256}));
 }
 
 TEST(AnswerMask, ATokenThatWasNotAllowedIsAnErrorThatStays) {
@@ -62,10 +66,22 @@ TEST(AnswerMask, WaitsForTheThreadThatMakesIt) {
   mask->take('a');
   mask->begin();
   EXPECT_TRUE(mask->is_making());
-  maker.post(mask);
+  maker.post("tenant", mask);
   EXPECT_EQ(allowed(*mask), (std::vector<std::int32_t>{'b', 'c'}));
   made.get_future().wait();
   EXPECT_FALSE(mask->is_making() || mask->is_stale());
+}
+
+TEST(MaskMaker, MakesNoneBehindItsEnd) {
+  MaskMaker maker([] { ADD_FAILURE() << "a mask was made"; });
+  maker.stop();
+  AnswerMask mask(choice({"ab"}), byte_tokens());
+  EXPECT_EQ(maker.make("tenant", mask, {}).error().code, StatusCode::kUnavailable);
+  std::stop_source gone;
+  gone.request_stop();
+  MaskMaker other([] {});
+  const auto made = other.make("tenant", mask, gone.get_token());
+  EXPECT_TRUE(made || made.error().code == StatusCode::kCancelled);  // whether a thread was quicker
 }
 
 TEST(MaskPace, OneThatTookLongMakesTheNextCountAsSlow) {
