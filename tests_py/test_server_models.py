@@ -218,3 +218,23 @@ def test_one_token_that_breaks_is_its_prompts_alone(tmp_path):
             scored = {**body, "prompt": [300] + [5] * 30, "prompt_logprobs": 0, "max_tokens": 0}
             assert server.request("POST", "/v1/completions", scored)[0] == 500
             assert server.request("POST", "/v1/completions", body)[2]["choices"] == before["choices"]
+
+
+def test_a_reload_that_cannot_load_a_model_removes_none(tiny_model, tmp_path):
+    """A file that was mistyped in the configuration, or is not there yet: what is served stays."""
+    path, log = tmp_path / "zinc.toml", tmp_path / "log"
+    other = tmp_path / "other.gguf"
+    text = f'[[models]]\npath = "{tiny_model}"\nmax_slots = 2\n'
+    path.write_text(text)
+    ask = {"prompt": "a", "max_tokens": 2}
+    with serving("--config", path, log_path=log, env={"ZINC_RT_LOG": "info"}) as server:
+        own = server.request("GET", "/v1/models")[2]["data"][0]["id"]
+        path.write_text(text.replace(str(tiny_model), str(other)))
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: f"model {own} stays" in log.read_text())
+        assert server.request("POST", "/v1/completions", {**ask, "model": own})[0] == 200
+        other.write_bytes(tiny_model.read_bytes())
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: f"model {own} was unloaded" in log.read_text())
+        assert [m["id"] for m in server.request("GET", "/v1/models")[2]["data"]] == ["other"]
+        assert server.request("POST", "/v1/completions", ask)[0] == 200

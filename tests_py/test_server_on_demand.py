@@ -11,8 +11,11 @@ import time
 
 import pytest
 
+from batch_helpers import create, line
 from server_process import serving
+from server_tenants import hashed
 
+COMPLETIONS = "/v1/completions"
 SHORT = {"prompt": "a", "max_tokens": 2, "temperature": 0, "ignore_eos": True}
 
 
@@ -239,3 +242,80 @@ def test_a_model_in_use_and_one_of_others_are_not_unloaded(folder):
         assert give_back(server, "alpha", keep_alive=0)[1]["done_reason"] == "unload"
         assert give_back(server, "beta")[1]["done_reason"] == "load"  # unloads and loads take turns
         assert loaded(server) == {"alpha", "beta"} and answer.readline()
+
+
+def tenants(path, names, limits=""):
+    """A configuration with a key for each tenant, and an admin's."""
+    text = f'admin_keys = ["{hashed("admin")}"]\n[server]\non_demand = true\n'
+    path.write_text(
+        text + "".join(f'[[tenants]]\nname = "{n}"\nkeys = ["{hashed(n)}"]\n{limits}\n' for n in names),
+        encoding="utf-8",
+    )
+    return path
+
+
+def ask_as(server, tenant, model, path="/v1/completions", **more):
+    body = {"model": model, **(SHORT if path == "/v1/completions" else {}), **more}
+    code, headers, answer = server.request("POST", path, body, key=tenant)
+    return code, "" if code == 200 else answer["error"]["message"], headers
+
+
+def is_loaded(server):
+    models = server.request("GET", "/v1/models", key="admin")[2]["data"]
+    return {model["id"] for model in models if model["state"] == "loaded"}
+
+
+def test_a_model_that_another_tenant_uses_does_not_make_room(folder, tmp_path):
+    config = tenants(tmp_path / "zinc.toml", ("ann", "bob", "eve"))
+    with on_demand(folder, "--config", config, "--max-loaded", 2) as server:
+        assert ask_as(server, "ann", "alpha")[0] == ask_as(server, "eve", "beta")[0] == 200
+        # Her own model makes room for her next one, though it was used last.
+        assert ask_as(server, "eve", "gamma")[0] == 200 and is_loaded(server) == {"alpha", "gamma"}
+        for path in ("/v1/completions", "/tokenize"):
+            code, why, headers = ask_as(
+                server, "bob", "beta", path, **({"content": "a"} if path == "/tokenize" else {})
+            )
+            assert code == 503 and "used by others in the last 30 s" in why and int(headers["Retry-After"]) > 0
+        assert is_loaded(server) == {"alpha", "gamma"}
+        assert ask_as(server, "bob", "alpha")[0] == 200  # what is there is there for all
+
+
+def test_who_holds_several_models_makes_room_for_who_holds_none(folder, tmp_path):
+    config = tenants(tmp_path / "zinc.toml", ("ann", "bob"))
+    with on_demand(folder, "--config", config, "--max-loaded", 2) as server:
+        assert ask_as(server, "ann", "alpha")[0] == ask_as(server, "ann", "beta")[0] == 200
+        assert ask_as(server, "bob", "gamma")[0] == 200 and is_loaded(server) == {"beta", "gamma"}
+        assert ask_as(server, "ann", "alpha")[0] == 200 and is_loaded(server) == {"alpha", "gamma"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/tokenize", {"content": "a"}),
+        ("/v1/completions", {}),
+        ("/apply-template", {"messages": [{"role": "user", "content": "a"}]}),
+        ("/v1/embeddings", {"input": "a"}),
+    ],
+)
+def test_a_tenant_has_as_many_models_loaded_as_its_rate_allows(folder, tmp_path, path, body):
+    limits = "requests_per_minute = 2"
+    config = tenants(tmp_path / "zinc.toml", ("ann", "bob"), limits)
+    with on_demand(folder, "--config", config, "--max-loaded", 1) as server:
+        first = [ask_as(server, "ann", model, path, **body)[0] for model in ("alpha", "beta")]
+        assert 429 not in first and 503 not in first
+        code, why, headers = ask_as(server, "ann", "gamma", "/tokenize", content="a")
+        assert code == 429 and "more models loaded than it may, 2 a minute" in why, why
+        assert int(headers["Retry-After"]) > 0
+        assert "gamma" not in is_loaded(server)
+        assert ask_as(server, "ann", "beta", "/tokenize", content="a")[0] == 200  # that is loaded
+
+
+def test_a_batch_unloads_nothing_that_was_used_lately(folder, tmp_path):
+    config = tenants(tmp_path / "zinc.toml", ("ann", "bob"))
+    with on_demand(folder, "--config", config, "--max-loaded", 2, state=tmp_path / "state.db") as server:
+        assert ask_as(server, "ann", "alpha")[0] == ask_as(server, "ann", "beta")[0] == 200
+        create(server, line("1", {**SHORT, "model": "gamma"}, COMPLETIONS).encode(), "bob", COMPLETIONS)
+        refused = 'zinc:http_responses_total{status="503"}'
+        server.wait(lambda: server.gauge(refused, "admin") >= 1)  # the line was asked for, and will be again
+        assert is_loaded(server) == {"alpha", "beta"}
+        assert ask_as(server, "bob", "gamma")[0] == 200  # bob himself may

@@ -159,7 +159,9 @@ ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
 
 void Models::reconfigure(const std::vector<ModelSpec>& specs) {
   const auto before = list();
-  const auto tell = [](const char* what, const std::string& id, const ApiResult<void>& done) {
+  bool all_loaded = true;
+  const auto tell = [&](const char* what, const std::string& id, const ApiResult<void>& done) {
+    all_loaded &= done.has_value();
     if (done)
       log().info("model {} was {}", id, what);
     else
@@ -173,9 +175,15 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
     else if (former->spec != spec || former->source != source_of(spec))
       tell("replaced", id, replace(spec, id));
   }
-  for (const auto& model : before)
-    if (model.loaded_by == LoadedBy::kConfiguration && std::ranges::find(specs, model.id, served_id) == specs.end())
+  const bool may_remove = all_loaded;
+  for (const auto& model : before) {
+    if (model.loaded_by != LoadedBy::kConfiguration || std::ranges::find(specs, model.id, served_id) != specs.end())
+      continue;
+    if (may_remove)
       tell("unloaded", model.id, unload(model.id));
+    else
+      log().warn("model {} stays, though the configuration no longer names it: what it names was not loaded", model.id);
+  }
 }
 
 ApiResult<void> Models::unload(const std::string& id) {

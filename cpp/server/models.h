@@ -65,7 +65,8 @@ class Models {
   // Loads a model of the configuration before the first request. Errors: the engine's; kInvalidArgument for an id that
   // is taken.
   Status load_at_start(const ModelSpec& spec);
-  // Loads and removes configured models until they are those of `specs`. Errors are logged. One thread at a time.
+  // Loads and removes configured models until they are those of `specs`. Errors are logged; where a model could not be
+  // loaded, none is removed. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
   // Removes a model: no request finds it from now on, and requests that have found it or are under way end first.
   // Errors: 404.

@@ -83,17 +83,20 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
 }
 
 // A loaded model by its id, or by another name under which it was asked for before.
-ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name) {
+ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name, const std::string& owner) {
   auto model = models_.find(name);
   const std::lock_guard lock(mutex_);
   if (!model)
     if (const auto it = ids_.find(to_lower(name)); it != ids_.end()) model = models_.find(it->second);
-  if (model && is_ours(*model)) uses_[model->id].last_ms = steady_ms();
+  if (model && is_ours(*model)) {
+    Use& use = uses_[model->id];
+    use.last_ms = use.by_owner[owner] = steady_ms();
+  }
   return model;
 }
 
 void OnDemand::find(const std::string& name, Asker asker, Then then) {
-  if (auto model = find_loaded(name); model || !options()) return then(std::move(model));
+  if (auto model = find_loaded(name, asker.owner); model || !options()) return then(std::move(model));
   const auto offered = this->offered();
   const auto* wanted = pick(offered, name);
   if (wanted == nullptr) return then(std::unexpected(not_found(name, offered)));
@@ -102,16 +105,23 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
     const std::lock_guard lock(mutex_);
     ids_[to_lower(name)] = wanted->id;
   }
-  if (auto model = find_loaded(wanted->id)) return then(std::move(model));
+  if (auto model = find_loaded(wanted->id, asker.owner)) return then(std::move(model));
+  std::optional<ApiError> refused;
   {
     const std::lock_guard lock(mutex_);
     auto& waiting = waiting_[wanted->id];
-    if (waiting.size() < kMostWaiting) {
+    // Who asks first has it loaded.
+    const auto paid = waiting.empty() && asker.payer ? asker.payer->take_load() : ApiResult<void>{};
+    if (paid && waiting.size() < kMostWaiting) {
+      const auto owner = asker.owner;
       waiting.push_back({std::move(asker), std::move(then)});
-      if (waiting.size() == 1) slow_.post([this, model = *wanted] { load_for_waiters(model); });
+      if (waiting.size() == 1) slow_.post(owner, [this, model = *wanted] { load_for_waiters(model); });
       return;
     }
+    if (waiting.empty()) waiting_.erase(wanted->id);
+    if (!paid) refused = paid.error();
   }
+  if (refused) return then(std::unexpected(*std::move(refused)));
   then(std::unexpected(try_later(
       fmt::format("[models] {} requests wait for \"{}\" to be loaded, no more may", kMostWaiting, wanted->id))));
 }
@@ -143,17 +153,27 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
     auto node = waiting_.extract(wanted.id);
     return node ? std::move(node.mapped()) : std::vector<Waiter>{};
   };
+  Asker asker;
   {
     const std::lock_guard lock(mutex_);
     const auto& waiting = waiting_[wanted.id];
-    const auto has_left = [](const Waiter& waiter) { return waiter.asker.gone.stop_requested(); };
-    if (std::ranges::all_of(waiting, has_left)) {  // nobody wants it any more
+    const auto is_there = [](const Waiter& waiter) { return !waiter.asker.gone.stop_requested(); };
+    const auto first = std::ranges::find_if(waiting, is_there);
+    if (first == waiting.end()) {  // nobody wants it any more
       waiting_.erase(wanted.id);
       return;
     }
+    // A line of a batch loads it on its own terms only where nobody else waits.
+    const auto eager = std::ranges::find_if(
+        waiting, [&](const Waiter& waiter) { return is_there(waiter) && !waiter.asker.is_of_batch; });
+    asker = (eager == waiting.end() ? first : eager)->asker;
   }
-  const auto model = load(wanted);
+  const auto model = load(wanted, asker);
   for (auto& waiter : take()) {
+    if (model) {
+      const std::lock_guard lock(mutex_);
+      uses_[wanted.id].by_owner[waiter.asker.owner] = steady_ms();
+    }
     const auto owner = waiter.asker.owner;
     work_.post(owner, [waiter = std::move(waiter), model] {
       if (!waiter.asker.gone.stop_requested()) waiter.then(model);
@@ -161,48 +181,69 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
   }
 }
 
-ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted) {
+ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted, const Asker& asker) {
   if (auto there = models_.find(wanted.id)) return there;
   if (is_draining_) return std::unexpected(shutting_down());
   const auto o = options();
   if (!o) return models_.find(wanted.id);  // the configuration has changed meanwhile: an error
   const auto begin = steady_ms();
-  ZRT_CHECK_OK(make_room(o->max_loaded));
+  ZRT_CHECK_OK(make_room(o->max_loaded, asker));
   for (;;) {
     auto loaded = models_.load({wanted.path, wanted.id, {}, o->engine}, LoadedBy::kRequest);
     if (loaded) break;
     constexpr int kNoMemory = 409;  // the id is free, as the search above has shown
-    if (loaded.error().status == kNoMemory && unload_idlest()) continue;
+    if (loaded.error().status == kNoMemory && unload_idlest(asker)) continue;
     log().error("model {} was not loaded: {}", wanted.id, loaded.error().message);
     loaded.error().param = "model";
     return std::unexpected(std::move(loaded.error()));
   }
   log().info("model {} was loaded in {} ms, since a request named it", wanted.id, steady_ms() - begin);
   const std::lock_guard lock(mutex_);
-  uses_[wanted.id] = {steady_ms(), false};
+  uses_[wanted.id] = {steady_ms(), false, {{asker.owner, steady_ms()}}};
   return models_.find(wanted.id);
 }
 
-ApiResult<void> OnDemand::make_room(std::uint32_t most) {
+ApiResult<void> OnDemand::make_room(std::uint32_t most, const Asker& asker) {
   while (std::cmp_greater_equal(std::ranges::count_if(models_.list(), is_ours), most))
-    if (!unload_idlest())
-      return std::unexpected(
-          try_later(fmt::format("[models] all {} models that may be loaded on demand are in use (max_loaded)", most)));
+    if (!unload_idlest(asker))
+      return std::unexpected(try_later(
+          fmt::format("[models] all {} models that may be loaded on demand are in use (max_loaded), or were used "
+                      "by others in the last {} s",
+                      most, kLatelyMs / 1000)));
   return {};
 }
 
-bool OnDemand::unload_idlest() {
-  const auto stats = engine_.stats();
-  std::string idlest;
-  {
-    const auto loaded = models_.list();
-    const std::lock_guard lock(mutex_);
-    std::int64_t least = INT64_MAX;
-    for (const auto& model : loaded) {
-      if (!is_ours(model) || is_busy(model, stats)) continue;
-      if (const auto last = uses_[model.id].last_ms; last < least) least = last, idlest = model.id;
-    }
+std::string OnDemand::idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats) {
+  const auto now = steady_ms();
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, int> n_held;  // models that each has used lately
+  for (const auto& model : loaded) {
+    if (!is_ours(model)) continue;
+    Use& use = uses_[model.id];
+    std::erase_if(use.by_owner, [&](const auto& one) { return now - one.second > kLatelyMs; });
+    if (now - use.last_ms > kLatelyMs) use.by_owner.clear();  // given back
+    for (const auto& [owner, when] : use.by_owner) ++n_held[owner];
   }
+  const int mine = n_held[asker.owner];
+  const ServedModel* best = nullptr;
+  const auto rank = [&](const ServedModel& model) {
+    const Use& use = uses_[model.id];
+    return std::pair(use.by_owner.size() > use.by_owner.count(asker.owner), use.last_ms);
+  };
+  for (const auto& model : loaded) {
+    if (!is_ours(model) || is_busy(model, stats)) continue;
+    const bool makes_room = std::ranges::all_of(uses_[model.id].by_owner, [&](const auto& one) {
+      return one.first == asker.owner || (!asker.is_of_batch && n_held[one.first] > mine + 1);
+    });
+    if (makes_room && (best == nullptr || rank(model) < rank(*best))) best = &model;
+  }
+  return best == nullptr ? std::string() : best->id;
+}
+
+bool OnDemand::unload_idlest(const Asker& asker) {
+  const auto stats = engine_.stats();
+  const auto loaded = models_.list();
+  const auto idlest = idlest_for(asker, loaded, stats);
   if (idlest.empty()) return false;
   log().info("model {} makes room", idlest);
   return unload(idlest).has_value();
@@ -227,7 +268,12 @@ void OnDemand::look(const EngineStats& stats) {
   for (const auto& model : loaded) {
     if (!is_ours(model)) continue;
     auto& use = uses_[model.id];
-    if (is_busy(model, stats)) use.last_ms = steady_ms();
+    if (is_busy(model, stats)) {
+      // Those whose requests may be the ones under way have used it until now.
+      for (auto& [owner, when] : use.by_owner)
+        if (use.last_ms - when < kLatelyMs) when = steady_ms();
+      use.last_ms = steady_ms();
+    }
     if (is_busy(model, stats) || use.is_leaving || !options_ || idle_s(use) < options_->keep_alive_s) continue;
     use.is_leaving = true;
     slow_.post([this, id = model.id] { unload_if_idle(id); });
@@ -238,7 +284,7 @@ void OnDemand::release(const std::string& id) {
   const auto model = models_.find(id);
   if (!model || !is_ours(*model) || is_busy(*model, engine_.stats())) return;
   const std::lock_guard lock(mutex_);
-  uses_[id] = {steady_ms() - kLongAgoMs, true};
+  uses_[id] = {steady_ms() - kLongAgoMs, true, {}};
   slow_.post([this, id] { unload_if_idle(id); });
 }
 

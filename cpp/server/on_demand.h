@@ -6,14 +6,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "base/work_queue.h"
 #include "server/models.h"
-#include "server/work_queue.h"
+#include "server/tenant_entry.h"
 
 namespace zinc_rt::server {
 
@@ -36,10 +38,12 @@ struct OnDemandOptions {
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // Who asks: its turn among the tasks of `work`, and whether it has left.
+  // Who asks: its turn among the tasks of `work` and among loads, and whether it has left.
   struct Asker {
     std::string owner;
     std::stop_token gone;
+    std::shared_ptr<TenantEntry> payer;  // whose loads are counted; null: nobody's
+    bool is_of_batch = false;            // no model that others have used lately makes room for it
   };
 
   // All of these outlive the queues' last task.
@@ -50,8 +54,8 @@ class OnDemand {
 
   // Gives `then` the model of this name. A model that is loaded: at once, on this thread. One that is not: on a thread
   // of `work`, when it is; if the asker has left by then, `then` is destroyed without a call. Empty: the first model of
-  // the configuration, else the only one that there is. Errors: 404 with the ids; those of Models::load; 503 when all
-  // that might make room are in use, or too many wait.
+  // the configuration, else the only one that there is. Errors: 404 with the ids; those of Models::load; 429 where the
+  // payer has had too many models loaded; 503 when all that might make room are in use, or too many wait.
   void find(const std::string& name, Asker asker, Then then);
   // A model that is not loaded, by its name, without loading it. Errors: 404 with the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
@@ -71,7 +75,11 @@ class OnDemand {
   struct Use {
     std::int64_t last_ms = 0;
     bool is_leaving = false;
+    std::map<std::string, std::int64_t> by_owner = {};  // when each used it last
   };
+  // A model that another tenant has used within this time makes no room, unless that tenant holds more models than the
+  // one that asks, even without this one.
+  static constexpr std::int64_t kLatelyMs = 30'000;
   static constexpr std::size_t kMostWaiting = 4096;  // requests for one model
 
   static double idle_s(const Use& use);
@@ -80,13 +88,15 @@ class OnDemand {
   // The one that has the name or alias, letter case aside; of an empty name, the only one. Null: none.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
-  ApiResult<ServedModel> find_loaded(const std::string& name);
+  ApiResult<ServedModel> find_loaded(const std::string& name, const std::string& owner);
 
   // On the slow queue.
   void load_for_waiters(const OfferedModel& wanted);
-  ApiResult<ServedModel> load(const OfferedModel& wanted);
-  ApiResult<void> make_room(std::uint32_t most);
-  bool unload_idlest();
+  ApiResult<ServedModel> load(const OfferedModel& wanted, const Asker& asker);
+  ApiResult<void> make_room(std::uint32_t most, const Asker& asker);
+  bool unload_idlest(const Asker& asker);
+  // Of the models that requests had loaded and nobody uses now, the one that makes room for the asker; empty: none does.
+  std::string idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats);
   void unload_if_idle(const std::string& id);
   ApiResult<void> unload(const std::string& id);
 

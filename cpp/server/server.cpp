@@ -96,7 +96,9 @@ void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr
 
 void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
                 std::function<void(Exchange&, const ApiResult<ServedModel>&)> then) {
-  OnDemand::Asker asker{owner_of(exchange), exchange.gone.get_token()};
+  const auto& caller = exchange.caller;
+  OnDemand::Asker asker{owner_of(exchange), exchange.gone.get_token(), caller.is_admin ? nullptr : caller.tenant,
+                        exchange.is_of_batch};
   core.on_demand.find(name, std::move(asker),
                       [held = std::make_shared<Exchange>(std::move(exchange)),
                        then = std::move(then)](const ApiResult<ServedModel>& model) { then(*held, model); });

@@ -16,8 +16,32 @@ ApiError quota_error(const Error& error) {
 
 TenantEntry::TenantEntry(std::string name, Tenant tenant, TenantSettings settings, bool is_configured)
     : name(std::move(name)), is_configured(is_configured), tenant(std::move(tenant)), settings_(std::move(settings)) {
-  requests_.set_rate(settings_.requests_per_minute);
+  set_rates();
+}
+
+void TenantEntry::set_rates() {
+  const double requests = settings_.requests_per_minute;
+  requests_.set_rate(requests);
   tokens_.set_rate(settings_.tokens_per_minute);
+  loads_.set_rate(requests > 0 ? std::min(requests, kLoadsPerMinute) : kLoadsPerMinute);
+}
+
+ApiResult<void> TenantEntry::take_load() {
+  const auto now = MinuteBucket::Clock::now();
+  const std::lock_guard lock(mutex_);
+  const double wait = loads_.wait_s(1, now);
+  if (wait == 0) {
+    loads_.take(1, now);
+    return {};
+  }
+  auto error = make_error(429,
+                          fmt::format("[quota] tenant \"{}\" had more models loaded than it may, {:.0f} a minute; try "
+                                      "again in {:.1f} s",
+                                      name, loads_.rate(), wait),
+                          "model");
+  error.code = "rate_limit_exceeded";
+  error.retry_after_s = std::max(wait, 1.0);
+  return std::unexpected(std::move(error));
 }
 
 TenantSettings TenantEntry::settings() const {
@@ -31,8 +55,7 @@ ApiResult<void> TenantEntry::set_settings(const TenantSettings& settings) {
     return std::unexpected(quota_error(status.error()));
   const std::lock_guard lock(mutex_);
   settings_ = settings;
-  requests_.set_rate(settings.requests_per_minute);
-  tokens_.set_rate(settings.tokens_per_minute);
+  set_rates();
   return {};
 }
 

@@ -28,6 +28,10 @@ class TenantEntry {
   ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
   // Adds headers that say what is left of its rates, where it has some.
   void tell_rates(Headers& headers);
+  // A request of it has a model loaded. Errors: 429 with the time to wait, beyond kLoadsPerMinute, or beyond as many as
+  // it may make requests, whichever is less.
+  ApiResult<void> take_load();
+  static constexpr double kLoadsPerMinute = 10;
   void close_request(std::uint64_t n_choices, std::uint64_t tokens);
   std::uint32_t n_open() const;
 
@@ -35,7 +39,8 @@ class TenantEntry {
   mutable std::mutex mutex_;
   TenantSettings settings_;
   void put_rates(Headers& headers, MinuteBucket::Clock::time_point now);  // REQUIRES: mutex_
-  MinuteBucket requests_, tokens_;
+  void set_rates();                                                       // REQUIRES: mutex_, or nobody else
+  MinuteBucket requests_, tokens_, loads_;
   std::uint32_t n_open_ = 0;
   std::uint64_t n_choices_ = 0;
 };
