@@ -1,6 +1,8 @@
 """Four tenants that mean harm, each in a way of its own, against a server on this machine, for a bounded time.
 
-python hostile_clients.py HOST PORT SECONDS; the last line of the output is a JSON object of what they did.
+python hostile_clients.py HOST PORT SECONDS ROUND; the last line of the output is a JSON object of what they did. Round
+"texts" attacks what takes requests in, round "work" what requests can have the server do: compile grammars, make masks,
+read back what it stored, run batches, load models.
 """
 
 import collections
@@ -79,7 +81,108 @@ def streams(address, rng):
         counts["streams"] += 1
 
 
-ATTACKS = {"texts": (texts, 4), "resets": (resets, 4), "stalls": (stalls, 40), "streams": (streams, 4)}
+def call(address, method, path, tenant, body, type_="application/json"):
+    """The status and the JSON of an answer."""
+    with connect(address) as s:
+        start = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key_of(tenant)}\r\n"
+        start += f"Connection: close\r\nContent-Type: {type_}\r\nContent-Length: {len(body)}\r\n\r\n"
+        s.sendall(start.encode() + body)
+        got = b""
+        while piece := s.recv(1 << 20):
+            got += piece
+    counts[f"{tenant} {got[9:12].decode()}"] += 1
+    text = got.partition(b"\r\n\r\n")[2]
+    return got[9:12].decode(), json.loads(text) if text.startswith(b"{") else {}
+
+
+def deep_enums(rng):
+    """A schema that is compared deeply: two enums of long lists that differ in their last number, and many branches."""
+    same = [rng.randrange(10**6)] * 1500
+    one, other = ([same + [n + i] for i in range(16)] for n in (0, 15))
+    branches = [{"$ref": "#/$defs/other"}] * 400
+    return {"$defs": {"one": {"enum": one}, "other": {"enum": other}}, "$ref": "#/$defs/one", "anyOf": branches}
+
+
+def wide(rng):
+    """A schema that is allowed, and takes a while."""
+    names = [f"{rng.random()}" for _ in range(600)]
+    return {"type": "object", "properties": {n: {"enum": [n, n + "x"]} for n in names}, "required": names[:1]}
+
+
+def tags(rng):
+    begins = [f"<{i} {rng.random()}>" for i in range(8)]
+    parts = [{"begin": b, "schema": deep_enums(rng), "end": "</end>"} for b in begins[:2]]
+    return {"type": "structural_tag", "structures": parts, "triggers": ["<"]}
+
+
+SLOW_PATTERNS = [".*a.{200}", "([a-z ]{0,200}[0-9]{0,200}){0,200}", "(.*[aeiou]){300}", "(a|b|.)*c{500}"]
+
+
+def grammars(address, rng):
+    """Grammars of which each is new, and answers whose masks take long."""
+    kind = rng.choice([deep_enums, wide, tags, None])
+    fields = {"max_tokens": 64}
+    if kind is None:
+        fields["structured_outputs"] = {"regex": rng.choice(SLOW_PATTERNS) + f"{rng.randrange(10**6)}"}
+    elif kind is tags:
+        fields["response_format"] = tags(rng)
+    else:
+        fields["response_format"] = {"type": "json_schema", "json_schema": {"name": "s", "schema": kind(rng)}}
+    body = json.dumps({"model": "good", "messages": [{"role": "user", "content": "Go on."}], **fields}).encode()
+    if rng.random() < 0.3:  # it leaves while the grammar is compiled
+        with connect(address) as s:
+            s.sendall(head("grammars", len(body)) + body)
+            time.sleep(0.1)
+            counts["grammars left"] += 1
+        return
+    call(address, "POST", "/v1/chat/completions", "grammars", body)
+
+
+def chains(address, rng):
+    """Responses that go on from earlier ones, with as much text as is taken."""
+    earlier = None
+    for _ in range(6):
+        parts = [{"role": "user", "content": "a " * 40, "type": "message"}] * rng.choice([4, 2000])
+        body = {"model": "good", "input": parts, "max_output_tokens": 16, "metadata": {"k": "v" * 500}}
+        if rng.random() < 0.3:
+            body["metadata"] = {"k": "v" * (14 * MB)}
+        if earlier is not None:
+            body["previous_response_id"] = earlier
+        status, answer = call(address, "POST", "/v1/responses", "chains", json.dumps(body).encode())
+        if status != "200":
+            time.sleep(0.05)
+            return
+        earlier = answer["id"]
+
+
+def batches(address, rng):
+    """Batches that fail with long errors, and lists of them."""
+    line = json.dumps({"custom_id": "x" * 300, "method": "POST", "url": "/v1/" + "y" * 900, "body": {}})
+    data = (line + "\n") * 300
+    field = '--b\r\nContent-Disposition: form-data; name="{}"\r\n\r\n{}\r\n'
+    form = field.format("purpose", "batch") + field.format('file"; filename="f.jsonl', data) + "--b--\r\n"
+    kind = "multipart/form-data; boundary=b"
+    status, file = call(address, "POST", "/v1/files", "batches", form.encode(), kind)
+    if status == "200":
+        batch = {"input_file_id": file["id"], "endpoint": "/v1/chat/completions", "completion_window": "24h"}
+        for _ in range(20):
+            call(address, "POST", "/v1/batches", "batches", json.dumps(batch).encode())
+    for _ in range(20):
+        call(address, "GET", "/v1/batches?limit=100", "batches", b"")
+        call(address, "GET", "/v1/files?limit=10000", "batches", b"")
+
+
+def loads(address, rng):
+    """Another model each time, by what costs no request of the rate."""
+    body = json.dumps({"model": rng.choice(["small-a", "small-b", "small-c"]), "content": "a"}).encode()
+    call(address, "POST", "/tokenize", "loads", body)
+    time.sleep(0.05)
+
+
+ROUNDS = {
+    "texts": {"texts": (texts, 4), "resets": (resets, 4), "stalls": (stalls, 40), "streams": (streams, 4)},
+    "work": {"grammars": (grammars, 16), "chains": (chains, 4), "batches": (batches, 2), "loads": (loads, 2)},
+}
 end = 0.0
 
 
@@ -100,7 +203,7 @@ def main():
 
     threads = [
         threading.Thread(target=attack, args=(one, f"{name} {i}"), daemon=True)
-        for name, (one, n) in ATTACKS.items()
+        for name, (one, n) in ROUNDS[sys.argv[4]].items()
         for i in range(n)
     ]
     for thread in threads:

@@ -16,7 +16,7 @@ import time
 import numpy as np
 import pytest
 
-from hostile_clients import ADMIN, ATTACKS, GOOD, key_of
+from hostile_clients import ADMIN, GOOD, ROUNDS, key_of
 from server_process import serving
 from server_tenants import hashed
 
@@ -29,11 +29,26 @@ MAX_GROWTH_MB = 700
 LONGEST_WAIT_S = 20  # for a token: only a server that stands still needs as long
 
 
-def config(path, model):
-    tenants = "".join(f'[[tenants]]\nname = "{n}"\nkeys = ["{hashed(key_of(n))}"]\n' for n in (GOOD, *ATTACKS))
-    path.write_text(
-        f'admin_keys = ["{hashed(ADMIN)}"]\n[[models]]\npath = "{model}"\nmax_slots = 8\n{tenants}', encoding="utf-8"
+def config(folder, demo_model, tiny_model, which):
+    """The good tenant's model, and in the round of work others beside it that a request loads, one at a time."""
+    models = folder / "models"
+    models.mkdir()
+    for name, model in {
+        "good": demo_model,
+        "small-a": tiny_model,
+        "small-b": tiny_model,
+        "small-c": tiny_model,
+    }.items():
+        (models / f"{name}.gguf").symlink_to(model)
+    tenants = "".join(
+        f'[[tenants]]\nname = "{n}"\nkeys = ["{hashed(key_of(n))}"]\nmay_store = true\n' for n in (GOOD, *ROUNDS[which])
     )
+    if which == "work":
+        served = f'[server]\non_demand = true\nmax_loaded = 1\nmodel_dirs = ["{models}"]\n'
+    else:
+        served = f'[[models]]\npath = "{models / "good.gguf"}"\n'
+    path = folder / "zinc.toml"
+    path.write_text(f'admin_keys = ["{hashed(ADMIN)}"]\n{served}{tenants}', encoding="utf-8")
     return path
 
 
@@ -46,6 +61,7 @@ def events(server, n_tokens):
     """The moments at which the tokens of one good answer came, from its request on, and its status."""
     body = json.dumps(
         {
+            "model": "good",
             "messages": [{"role": "user", "content": "Tell me of the harbour, its ships and its weather. " * 4}],
             "max_tokens": n_tokens,
             "ignore_eos": True,
@@ -87,14 +103,21 @@ class Good:
 
 
 @pytest.mark.slow
-def test_a_good_tenant_beside_four_hostile_ones(demo_model, tmp_path):
-    with serving("--config", config(tmp_path / "zinc.toml", demo_model)) as server:
-        card = server.request("GET", "/v1/models", key=ADMIN)[2]["data"][0]
+@pytest.mark.parametrize("which", ROUNDS)
+def test_a_good_tenant_beside_four_hostile_ones(demo_model, tiny_model, tmp_path, which):
+    file = config(tmp_path, demo_model, tiny_model, which)
+    models = {"ZINC_RT_MODELS": str(tmp_path / "models")}
+    with serving("--config", file, "--max-slots", 8, state=tmp_path / "state.db", env=models) as server:
+        events(server, 1)  # loads the model, where a request does
+        card = server.request("GET", "/v1/models/good", key=ADMIN)[2]
         kv_mb = card["kv_pages"] * card["kv_page_bytes"] / 1e6
         alone = Good(server, ALONE_SECONDS)
         command = [sys.executable, str(pathlib.Path(__file__).parent / "hostile_clients.py"), server.host]
         attackers = subprocess.Popen(
-            [*command, str(server.port), str(SECONDS)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*command, str(server.port), str(SECONDS), which],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         peak, is_over = [0.0], threading.Event()
 
