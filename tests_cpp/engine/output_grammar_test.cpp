@@ -297,6 +297,47 @@ constexpr Written kWritten[] = {
      "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
 };
 
+// As agents send them with several connectors: dozens of tools whose schemas have long texts, lists, patterns in lists,
+// and looks ahead as zod writes an e-mail address. All share one budget of compiling.
+std::string tools_of_connectors(int n, bool are_strict) {
+  constexpr const char* kEmail =
+      R"(^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$)";
+  std::string tools;
+  for (int i = 0; i < n; ++i)
+    tools += fmt::format(
+        R"({}{{"type":"function","function":{{"name":"connector_{}","strict":{},"description":"{}","parameters":{{
+          "type":"object","properties":{{
+            "to":{{"type":"array","items":{{"type":"string","pattern":"{}"}},"minItems":1,"maxItems":100}},
+            "ids":{{"type":"array","items":{{"type":"string","pattern":"^(\\d+|imap:[A-Za-z0-9_-]+)$"}},"maxItems":100}},
+            "text":{{"type":"string","minLength":1,"maxLength":10000}},
+            "title":{{"type":"string","pattern":"\\S"}},
+            "options":{{"type":"object","propertyNames":{{"pattern":"^x-"}},"additionalProperties":{{}}}},
+            "kind{}":{{"anyOf":[{{"type":"number"}},{{"type":"null"}},{{"enum":["a","b","c"]}}]}}}},
+          "required":["to","text"],"additionalProperties":false}}}}}})",
+        i == 0 ? "[" : ",", i, are_strict, std::string(1000, 'd'), kEmail, i);
+  return tools + "]";
+}
+
+TEST(OutputGrammar, ToolsOfManyConnectorsAreBoundTogether) {
+  for (const bool are_strict : {true, false}) {
+    Bench bench("hermes", true);
+    const auto tools = tools_of_connectors(120, are_strict);
+    const auto grammar = bench.make(tools.c_str());
+    ASSERT_TRUE(grammar) << grammar.error().message;
+    // The last one is bound as well as the first.
+    for (const int i : {0, 119}) {
+      const auto call = [&](std::string_view to) {
+        return fmt::format(
+            "<tool_call>\n{{\"name\": \"connector_{}\", \"arguments\": {{\"to\": [\"{}\"], \"text\": "
+            "\"t\"}}}}\n</tool_call>",
+            i, to);
+      };
+      EXPECT_TRUE(bench.accepts(*grammar, call("ann.b@example.org"))) << i;
+      EXPECT_FALSE(bench.accepts(*grammar, call("ann..b@example.org"))) << i;
+    }
+  }
+}
+
 TEST(OutputGrammar, WritesAsTheModelsDo) {
   for (const auto& [name, text] : kWritten)
     for (const bool with_tokens : {false, true}) {
