@@ -8,6 +8,7 @@
 #include "grammar/schema.h"
 
 namespace zinc_rt::grammar {
+
 // Whether two values are the same: numbers by what they are worth (1 and 1.0), members whatever their order. Charges each
 // value that it looks at, and is false, which the next check() says, when the work is spent.
 bool SchemaCompiler::is_same(const Json& a, const Json& b) {
