@@ -161,6 +161,10 @@ class ServerImpl final : public Server {
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.max_answer_bytes = options.max_answer_bytes;
+    core_.max_body_bytes = options.transport.max_body_bytes;
+    const auto of_tenant = std::max(ServerCore::kMostConversationsOfTenant, 12 * options.transport.max_body_bytes);
+    core_.conversations = std::make_shared<ByteBudget>(
+        ByteBudget::Limits{std::max(ServerCore::kMostConversations, of_tenant), SIZE_MAX, of_tenant});
     core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
     ZRT_TRY(auto folders, model_folders(models, options));
