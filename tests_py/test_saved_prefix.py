@@ -19,6 +19,7 @@ def saved(tiny_model, tmp_path):
     path = tmp_path / "prefix.zrp"
     with zinc_rt.Engine(tiny_model, max_slots=4) as engine:
         assert engine.tenant("a").session().save(path, token_ids=PREFIX) == 64
+    assert path.stat().st_mode & 0o777 == 0o600  # it holds texts
     return path
 
 

@@ -54,7 +54,7 @@ std::string target_of(const std::string& path) {
 
 }  // namespace
 
-Result<OutputFile> OutputFile::create(std::string path) {
+Result<OutputFile> OutputFile::create(std::string path, FileAccess access) {
   OutputFile file;
   // Opening it again would write from its first byte, over what is there.
   if (const int fd = descriptor_of(path); fd >= 0) {
@@ -71,8 +71,9 @@ Result<OutputFile> OutputFile::create(std::string path) {
     file.part_path_ = file.path_ + ".part";
   }
   const auto& opened = file.part_path_.empty() ? file.path_ : file.part_path_;
-  file.fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file.fd_ < 0) {
+  const bool is_private = access == FileAccess::kOwnerOnly && !file.part_path_.empty();
+  file.fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, is_private ? 0600 : 0666);
+  if (file.fd_ < 0 || (is_private && ::fchmod(file.fd_, 0600) != 0)) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;
     return fail(code, "[output_file] cannot create {}: {}", opened, std::strerror(errno));
   }

@@ -14,9 +14,14 @@
 
 namespace zinc_rt {
 
+enum class FileAccess : std::uint8_t {
+  kByUmask,
+  kOwnerOnly,  // mode 0600 from the first byte on, whatever the umask: for what holds texts of users
+};
+
 class OutputFile {
  public:
-  static Result<OutputFile> create(std::string path);
+  static Result<OutputFile> create(std::string path, FileAccess access = FileAccess::kByUmask);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();  // removes what was not committed

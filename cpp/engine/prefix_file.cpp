@@ -123,7 +123,7 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   XXH3_64bits_update(state, pages.data(), pages.size());
   const std::uint64_t checksum = XXH3_64bits_digest(state);
   XXH3_freeState(state);
-  ZRT_TRY(auto file, OutputFile::create(path));
+  ZRT_TRY(auto file, OutputFile::create(path, FileAccess::kOwnerOnly));
   ZRT_CHECK_OK(file.write(line));
   ZRT_CHECK_OK(file.write(std::as_bytes(std::span(ids))));
   ZRT_CHECK_OK(file.write(pages));

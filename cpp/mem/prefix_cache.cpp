@@ -178,7 +178,8 @@ void PrefixCache::unpin(Node node) {
 
 // Growing.
 
-PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page) {
+PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page,
+                                      std::uint32_t owner) {
   if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
   if (page >= pool_.n_pages() || pool_.meta(page).ref_count == 0) return kNone;
   const std::uint32_t n = static_cast<std::uint32_t>(tokens.size());
@@ -203,6 +204,7 @@ PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t>
   if (const Status status = pool_.add_ref(page); !status) return kNone;
   nodes_[page].parent = parent;
   nodes_[page].depth = nodes_[parent].depth + 1;
+  nodes_[page].owner = owner;
   link_first(page);
   settle(parent);
   ++n_nodes_;
@@ -245,7 +247,7 @@ bool PrefixCache::evict_one() {
 }
 
 // Visits children before their parents: a node is looked at again when its last child is gone.
-std::uint32_t PrefixCache::flush(Node root) {
+std::uint32_t PrefixCache::flush(Node root, std::uint32_t owner) {
   const std::uint32_t n_before = n_nodes_;
   Node node = root;
   bool is_first_look = true;
@@ -254,7 +256,12 @@ std::uint32_t PrefixCache::flush(Node root) {
       while (nodes_[node].first_child != kNone) node = nodes_[node].first_child;
     if (node == root) return n_before - n_nodes_;
     const Node next = nodes_[node].next, parent = nodes_[node].parent;
-    if (is_evictable(node)) remove(node);
+    if (owner == kNone || nodes_[node].owner == owner) {
+      if (is_evictable(node))
+        remove(node);
+      else if (const Node child = nodes_[node].first_child; child != kNone)
+        nodes_[node].owner = nodes_[child].owner;
+    }
     is_first_look = next != kNone;
     node = is_first_look ? next : parent;
   }

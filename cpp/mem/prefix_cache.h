@@ -73,7 +73,8 @@ class PrefixCache {
   // removed if there is a full child with all 16 tokens already. With fewer than 16 tokens the result is `parent`,
   // since partial leaves are never parents, and nothing is made if a recently used child begins with them. Returns
   // kNone, and changes nothing, for no tokens or too many, and for a page that is free or in another node.
-  Node extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page);
+  // `owner`: who brought the tokens; the owner of a node that is there already stays.
+  Node extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page, std::uint32_t owner = kNone);
 
   Node parent(Node node) const { return nodes_[node].parent; }
   std::uint32_t depth(Node node) const { return nodes_[node].depth; }  // pages from the root; 0: a root
@@ -88,8 +89,9 @@ class PrefixCache {
   // many pages would become free, except those that a slot lists without a pin on their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
   std::uint32_t n_nodes() const { return n_nodes_; }  // pages in the tree
-  // Removes all nodes of a scope that are neither pinned nor above a pinned one; returns how many pages that released.
-  std::uint32_t flush(Node root);
+  // Removes all nodes of a scope, or those of one owner, that are neither pinned nor above one that stays; returns how
+  // many pages that released. A node of the owner that stays for what is below it is its child's owner's from then on.
+  std::uint32_t flush(Node root, std::uint32_t owner = kNone);
 
   // Lends the id of a checkpoint: a free one, or the least recently used one, which is taken from its node. kNone: the
   // cache has none, or all are lent. A lent id belongs to the caller until attach or give_back. A checkpoint that match
@@ -116,6 +118,7 @@ class PrefixCache {
     std::uint32_t pins = 0;
     std::uint32_t locks = 0;  // pins, and children with locks
     std::uint32_t checkpoint = kNone;
+    std::uint32_t owner = kNone;
     std::uint64_t used_at = 0;
   };
   struct Checkpoint {

@@ -154,8 +154,8 @@ class Scheduler {
                      std::span<const std::int32_t> tokens);
   // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use. (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
-  // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses. Returns how many pages that
-  // freed.
+  // Drops the prefixes that the tenant brought into the cache, its own or that of its isolation group, and that nobody
+  // uses. What another member brought, and what that continues, stays. Returns how many pages that freed.
   std::uint32_t flush_prefixes(TenantId tenant);
   // The same before another tenant gets this id. What it shared with an isolation group stays.
   void forget_tenant(TenantId tenant);
@@ -250,7 +250,7 @@ class Scheduler {
 
   // slot_pages.cpp
   std::uint64_t owner_of(TenantId tenant) const;
-  std::uint32_t flush_owner(std::uint64_t owner);
+  std::uint32_t flush_scopes(std::uint64_t owner, TenantId tenant);
   mem::PrefixCache::Node root_of(const Request& request);
   mem::PrefixCache::Node root_of(TenantId tenant, std::uint32_t variant, const std::string& salt);
   void drop_unused_roots();

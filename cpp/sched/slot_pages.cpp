@@ -41,20 +41,21 @@ void Scheduler::drop_unused_roots() {
 
 std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
   const auto lock = tenants_.lock();
-  return flush_owner(owner_of(tenant));
+  return flush_scopes(owner_of(tenant), tenant);
 }
 
 void Scheduler::forget_tenant(TenantId tenant) {
   const auto lock = tenants_.lock();
-  flush_owner(tenant);
+  flush_scopes(tenant, tenant);
   shares_.forget(tenant);
   if (all_shares_) all_shares_->forget(tenant);
 }
 
-std::uint32_t Scheduler::flush_owner(std::uint64_t owner) {
+// What the tenant brought into the scopes of an owner, which is itself or its group.
+std::uint32_t Scheduler::flush_scopes(std::uint64_t owner, TenantId tenant) {
   std::uint32_t n = 0;
   for (auto it = roots_.lower_bound({owner, 0, {}}); it != roots_.end() && it->first.owner == owner; ++it)
-    n += prefixes_.flush(it->second);
+    n += prefixes_.flush(it->second, tenant);
   tenants_.note_room();
   return n;
 }
@@ -183,7 +184,7 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
   std::uint32_t depth = prefixes_.depth(r.node);
   for (; (depth + 1) * kPageTokens <= r.n_done; ++depth) {
     const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, kPageTokens);
-    const Node node = prefixes_.extend(r.node, tokens, pages[depth]);
+    const Node node = prefixes_.extend(r.node, tokens, pages[depth], r.params.tenant);
     if (node == kNone) {
       ++stats_.internal_errors;
       return;
@@ -208,7 +209,7 @@ void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::st
   const auto pages = slots_.pages(slot);
   for (std::size_t i = 0; i * kPageTokens < tokens.size(); ++i) {
     pages_.set_token_count(pages[i], kPageTokens);
-    const Node next = prefixes_.extend(node, tokens.subspan(i * kPageTokens, kPageTokens), pages[i]);
+    const Node next = prefixes_.extend(node, tokens.subspan(i * kPageTokens, kPageTokens), pages[i], tenant);
     if (next == kNone) {
       ++stats_.internal_errors;
       break;
@@ -239,7 +240,7 @@ void Scheduler::publish_tail(Request& r) {
   const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
   if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;
   const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, n);
-  if (prefixes_.extend(r.node, tokens, slots_.pages(r.slot)[depth]) == kNone) ++stats_.internal_errors;
+  if (prefixes_.extend(r.node, tokens, slots_.pages(r.slot)[depth], r.params.tenant) == kNone) ++stats_.internal_errors;
 }
 
 void Scheduler::drop_moves(Request& r) {

@@ -55,6 +55,18 @@ ApiResult<BatchLine> read_line(std::string_view text, std::string_view endpoint)
   return line;
 }
 
+std::string cut(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  text.resize(utf8_valid_prefix(std::string_view(text).substr(0, most)));
+  return text + "...";
+}
+
+// A text of a client's line may be in it, so it is cut.
+LineError line_error(std::uint64_t number, std::string code, const std::string& message, const std::string& param) {
+  return {number, std::move(code), cut(fmt::format("line {}: {}", number, message), kMostErrorBytes),
+          cut(param, kMostErrorBytes / 4)};
+}
+
 LineError file_error(std::string code, std::string message) {
   return {0, std::move(code), std::move(message), {}};
 }
@@ -74,8 +86,8 @@ std::expected<BatchLine, LineError> read_batch_line(std::string_view text, std::
   auto line = read_line(text, endpoint);
   if (line) return *std::move(line);
   auto& error = line.error();
-  return std::unexpected(LineError{number, error.code.empty() ? "invalid_line" : error.code,
-                                   fmt::format("line {}: {}", number, error.message), error.param});
+  return std::unexpected(
+      line_error(number, error.code.empty() ? "invalid_line" : error.code, error.message, error.param));
 }
 
 Result<BatchReader> BatchReader::open(const std::string& path) {
@@ -115,10 +127,9 @@ Result<BatchCheck> check_batch_file(const std::string& path, std::string_view en
     }
     const auto [it, is_new] = first.emplace(std::move(line->custom_id), reader.number());
     if (!is_new)
-      complain(
-          {reader.number(), "duplicate_custom_id",
-           fmt::format("line {}: custom_id: \"{}\" is that of line {} too", reader.number(), it->first, it->second),
-           "custom_id"});
+      complain(line_error(reader.number(), "duplicate_custom_id",
+                          fmt::format("custom_id: {} is that of line {} too", show(Json(it->first)), it->second),
+                          "custom_id"));
   }
   if (check.n_lines == 0) complain(file_error("empty_file", "the file has no line"));
   return check;

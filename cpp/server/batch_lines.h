@@ -25,6 +25,7 @@ constexpr std::uint64_t kMostBatchLines = 50000;
 constexpr std::size_t kMostLineBytes = 16u << 20;  // as a body has, unless the configuration says otherwise
 constexpr std::size_t kMostCustomIdBytes = 512;
 constexpr std::size_t kMostLineErrors = 100;  // that are told of one file
+constexpr std::size_t kMostErrorBytes = 400;  // of the message of one; what is longer is cut
 
 struct BatchLine {
   std::string custom_id, url, body;  // body: JSON

@@ -11,7 +11,6 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMostMetadata = 16, kMostKeyBytes = 64, kMostValueBytes = 512;
 constexpr std::string_view kBatchPrefix = "batch_";
 
 struct BatchStatusRow {
@@ -33,23 +32,6 @@ const BatchStatusRow& row_of(std::string_view status) {
   return *std::ranges::find_if(kBatchStatuses, [&](const BatchStatusRow& row) { return status == row.status; });
 }
 
-void read_metadata(BodyReader& r, Json& out) {
-  const Json* given = r.fields().get("metadata");
-  if (given == nullptr) return;
-  if (!given->is_object()) return r.wrong("metadata", show(*given) + " is given, an object wanted");
-  if (given->size() > kMostMetadata)
-    return r.wrong("metadata", fmt::format("{} entries are given, {} allowed", given->size(), kMostMetadata));
-  for (const auto& [key, value] : given->items()) {
-    if (key.size() > kMostKeyBytes)
-      return r.wrong("metadata", fmt::format("a key has {} bytes, {} allowed", key.size(), kMostKeyBytes));
-    if (!value.is_string())
-      return r.wrong("metadata", fmt::format("{} is given as a value, a string wanted", show(value)));
-    if (const auto n = value.get_ref<const std::string&>().size(); n > kMostValueBytes)
-      return r.wrong("metadata", fmt::format("a value has {} bytes, {} allowed", n, kMostValueBytes));
-  }
-  out = *given;
-}
-
 }  // namespace
 
 ApiResult<BatchCall> read_batch_call(const Json& body) {
@@ -64,7 +46,7 @@ ApiResult<BatchCall> read_batch_call(const Json& body) {
   if (r.is_good() && !is_batch_path(call.endpoint))
     r.wrong("endpoint", fmt::format("\"{}\" is given, one of {} wanted", call.endpoint, batch_path_names()));
   needed("completion_window", r.take(r.fields().get_choice("completion_window", {"24h"})), call.completion_window);
-  read_metadata(r, call.metadata);
+  if (const Json* metadata = read_metadata(r)) call.metadata = *metadata;
   r.refuse("output_expires_after", "files are kept for 30 days");
   ZRT_CHECK_OK(r.finish());
   return call;
@@ -109,13 +91,32 @@ bool has_ended(const Json& batch) {
   return row_of(batch["status"].get_ref<const std::string&>()).is_last;
 }
 
+std::vector<const char*> unfinished_statuses() {
+  std::vector<const char*> names;
+  for (const auto& row : kBatchStatuses)
+    if (!row.is_last) names.push_back(row.status);
+  return names;
+}
+
 Json error_list(const std::vector<LineError>& errors) {
   Json data = Json::array();
-  for (const auto& error : errors)
-    data.push_back({{"code", error.code},
-                    {"message", error.message},
-                    {"param", error.param.empty() ? Json() : Json(error.param)},
-                    {"line", error.line == 0 ? Json() : Json(error.line)}});
+  std::size_t n_bytes = 0;
+  for (const auto& error : errors) {
+    Json shown{{"code", error.code},
+               {"message", error.message},
+               {"param", error.param.empty() ? Json() : Json(error.param)},
+               {"line", error.line == 0 ? Json() : Json(error.line)}};
+    n_bytes += shown.dump().size() + 1;
+    if (n_bytes > kMostErrorListBytes) {
+      data.push_back({{"code", "more_errors"},
+                      {"message", fmt::format("{} more errors are not shown: {} bytes are allowed for all",
+                                              errors.size() - data.size(), kMostErrorListBytes)},
+                      {"param", nullptr},
+                      {"line", nullptr}});
+      break;
+    }
+    data.push_back(std::move(shown));
+  }
   return Json{{"object", "list"}, {"data", std::move(data)}};
 }
 

@@ -26,8 +26,11 @@ Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s,
 void set_status(Json& batch, const char* status, std::int64_t now_s);
 // Puts how many lines there are, and their tokens, into its fields; the total stays.
 void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
+// As many of them as kMostErrorListBytes hold; a last one says how many more there are.
 Json error_list(const std::vector<LineError>& errors);
+constexpr std::size_t kMostErrorListBytes = 16u << 10;  // as JSON, in a batch's row
 bool has_ended(const Json& batch);
+std::vector<const char*> unfinished_statuses();
 
 // The ids of the files that a batch makes, which follow from its own.
 std::string output_id_of(std::string_view batch_id);

@@ -62,8 +62,8 @@ Status BatchRun::open_files() {
                   answered->custom_id);
     };
   };
-  ZRT_CHECK_OK(output_.open(plan_.output, kOutputLinesBegin, note(plan_.output, n_completed_)));
-  ZRT_CHECK_OK(errors_.open(plan_.errors, kOutputLinesBegin, note(plan_.errors, n_failed_)));
+  ZRT_CHECK_OK(output_.open(plan_.output, kOutputLinesBegin, note(plan_.output, n_completed_), plan_.access));
+  ZRT_CHECK_OK(errors_.open(plan_.errors, kOutputLinesBegin, note(plan_.errors, n_failed_), plan_.access));
   ZRT_CHECK_OK(check_is_ours());
   ZRT_TRY(input_, BatchReader::open(plan_.input));
   return {};

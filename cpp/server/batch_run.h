@@ -36,8 +36,9 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
     std::string input, output, errors;  // files; those that failed go to `errors`
     std::string endpoint;               // as read_batch_line wants it
     std::shared_ptr<TenantEntry> tenant;
-    std::uint64_t most_bytes = UINT64_MAX;  // of output and errors; the lines after that are not run
-    std::function<void()> wake;             // step() has work; called from any thread, must not block
+    std::uint64_t most_bytes = UINT64_MAX;     // of output and errors; the lines after that are not run
+    std::function<void()> wake;                // step() has work; called from any thread, must not block
+    FileAccess access = FileAccess::kByUmask;  // of output and errors
   };
   // Finds out what earlier runs have done. REQUIRES: check_batch_file has found no error in `input`; core and router
   // outlive the run. Errors: those of the files; kInvalidArgument for output that is not of this input.

@@ -15,7 +15,6 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr const char* kBatchKind = "batch";
 constexpr std::size_t kMostKept = 10000;  // batches of a tenant, also those that have ended
 constexpr std::int64_t kSweepEach_s = 3600;
 
@@ -39,12 +38,11 @@ ApiError too_many(std::size_t n, std::size_t most, const char* what) {
 
 Status Batches::start(const Router& router) {
   router_ = &router;
-  ZRT_TRY(const auto rows, core_.store->objects(kBatchKind, ""));
+  ZRT_TRY(const auto rows, core_.store->objects().labelled(kBatchKind, unfinished_statuses()));
   std::set<std::string> outputs;
   for (const auto& row : rows) {
     const auto batch = parse_json(row.body);
     if (!batch) return fail(StatusCode::kCorrupt, "[state] batch {} cannot be read", row.id);
-    if (has_ended(*batch)) continue;
     outputs.insert({output_id_of(row.id), errors_id_of(row.id)});
     const std::lock_guard lock(mutex_);
     add(row.tenant, *batch);
@@ -78,11 +76,11 @@ void Batches::look() {
 void Batches::sweep(std::int64_t now) {
   core_.files.sweep(now,
                     [&](const std::string& tenant, const std::string& id) { return !user_of(tenant, id).empty(); });
-  const auto rows = core_.store->objects(kBatchKind, "");
-  if (!rows) return log().error("{}", rows.error().message);
-  for (const auto& row : *rows) {
-    if (row.time_s + StoredFiles::kKept_s > now || item_of(row.tenant, row.id)) continue;
-    if (const auto removed = core_.store->remove_object(kBatchKind, row.tenant, row.id); !removed)
+  const auto old = core_.store->objects().names(kBatchKind, "", now - StoredFiles::kKept_s + 1);
+  if (!old) return log().error("{}", old.error().message);
+  for (const auto& row : *old) {
+    if (item_of(row.tenant, row.id)) continue;
+    if (const auto removed = core_.store->objects().remove(kBatchKind, row.tenant, row.id); !removed)
       log().error("{}", removed.error().message);
   }
 }
@@ -109,13 +107,14 @@ std::uint32_t Batches::n_under_way() const {
 }
 
 Status Batches::put(const std::string& tenant, const Json& batch) {
-  return core_.store->put_object(
-      {kBatchKind, tenant, batch["id"].get<std::string>(), batch["created_at"].get<std::int64_t>(), batch.dump()});
+  return core_.store->objects().put({kBatchKind, tenant, batch["id"].get<std::string>(),
+                                     batch["created_at"].get<std::int64_t>(), batch["status"].get<std::string>(), 0,
+                                     batch.dump()});
 }
 
 ApiResult<Json> Batches::change(const std::string& tenant, const std::string& id, const Change& change) {
   const std::lock_guard lock(changing_);
-  const auto row = core_.store->object(kBatchKind, tenant, id);
+  const auto row = core_.store->objects().find(kBatchKind, tenant, id);
   if (!row) return std::unexpected(to_api_error(row.error()));
   if (!*row) return std::unexpected(no_batch(id));
   ZRT_TRY(auto batch, parse_json((*row)->body));
@@ -136,9 +135,9 @@ ApiResult<Json> Batches::create(const std::string& tenant, const Json& body) {
   ZRT_TRY(const auto room, core_.files.room_of(tenant));
   if (room == 0) return wrong_file("the tenant's files have no room for the answers: delete some");
   const std::lock_guard lock(changing_);
-  const auto kept = core_.store->objects(kBatchKind, tenant);
+  const auto kept = core_.store->objects().sum(kBatchKind, tenant);
   if (!kept) return std::unexpected(to_api_error(kept.error()));
-  if (kept->size() >= kMostKept) return std::unexpected(too_many(kept->size(), kMostKept, "of the last 30 days"));
+  if (kept->n_objects >= kMostKept) return std::unexpected(too_many(kept->n_objects, kMostKept, "of the last 30 days"));
   {
     const std::lock_guard lanes_lock(mutex_);
     const auto lane = lanes_.find(tenant);
@@ -161,16 +160,14 @@ ApiResult<Json> Batches::find(const std::string& tenant, const std::string& id) 
   return with_counts(tenant, std::move(batch));
 }
 
-ApiResult<std::vector<Json>> Batches::list(const std::string& tenant) {
+ApiResult<std::string> Batches::list(const std::string& tenant, const ListPage& page) {
   ZRT_CHECK_OK(core_.files.expect_kept());
-  const auto rows = core_.store->objects(kBatchKind, tenant);
-  if (!rows) return std::unexpected(to_api_error(rows.error()));
-  std::vector<Json> batches;
-  for (const auto& row : *rows) {
-    ZRT_TRY(auto batch, parse_json(row.body));
-    batches.push_back(with_counts(tenant, std::move(batch)));
-  }
-  return batches;
+  return list_of(core_.store->objects(), {kBatchKind, tenant, "", page.after, page.is_ascending, page.limit},
+                 [&](const StoredObject& row) {
+                   if (!item_of(tenant, row.id)) return row.body;
+                   auto batch = parse_json(row.body);
+                   return batch ? with_counts(tenant, *std::move(batch)).dump() : row.body;
+                 });
 }
 
 ApiResult<Json> Batches::cancel(const std::string& tenant, const std::string& id) {

@@ -15,6 +15,7 @@
 
 #include "base/work_queue.h"
 #include "server/batch_run.h"
+#include "server/listing.h"
 
 namespace zinc_rt::server {
 
@@ -35,7 +36,7 @@ class Batches {
   // The objects are OpenAI's. Errors: 400 that names the field, 404, 409 for what has ended, 429 for too many.
   ApiResult<Json> create(const std::string& tenant, const Json& body);
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
-  ApiResult<std::vector<Json>> list(const std::string& tenant);  // in order of time
+  ApiResult<std::string> list(const std::string& tenant, const ListPage& page);
   ApiResult<Json> cancel(const std::string& tenant, const std::string& id);
   // The batch that has not ended and reads this file; empty: none.
   std::string user_of(const std::string& tenant, const std::string& file_id) const;

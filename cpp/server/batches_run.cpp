@@ -118,6 +118,7 @@ ApiResult<std::shared_ptr<BatchRun>> Batches::begin(const Item& item, const std:
   plan.input = input;
   plan.output = core_.files.path_of(output_id_of(item.id));
   plan.errors = core_.files.path_of(errors_id_of(item.id));
+  plan.access = FileAccess::kOwnerOnly;
   plan.endpoint = endpoint;
   plan.tenant = entry;
   ZRT_TRY(plan.most_bytes, core_.files.room_of(item.tenant));

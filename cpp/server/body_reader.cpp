@@ -1,5 +1,6 @@
 #include "server/body_reader.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_number.h"
@@ -9,6 +10,11 @@ namespace {
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
 constexpr std::size_t kMaxBias = 1024;
+
+std::size_t utf8_length(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
 
 void read_bias(BodyReader& r, Request& request) {
   const Json* bias = r.fields().get("logit_bias");
@@ -89,6 +95,28 @@ void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, 
 
 void read_callers_names(BodyReader& r) {
   for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
+}
+
+const Json* read_metadata(BodyReader& r) {
+  constexpr std::size_t kMostEntries = 16, kMostOfKey = 64, kMostOfValue = 512;  // characters
+  const Json* given = r.fields().get("metadata");
+  if (given == nullptr) return nullptr;
+  std::string complaint;
+  if (!given->is_object())
+    complaint = show(*given) + " is given, an object wanted";
+  else if (given->size() > kMostEntries)
+    complaint = fmt::format("{} entries are given, {} allowed", given->size(), kMostEntries);
+  else
+    for (const auto& [key, value] : given->items())
+      if (const auto n = utf8_length(key); n > kMostOfKey)
+        complaint = fmt::format("a key has {} characters, {} allowed", n, kMostOfKey);
+      else if (!value.is_string())
+        complaint = fmt::format("{} is given as a value, a string wanted", show(value));
+      else if (const auto m = utf8_length(value.get_ref<const std::string&>()); m > kMostOfValue)
+        complaint = fmt::format("a value has {} characters, {} allowed", m, kMostOfValue);
+  if (complaint.empty()) return given;
+  r.wrong("metadata", complaint);
+  return nullptr;
 }
 
 void read_common(BodyReader& r, GenerationCall& call, Request& q) {

@@ -119,6 +119,9 @@ void read_effort(BodyReader& r, const char* name, Json& variables);
 void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& request);
 // Names that the caller gives for its own records; they change nothing here.
 void read_callers_names(BodyReader& r);
+// `metadata`, which the caller gives for its own records and may see again: an object of at most 16 texts, within OpenAI's
+// bounds. Null where it is not given or wrong.
+const Json* read_metadata(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` where none is given.

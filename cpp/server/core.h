@@ -51,7 +51,12 @@ struct ServerCore {
   WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};  // sends files, a piece of each by turns
   OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport, status_transport;  // the second may be null
-  std::atomic<std::uint64_t> max_answer_bytes{0};
+  std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
+  // Conversations that are read back from the state, or that are to be kept there, as long as a request holds them. Three
+  // times a body's bytes are its texts as they are parsed; what is made of many small values takes more.
+  static constexpr std::size_t kMostConversations = 512u << 20, kMostConversationsOfTenant = 192u << 20;
+  std::shared_ptr<ByteBudget> conversations =
+      std::make_shared<ByteBudget>(ByteBudget::Limits{kMostConversations, SIZE_MAX, kMostConversationsOfTenant});
   std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
@@ -99,8 +104,13 @@ void add_health_routes(Router& router, ServerCore& core);
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
-// Puts what an earlier response holds in front of the body's input, and says whether this one is kept. Errors: 400, 404.
-ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body);
+// Puts what an earlier response holds in front of the body's input, and says whether this one is kept. Errors: 400, 404,
+// those of hold_conversation.
+ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held);
+// Counts so many bytes in core.conversations, in place of what `held` counted. Errors: 400 for what could never be held;
+// 429 and 503 for what may be later.
+ApiResult<void> hold_conversation(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held,
+                                  std::uint64_t n_bytes);
 
 // Whose files and batches a request speaks of. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);

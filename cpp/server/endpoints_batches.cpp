@@ -21,8 +21,7 @@ ApiResult<std::string> list_batches(ServerCore& core, const Exchange& exchange) 
   Fields fields(query);
   ZRT_TRY(const auto page, read_page(fields, kBatchesShown, kMostBatchesShown));
   ZRT_CHECK_OK(fields.expect_no_others());
-  ZRT_TRY(auto all, core.batches.list(tenant));
-  return page_of(std::move(all), page);
+  return core.batches.list(tenant, page);
 }
 
 ApiResult<std::string> show_batch(ServerCore& core, const Exchange& exchange) {

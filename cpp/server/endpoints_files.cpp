@@ -55,9 +55,7 @@ ApiResult<std::string> list_files(ServerCore& core, Exchange& exchange) {
   ZRT_TRY(const auto page, read_page(fields, kFilesShown, kFilesShown));
   ZRT_TRY(const auto purpose, fields.get_choice("purpose", {"batch", "batch_output"}));
   ZRT_CHECK_OK(fields.expect_no_others());
-  ZRT_TRY(auto all, core.files.list(tenant));
-  std::erase_if(all, [&](const Json& file) { return purpose && file["purpose"] != *purpose; });
-  return page_of(std::move(all), page);
+  return core.files.list(tenant, purpose.value_or(""), page);
 }
 
 ApiResult<std::string> show_file(ServerCore& core, Exchange& exchange) {

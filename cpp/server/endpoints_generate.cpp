@@ -93,7 +93,8 @@ struct Endpoint {
   Parse parse;
   const char* prefix;
   MakeWriter make_writer = write_openai;
-  ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body) = nullptr;  // before it is read
+  // Called before the body is read; `held` counts what it adds to it.
+  ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) = nullptr;
   // Answers a request that only loads a model, or gives it back.
   std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
@@ -102,14 +103,20 @@ struct Endpoint {
 struct Asked {
   GenerationCall call;
   std::vector<std::string> ignored;
+  ByteBudget::Hold held;  // of a conversation that was read back or is to be kept
 };
 
 ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
   ZRT_TRY(auto body, take_body(core, exchange));
-  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body));
   auto asked = std::make_shared<Asked>();
+  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, asked->held));
   ZRT_TRY(asked->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &asked->ignored : nullptr));
   set_class(exchange, asked->call.requests);
+  // From here on there are the messages, and, until the answer has ended, the input and what is kept of both.
+  std::uint64_t n_bytes = 2 * asked->call.stored_input.size();
+  if (n_bytes > 0 || asked->held.size() > 0)
+    for (const Request& request : asked->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
+  if (n_bytes > 0) ZRT_CHECK_OK(hold_conversation(core, exchange, asked->held, n_bytes));
   return asked;
 }
 
@@ -148,6 +155,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   call.wanted_latency = wanted_latency_of(exchange);
   call.connection = exchange.connection;
   call.gone = exchange.gone.get_token();
+  call.held = std::move(asked.held);
   if (call.call.resumable)
     call.connection =
         std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);

@@ -1,6 +1,8 @@
 // Answers of /v1/responses that are kept for a tenant that may have them kept: to go on from, to read, to delete.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "server/core.h"
 
@@ -15,23 +17,42 @@ ApiError no_response(const std::string& id, const char* param) {
                     param);
 }
 
-// What is kept under an id: {"input", "response"}.
-ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param) {
+// What is kept under an id: {"input", "response"}; `held` counts it. Each call of a conversation is kept with all that
+// was said before, so that is bounded as one body is: `n_more` are the bytes that the request adds.
+ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param,
+                          ByteBudget::Hold& held, std::uint64_t n_more = 0) {
   if (!exchange.caller.tenant) return std::unexpected(no_response(id, param));
-  const auto body = core.store->response(exchange.caller.tenant->name, id);
+  const auto& tenant = exchange.caller.tenant->name;
+  const auto size = core.store->response_bytes(tenant, id);
+  if (!size) return std::unexpected(to_api_error(size.error()));
+  if (!*size) return std::unexpected(no_response(id, param));
+  if (const std::uint64_t most = core.max_body_bytes; n_more > 0 && **size + n_more > most) {
+    auto error = make_error(400,
+                            fmt::format("[responses] the conversation up to \"{}\" has {} bytes and the request {}, {} "
+                                        "allowed in all (max_body_bytes): send a shorter conversation as input",
+                                        id, **size, n_more, most),
+                            param);
+    error.code = "context_length_exceeded";
+    return std::unexpected(std::move(error));
+  }
+  ZRT_CHECK_OK(hold_conversation(core, exchange, held, **size));  // before it is read
+  const auto body = core.store->response(tenant, id);
   if (!body) return std::unexpected(to_api_error(body.error()));
   if (!*body) return std::unexpected(no_response(id, param));
+  ZRT_CHECK_OK(hold_conversation(core, exchange, held, bytes_as_parsed(**body)));
   return parse_json(**body);
 }
 
 ApiResult<std::string> show_response(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
+  ByteBudget::Hold held;
+  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), "", held));
   return as_text(kept["response"]);
 }
 
 ApiResult<std::string> show_input(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
-  return as_text(Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}});
+  ByteBudget::Hold held;
+  ZRT_TRY(auto kept, find_kept(core, exchange, exchange.params.at("id"), "", held));
+  return as_text(Json{{"object", "list"}, {"data", std::move(kept["input"])}, {"has_more", false}});
 }
 
 ApiResult<std::string> delete_response(ServerCore& core, const Exchange& exchange) {
@@ -44,14 +65,44 @@ ApiResult<std::string> delete_response(ServerCore& core, const Exchange& exchang
 }
 
 ApiResult<std::string> cancel_response(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
+  const auto& id = exchange.params.at("id");
+  if (!exchange.caller.tenant) return std::unexpected(no_response(id, ""));
+  const auto size = core.store->response_bytes(exchange.caller.tenant->name, id);
+  if (!size) return std::unexpected(to_api_error(size.error()));
+  if (!*size) return std::unexpected(no_response(id, ""));
   return std::unexpected(
       make_error(400, "[responses] only answers in the background can be cancelled; this one ended"));
 }
 
 }  // namespace
 
-ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body) {
+ApiResult<void> hold_conversation(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held,
+                                  std::uint64_t n_bytes) {
+  const auto& most = core.conversations->limits();
+  const auto refused = [](int status, const std::string& what) {
+    auto error = make_error(status, "[responses] " + what);
+    if (status == 429) error.code = "rate_limit_exceeded";
+    if (status != 400) error.retry_after_s = 1;
+    return std::unexpected(std::move(error));
+  };
+  if (n_bytes > most.per_owner)
+    return refused(400, fmt::format("the conversation takes {} bytes as it is parsed, {} allowed: send a shorter one",
+                                    n_bytes, most.per_owner));
+  if (held.size() == 0) held = ByteBudget::Hold(core.conversations, "", exchange.caller.tenant->name);
+  switch (held.resize(n_bytes)) {
+    case ByteBudget::Full::kNo: return {};
+    case ByteBudget::Full::kOwner:
+      return refused(429, fmt::format("{} bytes are wanted for this conversation, and those under way of this key's "
+                                      "tenant would have more than {}",
+                                      n_bytes, most.per_owner));
+    default:
+      return refused(503, fmt::format("{} bytes are wanted for this conversation, those under way have {}, {} allowed "
+                                      "in all",
+                                      n_bytes, core.conversations->held(), most.in_all));
+  }
+}
+
+ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) {
   const bool may_store = exchange.caller.tenant->settings().may_store;
   const auto store = body.find("store");
   if (store == body.end() || store->is_null())
@@ -61,7 +112,9 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
                        "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
   const auto earlier = body.find("previous_response_id");
   if (earlier == body.end() || !earlier->is_string()) return {};
-  ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id"));
+  // A line of a batch is in no budget of bodies; what it adds is small beside what a file of lines may have.
+  const auto n_more = std::max<std::uint64_t>(1, exchange.request.held.size());
+  ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id", held, n_more));
   Json items = std::move(kept["input"]);
   for (Json& item : kept["response"]["output"]) items.push_back(std::move(item));
   Json& input = body["input"];

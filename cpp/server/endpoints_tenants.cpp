@@ -118,7 +118,7 @@ ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
-  const auto files = core.files.list(id);  // while their rows are there
+  const auto files = core.files.names(id);  // while their rows are there
   ZRT_CHECK_OK(core.tenants.remove(id));
   core.batches.forget(id);
   if (files) core.files.remove_contents(*files);

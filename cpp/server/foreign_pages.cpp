@@ -20,19 +20,24 @@ bool is_loopback(std::string_view name) {
   return equals_in_any_case(name, "localhost") || name == "::1" || (is_number && name.starts_with("127."));
 }
 
-std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
-  const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
-  const auto host = request.header("host");
-  const auto scheme = origin.find("://");
-  if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
+std::string breach_of(const HttpRequest& request, const OwnSite& site, bool is_allowed_origin) {
+  if (!site.is_open || is_allowed_origin) return {};
+  const auto origin = request.header("origin"), host = request.header("host");
+  const bool has_tls = site.has_tls || equals_in_any_case(request.header("x-forwarded-proto"), "https");
+  if (!origin.empty() && origin != fmt::format("{}://{}", has_tls ? "https" : "http", host))
     return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
-  if (is_open && !is_allowed_origin && !listens_on.empty() && !host.empty() && !is_loopback(name_in(host)) &&
-      !equals_in_any_case(name_in(host), listens_on))
+  const auto from = request.header("sec-fetch-site");
+  const bool may_change = request.method != "GET" && request.method != "HEAD";
+  if (may_change && !from.empty() && from != "same-origin" && from != "none")
+    return fmt::format("[http] Sec-Fetch-Site {}: a page of another site sends this, and the server has no keys",
+                       from.substr(0, 100));
+  if (!site.listens_on.empty() && !host.empty() && !is_loopback(name_in(host)) &&
+      !equals_in_any_case(name_in(host), site.listens_on))
     return fmt::format(
         "[http] Host {} is no name of this machine alone: a server without keys that listens on {} answers to "
         "localhost, "
         "127.0.0.1 and [::1]; for other names start it with --api-key, or with the --host that they stand for",
-        host.substr(0, 100), listens_on);
+        host.substr(0, 100), site.listens_on);
   return {};
 }
 

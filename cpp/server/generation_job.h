@@ -47,6 +47,7 @@ struct JobCall {
   std::string traceparent;       // the caller's, for the step timeline; empty: none
   WantedLatency wanted_latency;  // counted as met or missed; changes nothing
   std::stop_token gone;          // the client has left
+  ByteBudget::Hold held;         // counts the conversation that is kept, until the call has ended
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {

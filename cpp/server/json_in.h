@@ -20,6 +20,9 @@ using Json = nlohmann::ordered_json;
 // (base/json_number.h). Errors, each with its byte: broken JSON, invalid UTF-8, a key given twice in an object, nesting
 // deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
+// How many bytes the value of a text takes at most once it is parsed, with the text and two copies of its strings beside
+// it. Only what stands outside of strings is counted, so the text need not be JSON.
+std::uint64_t bytes_as_parsed(std::string_view text);
 // The body as an object.
 ApiResult<Json> read_object(const HttpRequest& request);
 

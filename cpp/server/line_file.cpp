@@ -21,13 +21,15 @@ std::unexpected<Error> LineFile::failed(const char* what) const {
   return fail(StatusCode::kUnavailable, "[batch] cannot {} {}: {}", what, path_, std::strerror(errno));
 }
 
-Status LineFile::open(const std::string& path, std::string_view lines_begin, const Each& each) {
+Status LineFile::open(const std::string& path, std::string_view lines_begin, const Each& each, FileAccess access) {
   path_ = path;
   struct stat info{};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return fail(StatusCode::kUnavailable, "[batch] {} is no plain file: its lines could not be found again", path);
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const bool is_private = access == FileAccess::kOwnerOnly;
+  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, is_private ? 0600 : 0666);
   if (fd_ < 0) return failed("open");
+  if (is_private && ::fchmod(fd_, 0600) != 0) return failed("set the rights of");
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0)
     return fail(StatusCode::kUnavailable, "[batch] {} is being written by another process", path);
   return read_lines(lines_begin, each);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/output_file.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {
@@ -25,7 +26,8 @@ class LineFile {
   // follows the last of them was torn by a kill and is cut off. Errors: those of `each`; kUnavailable for a path that is
   // no plain file, or that another process has open here; kInvalidArgument for a last line that does not begin as all
   // lines do and so is not of this kind of file.
-  Status open(const std::string& path, std::string_view lines_begin, const Each& each);
+  Status open(const std::string& path, std::string_view lines_begin, const Each& each,
+              FileAccess access = FileAccess::kByUmask);
   // In the hands of the system when it returns: it survives a kill of this process. After an error the file is as
   // before. REQUIRES: no '\n' in the line.
   Status append(std::string_view line);

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
@@ -41,25 +42,18 @@ ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t mos
   return page;
 }
 
-ApiResult<std::string> page_of(std::vector<Json> all, const ListPage& page) {
-  if (!page.is_ascending) std::ranges::reverse(all);
-  auto first = all.begin();
-  if (!page.after.empty()) {
-    first = std::ranges::find_if(all, [&](const Json& one) { return one["id"] == page.after; });
-    if (first == all.end()) return wrong_field("after", fmt::format("there is no \"{}\"", page.after.substr(0, 100)));
-    ++first;
-  }
-  const auto n = std::min(page.limit, static_cast<std::size_t>(all.end() - first));
-  const bool has_more = first + static_cast<std::ptrdiff_t>(n) != all.end();
-  Json data = Json::array();
-  for (auto it = first; it != first + static_cast<std::ptrdiff_t>(n); ++it) data.push_back(std::move(*it));
-  Json out = Json::object();
-  out["object"] = "list";
-  out["first_id"] = n == 0 ? Json() : data.front()["id"];
-  out["last_id"] = n == 0 ? Json() : data.back()["id"];
-  out["data"] = std::move(data);
-  out["has_more"] = has_more;
-  return out.dump();
+ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
+                               const std::function<std::string(const StoredObject&)>& shown) {
+  const auto page = table.page(query);
+  if (!page) return std::unexpected(to_api_error(page.error()));
+  if (!*page) return wrong_field("after", fmt::format("there is no \"{}\"", query.after.substr(0, 100)));
+  const auto& rows = (*page)->objects;
+  std::string data;
+  for (const auto& row : rows) data += (data.empty() ? "" : ",") + shown(row);
+  const auto id_of = [&](const StoredObject& row) { return json_string(row.id); };
+  return fmt::format(R"({{"object":"list","first_id":{},"last_id":{},"data":[{}],"has_more":{}}})",
+                     rows.empty() ? "null" : id_of(rows.front()), rows.empty() ? "null" : id_of(rows.back()), data,
+                     (*page)->has_more);
 }
 
 }  // namespace zinc_rt::server

@@ -2,12 +2,12 @@
 // Thread rule: pure functions.
 #pragma once
 
-#include <initializer_list>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "server/json_in.h"
+#include "server/object_table.h"
 
 namespace zinc_rt::server {
 
@@ -23,8 +23,9 @@ struct ListPage {
 // Takes limit, after and order from a query's fields. Errors: 400 that names the field.
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
 
-// {"object": "list", "data", "first_id", "last_id", "has_more"}; `all`: in order of time. Errors: 400 for an `after` that
-// is not among them.
-ApiResult<std::string> page_of(std::vector<Json> all, const ListPage& page);
+// {"object": "list", "data", "first_id", "last_id", "has_more"}, with what `shown` makes of each row. Errors: 400 for an
+// `after` that is not there.
+ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
+                               const std::function<std::string(const StoredObject&)>& shown);
 
 }  // namespace zinc_rt::server

@@ -215,8 +215,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
     call.service_tier = *tier;
   // What is about the sender's records, or about caches, which are used anyway; and edits of the history, which
   // is used as it comes.
-  for (const char* name : {"metadata", "cache_control", "context_management", "speed"})
-    static_cast<void>(r.fields().get(name));
+  read_metadata(r);
+  for (const char* name : {"cache_control", "context_management", "speed"}) static_cast<void>(r.fields().get(name));
   r.refuse("container", "this server runs no code");
   r.refuse("mcp_servers", "this server calls no others", {Json::array()});
   ZRT_CHECK_OK(r.finish());

@@ -59,8 +59,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   r.refuse("verbosity", "no model here has such a setting", {"medium"});
   r.refuse("prompt_cache_retention", "prefixes are kept in memory while there is room", {"in_memory", "in-memory"});
   r.refuse("prompt_cache_options", "prefixes are kept in memory while there is room");
-  if (const Json* metadata = r.fields().get("metadata"); metadata != nullptr && !metadata->is_object())
-    r.wrong("metadata", show(*metadata) + " is given, an object wanted");
+  read_metadata(r);
   ZRT_CHECK_OK(r.finish());
   call.requests.push_back(std::move(q));
   return call;

@@ -27,18 +27,31 @@ class ResponsesReader : public ChatReader {
     const auto type = item.value("type", Json());
     if (type == "message" || type.is_null()) return message(item, at);
     if (type == "function_call") {
+      known(item, at, {"type", "id", "call_id", "name", "namespace", "arguments", "status"});
       const auto id = string_in(item, "call_id", at), name = string_in(item, "name", at);
       return chat_.call(id, name, string_in(item, "arguments", at));
     }
     if (type == "function_call_output") {
+      known(item, at, {"type", "id", "call_id", "output", "status"});
       const auto output = item.value("output", Json());
       return chat_.result(string_in(item, "call_id", at), text_of(output, at + ".output"));
     }
-    if (type == "reasoning") return chat_.reasoning(reasoning_of(item, at));
+    if (type == "reasoning") {
+      known(item, at, {"type", "id", "summary", "content", "encrypted_content", "status"});
+      return chat_.reasoning(reasoning_of(item, at));
+    }
     wrong(at + ".type", type, "message, function_call, function_call_output or reasoning");
   }
 
+  // Refuses what an object at a place has besides these fields.
+  void known(const Json& object, const std::string& at, std::initializer_list<const char*> names) {
+    body_.object_at(at.c_str(), object, [&](BodyReader& one) {
+      for (const char* name : names) static_cast<void>(one.fields().get(name));
+    });
+  }
+
   void message(const Json& item, const std::string& at) {
+    known(item, at, {"type", "id", "role", "content", "status", "phase", "end_turn"});
     const auto role = item.find("role"), content = item.find("content");
     if (role == item.end() || (*role != "user" && *role != "assistant" && *role != "system" && *role != "developer"))
       return wrong(at + ".role", role == item.end() ? Json() : *role, "user, assistant, system or developer");
@@ -66,10 +79,15 @@ class ResponsesReader : public ChatReader {
   std::string text_of(const Json& content, const std::string& at) {
     return joined(content, at, "a text or a list of parts", [this](const Json& part, const std::string& here) {
       const auto type = part.is_object() ? part.value("type", Json()) : Json();
-      if (type == "refusal") return string_in(part, "refusal", here);
+      if (type == "refusal") {
+        known(part, here, {"type", "refusal"});
+        return string_in(part, "refusal", here);
+      }
       if (type == "input_text" || type == "output_text" || type == "text" || type == "reasoning_text" ||
-          type == "summary_text")
+          type == "summary_text") {
+        known(part, here, {"type", "text", "annotations", "logprobs"});
         return string_in(part, "text", here);
+      }
       wrong(here + ".type", type, "input_text, output_text or reasoning_text (the models here read text alone)");
       return std::string();
     });
@@ -173,7 +191,8 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   r.refuse("top_logprobs", "logprobs are served by chats and completions", {0});
   read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);
   read_callers_names(r);
-  for (const char* name : {"metadata", "client_metadata", "prompt_cache_retention", "prompt_cache_options"})
+  read_metadata(r);
+  for (const char* name : {"client_metadata", "prompt_cache_retention", "prompt_cache_options"})
     static_cast<void>(r.fields().get(name));
   ZRT_CHECK_OK(r.finish());
   for (const char* name : {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id",
@@ -191,8 +210,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   again["store"] = is_stored;
   if (is_stored) {
     const Json& input = body["input"];
-    const Json list = input.is_array() ? input : Json::array({Json{{"role", "user"}, {"content", input}}});
-    call.stored_input = as_text(list);
+    call.stored_input = as_text(input.is_array() ? input : Json::array({Json{{"role", "user"}, {"content", input}}}));
   }
   again["background"] = false;
   again["top_logprobs"] = 0;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace zinc_rt::server {
@@ -69,10 +71,17 @@ void ResumableStream::keep(std::string_view events) {
     kept_bytes_ += events_.back().size();
     unsent_bytes_ += events_.back().size();
   }
-  while (kept_bytes_ > kMostKept && first_ < next_sent_) {
+  trim();
+}
+
+// Forgets events that were sent, as far as there is no room for them. REQUIRES: mutex_.
+void ResumableStream::trim() {
+  shelf_.keeps(*this, kept_bytes_, is_over_);
+  while ((kept_bytes_ > kMostKept || shelf_.is_full(owner_)) && first_ < next_sent_ && !is_over_) {
     kept_bytes_ -= events_.front().size();
     events_.pop_front();
     ++first_;
+    shelf_.keeps(*this, kept_bytes_, is_over_);
   }
 }
 
@@ -100,9 +109,11 @@ bool ResumableStream::write(std::string_view piece) {
   if (!is_started_) return false;
   if (is_over_) return true;
   send();
-  if (unsent_bytes_ > (client_ != nullptr ? kMostUnsent : kMostKept)) return false;
+  const auto most = client_ != nullptr ? kMostUnsent : shelf_.is_full(owner_) ? 0 : kMostKept;
+  if (unsent_bytes_ > most) return false;
   keep(piece);
   send();
+  if (shelf_.is_full(owner_)) trim();
   return true;
 }
 
@@ -177,26 +188,102 @@ bool ResumableStream::sweep(std::chrono::steady_clock::time_point now) {
 
 void StreamShelf::add(const std::shared_ptr<ResumableStream>& stream) {
   const std::lock_guard lock(mutex_);
-  streams_[stream->id()] = stream;
+  Entry& entry = streams_[stream->id()];
+  entry.stream = stream;
+  count(entry, kOfStream);
 }
 
-std::shared_ptr<ResumableStream> StreamShelf::find(const std::string& id, const std::string& owner) {
+ApiResult<std::shared_ptr<ResumableStream>> StreamShelf::find(const std::string& id, const std::string& owner) {
   const std::lock_guard lock(mutex_);
-  const auto found = streams_.find(id);
-  return found == streams_.end() || found->second->owner() != owner ? nullptr : found->second;
+  if (const auto found = streams_.find(id); found != streams_.end() && found->second.stream->owner() == owner)
+    return found->second.stream;
+  if (const auto gone = dropped_.find(id); gone != dropped_.end() && gone->second.owner == owner)
+    return std::unexpected(make_error(
+        410, fmt::format("[stream] \"{}\" ended and was dropped since: the streams {} keep {} bytes at most, and "
+                         "newer ones took its place",
+                         id, gone->second.whose, gone->second.most)));
+  return std::unexpected(make_error(404, fmt::format("[stream] there is no \"{}\": streams made with "
+                                                     "stream_options.resumable are kept while they run and {} s after",
+                                                     id.substr(0, 100), ResumableStream::kWindow.count())));
 }
 
 void StreamShelf::sweep(std::chrono::steady_clock::time_point now) {
-  std::vector<std::shared_ptr<ResumableStream>> all;
+  Streams all;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, stream] : streams_) all.push_back(stream);
+    for (const auto& [id, entry] : streams_) all.push_back(entry.stream);
+    std::erase_if(dropped_, [&](const auto& one) { return now - one.second.time > ResumableStream::kWindow; });
   }
   for (const auto& stream : all) {
     if (stream->sweep(now)) continue;
     const std::lock_guard lock(mutex_);
-    streams_.erase(stream->id());
+    erase(stream->id());
   }
+}
+
+void StreamShelf::keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over) {
+  Streams dropped;  // destroyed without the mutex held
+  const std::lock_guard lock(mutex_);
+  const auto it = streams_.find(stream.id());
+  if (it == streams_.end()) return;
+  count(it->second, n_bytes + kOfStream);
+  if (is_over && it->second.over_as == 0) {
+    it->second.over_as = ++n_over_;
+    over_[{stream.owner(), n_over_}] = stream.id();
+  }
+  dropped = make_room(stream.owner());
+}
+
+bool StreamShelf::is_full(const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  const auto of_owner = by_owner_.find(owner);
+  return n_bytes_ >= limits_.in_all || (of_owner != by_owner_.end() && of_owner->second >= limits_.per_owner);
+}
+
+void StreamShelf::count(Entry& entry, std::size_t n_bytes) {
+  const auto n_before = std::exchange(entry.n_bytes, n_bytes);
+  n_bytes_ = n_bytes_ - n_before + n_bytes;
+  auto& of_owner = by_owner_[entry.stream->owner()];
+  of_owner = of_owner - n_before + n_bytes;
+  if (of_owner == 0) by_owner_.erase(entry.stream->owner());
+}
+
+void StreamShelf::erase(const std::string& id) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  count(it->second, 0);
+  over_.erase({it->second.stream->owner(), it->second.over_as});
+  streams_.erase(it);
+}
+
+// `owner`: whose streams have just grown.
+StreamShelf::Streams StreamShelf::make_room(const std::string& owner) {
+  Streams dropped;
+  const auto of_owner = [&] {
+    const auto it = by_owner_.find(owner);
+    return it == by_owner_.end() ? 0 : it->second;
+  };
+  while (of_owner() > limits_.per_owner && drop_oldest_of(owner, "of this tenant", limits_.per_owner, dropped)) {
+  }
+  while (n_bytes_ > limits_.in_all && !over_.empty()) {
+    std::string most;
+    for (const auto& [who, n] : by_owner_)
+      if (const auto first = over_.lower_bound({who, 0}); first != over_.end() && first->first.first == who)
+        if (most.empty() || n > by_owner_[most]) most = who;
+    if (!drop_oldest_of(most, "of all tenants", limits_.in_all, dropped)) break;
+  }
+  return dropped;
+}
+
+// False: it has none that is over.
+bool StreamShelf::drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped) {
+  const auto oldest = over_.lower_bound({owner, 0});
+  if (oldest == over_.end() || oldest->first.first != owner) return false;
+  const auto id = oldest->second;
+  dropped.push_back(streams_.at(id).stream);
+  if (dropped_.size() < kMostDropped) dropped_[id] = {owner, std::chrono::steady_clock::now(), whose, most};
+  erase(id);
+  return true;
 }
 
 std::size_t StreamShelf::size() {

@@ -10,6 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "server/api_error.h"
 #include "server/transport/http.h"
@@ -19,7 +21,8 @@ namespace zinc_rt::server {
 class StreamShelf;
 
 // A job writes to it in place of the client's connection. Without a client it takes events until kMostKept bytes wait,
-// and then none, like a slow reader.
+// and then none, like a slow reader. Where the shelf is full it keeps only what its client has not got, and without a
+// client it takes none.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
@@ -53,6 +56,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
  private:
   void end(std::string_view last, bool is_whole);
   void keep(std::string_view events);
+  void trim();
   void send();
   void watch(const std::shared_ptr<Connection>& client);
   void client_left(const Connection* client);
@@ -70,19 +74,57 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::function<void()> left_;
 };
 
-// The streams that clients may come back to.
+// The streams that clients may come back to. The bytes that they keep are bounded, those of a tenant and those of all:
+// beyond, streams that are over are dropped, the oldest first, of the tenant that has too many or else has the most.
 class StreamShelf {
  public:
+  struct Limits {
+    std::size_t in_all = 256u << 20, per_owner = 64u << 20;  // bytes
+  };
+  StreamShelf() : StreamShelf(Limits()) {}
+  explicit StreamShelf(const Limits& limits) : limits_(limits) {}
+
   void add(const std::shared_ptr<ResumableStream>& stream);
-  // Null if there is no such stream, or it is another tenant's.
-  std::shared_ptr<ResumableStream> find(const std::string& id, const std::string& owner);
+  // Errors: 404 if there is no such stream, or it is another tenant's; 410 for one that was dropped for want of room.
+  ApiResult<std::shared_ptr<ResumableStream>> find(const std::string& id, const std::string& owner);
   // Called now and then: sends what waits, and forgets streams that are over.
   void sweep(std::chrono::steady_clock::time_point now);
   std::size_t size();
 
+  // For streams. A stream keeps so many bytes from now on.
+  void keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over);
+  // Whether its tenant, or all together, keep as many bytes as they may.
+  bool is_full(const std::string& owner);
+
  private:
+  using Streams = std::vector<std::shared_ptr<ResumableStream>>;
+  struct Entry {
+    std::shared_ptr<ResumableStream> stream;
+    std::size_t n_bytes = 0;
+    std::uint64_t over_as = 0;  // how many were over by then, with this one; 0: it runs
+  };
+  struct Dropped {
+    std::string owner;
+    std::chrono::steady_clock::time_point time;
+    const char* whose;
+    std::size_t most;
+  };
+  // REQUIRES of all: mutex_.
+  void count(Entry& entry, std::size_t n_bytes);
+  void erase(const std::string& id);
+  Streams make_room(const std::string& owner);
+  bool drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped);
+
+  static constexpr std::size_t kMostDropped = 4096;  // whose names are kept for errors
+  static constexpr std::size_t kOfStream = 4096;     // bytes that one takes without events
+  const Limits limits_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<ResumableStream>> streams_;
+  std::map<std::string, Entry> streams_;
+  std::map<std::string, std::size_t> by_owner_;  // bytes, of those that have any
+  std::size_t n_bytes_ = 0;
+  std::uint64_t n_over_ = 0;
+  std::map<std::pair<std::string, std::uint64_t>, std::string> over_;  // ids, by owner and Entry::over_as
+  std::map<std::string, Dropped> dropped_;
 };
 
 }  // namespace zinc_rt::server

@@ -1,11 +1,13 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/random.h>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
-#include <random>
 #include <thread>
 
 #include "base/error.h"
@@ -44,8 +46,12 @@ Status ServerCore::close() {
 }
 
 std::string new_id() {
-  thread_local std::mt19937_64 rng{std::random_device{}()};
-  return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
+  std::array<unsigned char, 12> bytes{};
+  for (std::size_t n = 0; n < bytes.size();) {
+    const auto got = ::getrandom(bytes.data() + n, bytes.size() - n, 0);
+    if (got > 0) n += static_cast<std::size_t>(got);  // else a signal came between
+  }
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 ApiError shutting_down() {
@@ -163,11 +169,16 @@ class ServerImpl final : public Server {
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.max_answer_bytes = options.max_answer_bytes;
+    core_.max_body_bytes = options.transport.max_body_bytes;
+    const auto of_tenant = std::max(ServerCore::kMostConversationsOfTenant, 12 * options.transport.max_body_bytes);
+    core_.conversations = std::make_shared<ByteBudget>(
+        ByteBudget::Limits{std::max(ServerCore::kMostConversations, of_tenant), SIZE_MAX, of_tenant});
     core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
     ZRT_TRY(auto folders, model_folders(models, options));
     core_.model_folders.set(std::move(folders));
-    if (is_loopback(options.transport.host) && !options.allow_anonymous) listens_on_ = options.transport.host;
+    if (is_loopback(options.transport.host) && !options.allow_anonymous) site_.listens_on = options.transport.host;
+    site_.has_tls = !options.transport.tls_cert.empty();
     core_.on_demand.set(options.on_demand);
     ZRT_CHECK_OK(core_.files.open(options.state_path.empty() ? "" : options.state_path + ".files"));
     for (const auto& model : models) ZRT_CHECK_OK(core_.models.load_at_start(model));
@@ -277,6 +288,8 @@ class ServerImpl final : public Server {
     if (transport.host.starts_with('[') && transport.host.ends_with(']'))
       transport.host = transport.host.substr(1, transport.host.size() - 2);
     transport.refusal = refusal_of_transport;
+    status_site_.is_open = true;
+    if (is_loopback(transport.host) && !options.allow_anonymous) status_site_.listens_on = transport.host;
     add_status_routes(status_router_, core_, options.metrics_tenants);
     ZRT_TRY(core_.status_transport,
             Transport::listen(transport, [this](const HttpRequest& request) { return judge_status(request); }));
@@ -287,7 +300,11 @@ class ServerImpl final : public Server {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
     HeadVerdict verdict;
-    const auto route = status_router_.find(request, exchange->params);
+    const auto route = [&]() -> ApiResult<const Route*> {
+      if (auto breach = breach_of(request, status_site_, false); !breach.empty())
+        return std::unexpected(make_error(403, std::move(breach)));
+      return status_router_.find(request, exchange->params);
+    }();
     if (!route) {
       verdict.answer = refusal(core_, request.path, exchange->id, route.error());
       return verdict;
@@ -302,8 +319,9 @@ class ServerImpl final : public Server {
 
   // Finds the route; fills in the caller and the path's params. Errors: all that can be wrong apart from the body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
-    if (auto breach = breach_of(request, core_.tenants.is_open_to_all(), listens_on_, is_allowed_origin);
-        !breach.empty())
+    auto site = site_;
+    site.is_open = core_.tenants.is_open_to_all();
+    if (auto breach = breach_of(request, site, is_allowed_origin); !breach.empty())
       return std::unexpected(make_error(403, std::move(breach)));
     ZRT_TRY(const Route* route, router_.find(request, exchange.params));
     if (auto wrong = wrong_type_of(request, *route); !wrong.empty())
@@ -370,7 +388,7 @@ class ServerImpl final : public Server {
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false;
-  std::string listens_on_;  // the host, where that is a loopback address
+  OwnSite site_, status_site_;  // listens_on: the host, where that is a loopback address
   std::vector<std::string> cors_origins_;
   std::thread watch_;
 };

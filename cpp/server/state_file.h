@@ -1,11 +1,15 @@
 // The SQLite file of a StateStore: opened, brought to this program's version, and watched, since it may be removed or
 // replaced while it is in use.
-// Thread rule: every member but lock() and `path` under lock(), if several threads use it.
+// Two connections lead to it: one that writes, under lock(), and one that reads, under read(), which waits for no writer
+// and makes none wait. A file in memory has the first one alone.
+// Thread rule: every member but lock(), read(), remove(), in_transaction() and `path` under lock(), if several threads use
+// it.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,8 +35,15 @@ class StateFile {
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   sqlite3* db() const { return db_; }
   const std::string& path() const { return path_; }
+
+  // The connection that reads, for as long as this lives. It sees all that was committed.
+  struct Reading {
+    std::unique_lock<std::mutex> guard;
+    sqlite3* db = nullptr;
+  };
+  Reading read();
   // The error of a read that failed.
-  std::unexpected<Error> unreadable() const;
+  std::unexpected<Error> unreadable(const Reading& reading) const;
 
   // Does all that `work` does, or nothing where it returns false. Takes the lock itself.
   template <class Work>
@@ -44,17 +55,22 @@ class StateFile {
     return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
   }
 
+  // Carries out a DELETE with these values. False: there was no such row.
+  Result<bool> remove(const char* sql, std::initializer_list<std::string> values);
+
  private:
   using FileId = std::pair<dev_t, ino_t>;
   static std::optional<FileId> file_at(const std::string& path);
   Status open_file();
   bool execute(const char* sql) { return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }
-  bool add_times_of_keys();
+  Status open_reader();
+  void close();
+  bool bring_up_to_date();
 
   std::string path_;
-  std::optional<FileId> file_;  // which file is open
-  sqlite3* db_ = nullptr;
-  std::mutex mutex_;
+  std::optional<FileId> file_;                 // which file is open
+  sqlite3 *db_ = nullptr, *reader_ = nullptr;  // reader_: null in memory
+  std::mutex mutex_, reader_mutex_;            // taken in this order
 };
 
 }  // namespace zinc_rt::server

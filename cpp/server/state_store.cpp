@@ -91,9 +91,9 @@ class Store final : public StateStore {
   }
 
   Result<std::vector<UsageTotal>> totals(const std::string& tenant) override {
-    const auto guard = file_.lock();
+    const auto reading = file_.read();
     Statement statement(
-        file_.db(),
+        reading.db,
         "SELECT model, day, finish, requests, prompt_tokens, cached_tokens, completion_tokens FROM totals "
         "WHERE tenant = ? ORDER BY day, model, finish");
     statement.bind(tenant);
@@ -101,7 +101,7 @@ class Store final : public StateStore {
     while (statement.step())
       out.push_back({statement.text(0), statement.text(1), statement.text(2), statement.number(3), statement.number(4),
                      statement.number(5), statement.number(6)});
-    if (!statement.is_at_end()) return file_.unreadable();
+    if (!statement.is_at_end()) return file_.unreadable(reading);
     return out;
   }
 
@@ -130,16 +130,16 @@ class Store final : public StateStore {
   }
 
   Result<std::vector<StoredTenant>> tenants() override {
-    const auto guard = file_.lock();
+    const auto reading = file_.read();
     std::vector<StoredTenant> out;
-    Statement statement(file_.db(), "SELECT name, settings FROM tenants ORDER BY name");
+    Statement statement(reading.db, "SELECT name, settings FROM tenants ORDER BY name");
     while (statement.step()) out.push_back({statement.text(0), statement.text(1), {}});
-    if (!statement.is_at_end()) return file_.unreadable();
+    if (!statement.is_at_end()) return file_.unreadable(reading);
     for (auto& tenant : out) {
-      Statement keys(file_.db(), "SELECT hash, made_s FROM keys WHERE tenant = ? ORDER BY made_s, hash");
+      Statement keys(reading.db, "SELECT hash, made_s FROM keys WHERE tenant = ? ORDER BY made_s, hash");
       keys.bind(tenant.name);
       while (keys.step()) tenant.keys.push_back({keys.text(0), static_cast<std::int64_t>(keys.number(1))});
-      if (!keys.is_at_end()) return file_.unreadable();
+      if (!keys.is_at_end()) return file_.unreadable(reading);
     }
     return out;
   }
@@ -151,86 +151,51 @@ class Store final : public StateStore {
     return file_.in_transaction([&] {
       const auto time = static_cast<std::uint64_t>(response.time_s);
       if (!Statement(file_.db(), "DELETE FROM responses WHERE time_s < ?").bind(time - kResponsesKept_s).run() ||
-          !Statement(file_.db(), "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)")
+          !Statement(file_.db(),
+                     "INSERT OR REPLACE INTO responses (id, tenant, time_s, size, body) VALUES (?, ?, ?, ?, ?)")
                .bind(response.id)
                .bind(response.tenant)
                .bind(time)
+               .bind(std::uint64_t{response.body.size()})
                .bind(response.body)
                .run())
         return false;
-      // Those before which the newer ones take all that there is.
-      return Statement(
-                 file_.db(),
-                 "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(LENGTH(CAST(body AS BLOB))) "
-                 "OVER (ORDER BY time_s DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
+      // Those before which the newer ones take all that there is; the index responses_by_size has all of it.
+      return Statement(file_.db(),
+                       "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY time_s "
+                       "DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
           .bind(response.tenant)
           .bind(std::uint64_t{kMostResponses})
           .run();
     });
   }
 
+  Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) override {
+    return of_response<std::uint64_t>("size", tenant, id,
+                                      [](const Statement& statement) { return statement.number(0); });
+  }
+
   Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) override {
-    const auto guard = file_.lock();
-    Statement statement(file_.db(), "SELECT body FROM responses WHERE id = ? AND tenant = ? AND time_s >= ?");
-    statement.bind(id).bind(tenant).bind(static_cast<std::uint64_t>(std::time(nullptr) - kResponsesKept_s));
-    if (statement.step()) return statement.text(0);
-    if (!statement.is_at_end()) return file_.unreadable();
-    return std::nullopt;
+    return of_response<std::string>("body", tenant, id, [](const Statement& statement) { return statement.text(0); });
   }
 
   Result<bool> remove_response(const std::string& tenant, const std::string& id) override {
-    return remove_one("DELETE FROM responses WHERE id = ? AND tenant = ?", {id, tenant});
+    return file_.remove("DELETE FROM responses WHERE id = ? AND tenant = ?", {id, tenant});
   }
 
-  Status put_object(const StoredObject& object) override {
-    return file_.in_transaction([&] {
-      Statement statement(file_.db(), "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)");
-      statement.bind(object.kind).bind(object.tenant).bind(object.id);
-      return statement.bind(static_cast<std::uint64_t>(object.time_s)).bind(object.body).run();
-    });
-  }
-
-  Result<std::optional<StoredObject>> object(const std::string& kind, const std::string& tenant,
-                                             const std::string& id) override {
-    const auto guard = file_.lock();
-    Statement statement(file_.db(), "SELECT time_s, body FROM objects WHERE kind = ? AND tenant = ? AND id = ?");
-    statement.bind(kind).bind(tenant).bind(id);
-    if (statement.step())
-      return StoredObject{kind, tenant, id, static_cast<std::int64_t>(statement.number(0)), statement.text(1)};
-    if (!statement.is_at_end()) return file_.unreadable();
-    return std::nullopt;
-  }
-
-  Result<std::vector<StoredObject>> objects(const std::string& kind, const std::string& tenant) override {
-    const auto guard = file_.lock();
-    Statement statement(file_.db(),
-                        "SELECT tenant, id, time_s, body FROM objects WHERE kind = ?1 AND (?2 = '' OR tenant = ?2) "
-                        "ORDER BY time_s, id");
-    statement.bind(kind).bind(tenant);
-    std::vector<StoredObject> out;
-    while (statement.step())
-      out.push_back({kind, statement.text(0), statement.text(1), static_cast<std::int64_t>(statement.number(2)),
-                     statement.text(3)});
-    if (!statement.is_at_end()) return file_.unreadable();
-    return out;
-  }
-
-  Result<bool> remove_object(const std::string& kind, const std::string& tenant, const std::string& id) override {
-    return remove_one("DELETE FROM objects WHERE kind = ? AND tenant = ? AND id = ?", {kind, tenant, id});
-  }
+  ObjectTable& objects() override { return objects_; }
 
  private:
-  // Whether there was a row to remove.
-  Result<bool> remove_one(const char* sql, std::initializer_list<std::string> values) {
-    bool was_there = false;
-    ZRT_CHECK_OK(file_.in_transaction([&] {
-      Statement statement(file_.db(), sql);
-      for (const auto& value : values) statement.bind(value);
-      if (!statement.run()) return false;
-      was_there = sqlite3_changes(file_.db()) > 0;
-      return true;
-    }));
-    return was_there;
+  template <class T, class Read>
+  Result<std::optional<T>> of_response(const char* column, const std::string& tenant, const std::string& id,
+                                       const Read& read) {
+    const auto reading = file_.read();
+    const auto sql = fmt::format("SELECT {} FROM responses WHERE id = ? AND tenant = ? AND time_s >= ?", column);
+    Statement statement(reading.db, sql.c_str());
+    statement.bind(id).bind(tenant).bind(static_cast<std::uint64_t>(std::time(nullptr) - kResponsesKept_s));
+    if (statement.step()) return read(statement);
+    if (!statement.is_at_end()) return file_.unreadable(reading);
+    return std::nullopt;
   }
 
   void forget_old() {
@@ -296,6 +261,7 @@ class Store final : public StateStore {
   }
 
   StateFile file_;
+  ObjectTable objects_{file_};
   std::string forgotten_day_;
   std::mutex queue_mutex_;
   std::condition_variable there_;

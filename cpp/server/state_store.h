@@ -1,6 +1,6 @@
 // What outlives the process: how much each tenant used, and the tenants and keys that were made at run time. It is a
 // SQLite file in WAL mode, so that what was committed survives a kill at any moment. One writer thread commits all rows
-// that wait at once.
+// that wait at once. Reads have a connection of their own, so that the ledger never waits for them.
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "server/object_table.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {
@@ -44,13 +45,6 @@ struct StoredResponse {
   std::int64_t time_s = 0;       // since 1970
 };
 
-// A file or a batch as its API shows it.
-struct StoredObject {
-  std::string kind, tenant, id;
-  std::int64_t time_s = 0;  // since 1970: when it was made
-  std::string body;         // JSON
-};
-
 class StateStore {
  public:
   static constexpr std::int64_t kResponsesKept_s = 86400;     // how long they are kept
@@ -76,18 +70,13 @@ class StateStore {
   // Committed when it returns. Forgets what is too old, and the tenant's oldest ones beyond its bytes. Errors:
   // kUnavailable; kExhausted for one that is larger than all of them may be.
   virtual Status put_response(const StoredResponse& response) = 0;
+  // How many bytes its body has; nothing: the tenant has none of this id.
+  virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;
   // The body; nothing: the tenant has none of this id.
   virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
   virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;  // false: there was none
 
-  // Committed when it returns; takes the place of an earlier one of this kind, tenant and id. Errors: kUnavailable.
-  virtual Status put_object(const StoredObject& object) = 0;
-  virtual Result<std::optional<StoredObject>> object(const std::string& kind, const std::string& tenant,
-                                                     const std::string& id) = 0;
-  // In order of time; `tenant` empty: of all of them.
-  virtual Result<std::vector<StoredObject>> objects(const std::string& kind, const std::string& tenant) = 0;
-  virtual Result<bool> remove_object(const std::string& kind, const std::string& tenant,
-                                     const std::string& id) = 0;  // false: there was none
+  virtual ObjectTable& objects() = 0;  // files and batches
 
   virtual Status put_tenant(const StoredTenant& tenant) = 0;
   virtual Status remove_tenant(const std::string& name) = 0;

@@ -15,7 +15,6 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr const char* kFileKind = "file";
 namespace fs = std::filesystem;
 
 ApiError no_file(const std::string& id, const char* param) {
@@ -51,10 +50,15 @@ ApiResult<void> StoredFiles::expect_kept() const {
 }
 
 ApiResult<std::uint64_t> StoredFiles::room_of(const std::string& tenant) const {
-  ZRT_TRY(const auto all, list(tenant));
+  ZRT_CHECK_OK(expect_kept());
   std::uint64_t n_bytes = 0;
-  for (const Json& file : all) n_bytes += file["bytes"].get<std::uint64_t>();
-  return n_bytes < kMostBytes && all.size() < kMostFiles ? kMostBytes - n_bytes : 0;
+  for (const char* kind : {kFileKind, kBatchKind}) {
+    const auto sum = store_.objects().sum(kind, tenant);
+    if (!sum) return std::unexpected(to_api_error(sum.error()));
+    if (kind == kFileKind && sum->n_objects >= kMostFiles) return 0;
+    n_bytes += sum->n_bytes;
+  }
+  return kMostBytes - std::min(n_bytes, kMostBytes);
 }
 
 ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string& name, std::string_view content) {
@@ -85,7 +89,7 @@ ApiResult<Json> StoredFiles::write_upload(const std::string& tenant, const std::
                                           std::string_view content) {
   const auto id = "file-" + new_id();
   const auto written = [&]() -> Status {
-    ZRT_TRY(auto file, OutputFile::create(path_of(id)));
+    ZRT_TRY(auto file, OutputFile::create(path_of(id), FileAccess::kOwnerOnly));
     ZRT_CHECK_OK(file.write(content));
     return file.commit();
   }();
@@ -110,7 +114,7 @@ ApiResult<Json> StoredFiles::put(const std::string& tenant, const std::string& i
             {"purpose", purpose},
             {"status", "processed"},
             {"status_details", nullptr}};
-  const auto stored = store_.put_object({kFileKind, tenant, id, now, file.dump()});
+  const auto stored = store_.objects().put({kFileKind, tenant, id, now, purpose, n_bytes, file.dump()});
   if (!stored) return std::unexpected(to_api_error(stored.error()));
   return file;
 }
@@ -125,27 +129,29 @@ ApiResult<void> StoredFiles::adopt(const std::string& tenant, const std::string&
 
 ApiResult<Json> StoredFiles::find(const std::string& tenant, const std::string& id, const char* param) const {
   ZRT_CHECK_OK(expect_kept());
-  const auto row = store_.object(kFileKind, tenant, id);
+  const auto row = store_.objects().find(kFileKind, tenant, id);
   if (!row) return std::unexpected(to_api_error(row.error()));
   if (!*row) return std::unexpected(no_file(id, param));
   return parse_json((*row)->body);
 }
 
-ApiResult<std::vector<Json>> StoredFiles::list(const std::string& tenant) const {
+ApiResult<std::string> StoredFiles::list(const std::string& tenant, const std::string& purpose,
+                                         const ListPage& page) const {
   ZRT_CHECK_OK(expect_kept());
-  const auto rows = store_.objects(kFileKind, tenant);
-  if (!rows) return std::unexpected(to_api_error(rows.error()));
-  std::vector<Json> files;
-  for (const auto& row : *rows) {
-    ZRT_TRY(auto file, parse_json(row.body));
-    files.push_back(std::move(file));
-  }
-  return files;
+  return list_of(store_.objects(), {kFileKind, tenant, purpose, page.after, page.is_ascending, page.limit},
+                 [](const StoredObject& file) { return file.body; });
+}
+
+ApiResult<std::vector<ObjectName>> StoredFiles::names(const std::string& tenant) const {
+  ZRT_CHECK_OK(expect_kept());
+  auto all = store_.objects().names(kFileKind, tenant);
+  if (!all) return std::unexpected(to_api_error(all.error()));
+  return *std::move(all);
 }
 
 ApiResult<void> StoredFiles::remove(const std::string& tenant, const std::string& id) {
   ZRT_CHECK_OK(expect_kept());
-  const auto removed = store_.remove_object(kFileKind, tenant, id);
+  const auto removed = store_.objects().remove(kFileKind, tenant, id);
   if (!removed) return std::unexpected(to_api_error(removed.error()));
   if (!*removed) return std::unexpected(no_file(id, ""));
   std::error_code failure;
@@ -154,25 +160,25 @@ ApiResult<void> StoredFiles::remove(const std::string& tenant, const std::string
   return {};
 }
 
-void StoredFiles::remove_contents(const std::vector<Json>& files) const {
+void StoredFiles::remove_contents(const std::vector<ObjectName>& files) const {
   std::error_code ignored;
-  for (const Json& file : files) fs::remove(path_of(file["id"].get<std::string>()), ignored);
+  for (const auto& file : files) fs::remove(path_of(file.id), ignored);
 }
 
 void StoredFiles::sweep(std::int64_t now_s,
                         const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use) {
   if (folder_.empty()) return;
-  const auto rows = store_.objects(kFileKind, "");
-  if (!rows) return log().error("{}", rows.error().message);
-  for (const auto& row : *rows) {
-    if (row.time_s + kKept_s > now_s || is_in_use(row.tenant, row.id)) continue;
+  const auto old = store_.objects().names(kFileKind, "", now_s - kKept_s + 1);
+  if (!old) return log().error("{}", old.error().message);
+  for (const auto& row : *old) {
+    if (is_in_use(row.tenant, row.id)) continue;
     if (const auto removed = remove(row.tenant, row.id); !removed) log().error("{}", removed.error().message);
   }
 }
 
 Status StoredFiles::remove_strays(const std::set<std::string>& others) const {
   if (folder_.empty()) return {};
-  ZRT_TRY(const auto rows, store_.objects(kFileKind, ""));
+  ZRT_TRY(const auto rows, store_.objects().names(kFileKind, ""));
   std::set<std::string> known = others;
   for (const auto& row : rows) known.insert(row.id);
   std::error_code failure;

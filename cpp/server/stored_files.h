@@ -14,15 +14,17 @@
 
 #include "server/api_error.h"
 #include "server/json_in.h"
+#include "server/listing.h"
 #include "server/state_store.h"
 
 namespace zinc_rt::server {
 
 class StoredFiles {
  public:
-  static constexpr std::int64_t kKept_s = 30 * 86400;    // since a file was made
-  static constexpr std::uint64_t kMostBytes = 1u << 30;  // of a tenant's files; no upload and no batch begins beyond
-  static constexpr std::size_t kMostFiles = 10000;       // of a tenant
+  static constexpr std::int64_t kKept_s = 30 * 86400;  // since a file was made
+  // Of a tenant's files, and of the rows of its files and batches; no upload and no batch begins beyond.
+  static constexpr std::uint64_t kMostBytes = 1u << 30;
+  static constexpr std::size_t kMostFiles = 10000;            // of a tenant
   static constexpr std::size_t kMostUploadBytes = 100000000;  // of one file
   static constexpr std::size_t kMostNameBytes = 255;
 
@@ -38,14 +40,16 @@ class StoredFiles {
   ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
   // `param`: the field that the id came in, for the 404.
   ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
-  ApiResult<std::vector<Json>> list(const std::string& tenant) const;  // in order of time
+  // The text of the list. `purpose` empty: all. Errors: 400 for an `after` that the tenant has not.
+  ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
   ApiResult<void> remove(const std::string& tenant, const std::string& id);
   // How many bytes a tenant may still have.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
   std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
 
-  // Removes the contents of files whose rows are gone, as those of a tenant that was removed.
-  void remove_contents(const std::vector<Json>& files) const;
+  // All files of a tenant; their contents can be removed when their rows are gone, as those of a tenant that was removed.
+  ApiResult<std::vector<ObjectName>> names(const std::string& tenant) const;
+  void remove_contents(const std::vector<ObjectName>& files) const;
   // Removes what is too old, but for the ids that are in use.
   void sweep(std::int64_t now_s,
              const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);

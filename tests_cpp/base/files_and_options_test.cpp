@@ -83,6 +83,27 @@ TEST(MappedFile, ASignalOfAnotherAddressEndsTheProcessAsBefore) {
   std::filesystem::remove(path);
 }
 
+TEST(OutputFile, MayBeItsOwnersAloneWhateverTheUmask) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "zrt_private_file";
+  const auto rights = [](const std::filesystem::path& of) {
+    return static_cast<unsigned>(std::filesystem::status(of).permissions());
+  };
+  for (const ::mode_t mask : {0000, 0022, 0377}) {
+    std::ofstream(path) << "old";
+    std::ofstream(path.string() + ".part") << "left by a kill";
+    for (const auto& one : {path, std::filesystem::path(path.string() + ".part")})
+      std::filesystem::permissions(one, std::filesystem::perms(0644));
+    const auto before = ::umask(mask);
+    auto file = OutputFile::create(path.string(), FileAccess::kOwnerOnly);
+    ::umask(before);
+    ASSERT_TRUE(file) << file.error().message;
+    EXPECT_EQ(rights(path.string() + ".part"), 0600u);
+    ASSERT_TRUE(file->write(std::string_view("new")) && file->commit());
+    EXPECT_EQ(rights(path), 0600u);
+  }
+  std::filesystem::remove(path);
+}
+
 TEST(OutputFile, ReplacesWhatALinkNamesAndWritesDirectlyToWhatIsNoFile) {
   const auto folder = std::filesystem::path(::testing::TempDir()) / "zrt_output_file";
   std::filesystem::create_directory(folder);

@@ -262,6 +262,25 @@ TEST_F(PrefixCacheTest, FlushLeavesOtherScopesAndDropGivesTheRootBack) {
   EXPECT_EQ(cache_.checkpoint(root_), kNone);
 }
 
+TEST_F(PrefixCacheTest, AFlushOfOneOwnerLeavesWhatOthersBroughtAndWhatThatContinues) {
+  const auto put_of = [&](PrefixCache::Node parent, const Ids& ids, std::uint32_t owner) {
+    const auto page = pool_.take(0, 0);
+    const auto node = cache_.extend(parent, ids, page, owner);
+    static_cast<void>(pool_.release(page));
+    return node;
+  };
+  const auto a = put_of(root_, run(0, 16), 1), b = put_of(a, run(100, 16), 1), c = put_of(b, run(200, 16), 2);
+  put_of(b, run(300, 16), 1), put_of(put_of(a, run(400, 16), 1), run(500, 3), 1);  // nobody else's are below
+  EXPECT_EQ(put_of(root_, run(0, 16), 2), a);                                      // brought by 1 all the same
+  EXPECT_EQ(cache_.flush(root_, 3), 0u);
+  EXPECT_EQ(cache_.flush(root_, 1), 3u);
+  EXPECT_EQ(cache_.match(root_, run(0, 16) + run(100, 16) + run(200, 16)).node, c);
+  EXPECT_EQ(cache_.flush(root_, 1), 0u);  // what stayed is 2's from then on
+  EXPECT_EQ(cache_.flush(root_, 2), 3u);
+  EXPECT_EQ(cache_.n_nodes(), 0u);
+  EXPECT_EQ(cache_.check(), "");
+}
+
 TEST_F(PrefixCacheTest, AScopeIsUnusedWithoutNodesAndPins) {
   EXPECT_TRUE(cache_.is_unused(root_));
   cache_.pin(root_);

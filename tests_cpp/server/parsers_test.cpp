@@ -1,6 +1,7 @@
 // What clients send: heads of messages, JSON, and the bodies of requests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 
@@ -227,6 +228,103 @@ TEST(ResponsesBody, SealedReasoningIsText) {
     EXPECT_EQ(result.error().param, "input[0].encrypted_content") << bad;
   }
 }
+
+// What an item, a part or a call has that nobody reads is refused where it stands, or named there.
+TEST(ResponsesBody, UnknownFieldsInsideOfItemsAreRefusedByTheirPlace) {
+  const std::pair<const char*, const char*> kUnknown[] = {
+      {R"({"role":"user","content":"a","foo":1})", "input[1].foo"},
+      {R"({"type":"message","role":"assistant","content":[{"type":"output_text","text":"a","foo":{}}]})",
+       "input[1].content[0].foo"},
+      {R"({"role":"assistant","content":[{"type":"refusal","refusal":"a","text":"b"}]})", "input[1].content[0].text"},
+      {R"({"type":"function_call","call_id":"c","name":"f","arguments":"{}","foo":1})", "input[1].foo"},
+      {R"({"type":"function_call_output","call_id":"c","output":"a","foo":1})", "input[1].foo"},
+      {R"({"type":"function_call_output","call_id":"c","output":[{"type":"input_text","text":"a","foo":1}]})",
+       "input[1].output[0].foo"},
+      {R"({"type":"reasoning","summary":[],"foo":1})", "input[1].foo"},
+      {R"({"type":"reasoning","summary":[{"type":"summary_text","text":"a","foo":1}]})", "input[1].summary[0].foo"},
+  };
+  for (const auto& [item, param] : kUnknown) {
+    const auto body = parse_json(fmt::format(R"({{"input":[{{"role":"user","content":"x"}},{}]}})", item));
+    ASSERT_TRUE(body) << item;
+    const auto refused = parse_responses(*body, {});
+    ASSERT_FALSE(refused) << item;
+    EXPECT_EQ(refused.error().status, 400);
+    EXPECT_EQ(refused.error().param, param) << item;
+    std::vector<std::string> ignored;
+    EXPECT_TRUE(parse_responses(*body, {}, &ignored)) << item;
+    EXPECT_EQ(ignored, std::vector<std::string>{param}) << item;
+  }
+  // What answers have, clients send back.
+  for (const char* item :
+       {R"({"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":"final_answer",)"
+        R"("content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"a"}]})",
+        R"({"id":"rs_1","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"a"}],)"
+        R"("encrypted_content":null,"status":null})",
+        R"({"id":"fc_1","type":"function_call","status":"completed","call_id":"c","name":"f","arguments":"{}"})"}) {
+    const auto good = parse_responses(*parse_json(fmt::format(R"({{"input":[{}]}})", item)), {});
+    EXPECT_TRUE(good) << good.error().message;
+  }
+}
+
+TEST(Metadata, HasOpenAisBoundsWhereverItIsTaken) {
+  const auto with = [](const std::string& rest, const Json& metadata) {
+    auto body = *parse_json(rest);
+    body["metadata"] = metadata;
+    return body;
+  };
+  const auto param_of = [](const auto& result) { return result ? std::string() : result.error().param; };
+  Json many = Json::object();
+  for (int i = 0; i < 16; ++i) many[fmt::format("{}", i)] = "";
+  Json too_many = many;
+  too_many["16"] = "";
+  std::string wide;  // 512 characters of two bytes
+  for (int i = 0; i < 512; ++i) wide += "\xc3\xa4";
+  const std::pair<Json, bool> kGiven[] = {
+      {many, true},
+      {too_many, false},
+      {{{std::string(64, 'k'), wide}}, true},
+      {{{std::string(65, 'k'), "v"}}, false},
+      {{{"k", wide + "a"}}, false},
+      {{{"k", 1}}, false},
+      {{{"k", Json::object()}}, false},
+      {Json::array(), false},
+      {"text", false},
+      {nullptr, true},
+  };
+  for (const auto& [metadata, is_good] : kGiven) {
+    const std::string wanted = is_good ? "" : "metadata";
+    EXPECT_EQ(param_of(parse_responses(with(R"({"input":"a"})", metadata), {})), wanted) << show(metadata);
+    EXPECT_EQ(param_of(parse_chat(with(R"({"messages":[{"role":"user","content":"a"}]})", metadata), {})), wanted);
+    EXPECT_EQ(param_of(parse_messages(
+                  with(R"({"messages":[{"role":"user","content":"a"}],"max_tokens":5,"model":"m"})", metadata), {})),
+              wanted);
+  }
+}
+
+#ifdef __GLIBC__
+// What is counted for a text is no less than what the parsed value takes of the heap, whatever it is made of.
+TEST(JsonIn, BytesAsParsedAreNoLessThanTheyAre) {
+  const auto many = [](const std::string& one, const char* open, const char* close) {
+    std::string text = open + one;
+    for (int i = 0; i < 20000; ++i) text += "," + one;
+    return text + close;
+  };
+  std::string members = R"({"a":0)";
+  for (int i = 0; i < 20000; ++i) members += fmt::format(R"(,"{}":[])", i);
+  for (const auto& text :
+       {many("[]", "[", "]"), many("{}", "[", "]"), many("1", "[", "]"), many("[[[]]]", "[", "]"),
+        many(R"({"a":{"b":[]}})", "[", "]"), many(R"("")", "[", "]"), many(R"("0123456789abcdef")", "[", "]"),
+        many(R"({"role":"user","content":"x"})", "[", "]"), members + "}", '"' + std::string(1000000, 'x') + '"'}) {
+    const auto before = ::mallinfo2();
+    const auto value = parse_json(text);
+    const auto after = ::mallinfo2();
+    ASSERT_TRUE(value) << value.error().message;
+    EXPECT_LE(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd + bytes_as_parsed(text))
+        << text.substr(0, 40);
+  }
+  EXPECT_EQ(bytes_as_parsed(R"("[{:,\"[")"), 3 * 9 + bytes_as_parsed(R"("")") - 3 * 2);  // a string alone
+}
+#endif
 
 TEST(OpenAiRequest, FloatsThatAreWholeAreIntegers) {
   const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), Request{}); };

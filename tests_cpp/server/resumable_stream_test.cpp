@@ -68,7 +68,7 @@ TEST(ResumableStream, IsThereBeforeItsClientHears) {
   StreamShelf shelf;
   const auto client = std::make_shared<Client>();
   bool is_there = false;
-  client->started = [&] { is_there = shelf.find("s", "alice") != nullptr; };
+  client->started = [&] { is_there = shelf.find("s", "alice").has_value(); };
   std::make_shared<ResumableStream>(shelf, "s", "alice", client)->start_stream({});
   EXPECT_TRUE(is_there);
 }
@@ -141,11 +141,77 @@ TEST(ResumableStream, ASlowReaderHoldsItUpAndGetsTheRestAtTheEnd) {
 
 TEST(StreamShelf, ShowsAStreamToItsOwnerAlone) {
   Streaming s;
-  EXPECT_EQ(s.shelf.find("s", "alice"), s.stream);
-  EXPECT_EQ(s.shelf.find("s", "bob"), nullptr);
-  EXPECT_EQ(s.shelf.find("t", "alice"), nullptr);
+  EXPECT_EQ(s.shelf.find("s", "alice").value(), s.stream);
+  EXPECT_EQ(s.shelf.find("s", "bob").error().status, 404);
+  EXPECT_EQ(s.shelf.find("t", "alice").error().status, 404);
   s.stream->discard();
   EXPECT_EQ(s.n_given_up, 1);
+}
+
+const std::string kTenKilobytes = "data: " + std::string(10'000, 'x') + "\n\n";
+
+// A stream of `owner` that had so many events of ten kilobytes, and, with `is_over`, has ended since.
+std::shared_ptr<ResumableStream> streamed(StreamShelf& shelf, const std::string& id, const std::string& owner,
+                                          int n_events, bool is_over = true) {
+  const auto client = std::make_shared<Client>();
+  auto stream = std::make_shared<ResumableStream>(shelf, id, owner, client);
+  stream->start_stream({});
+  for (int i = 0; i < n_events; ++i) stream->write(kTenKilobytes);
+  if (is_over) stream->finish("data: end\n\n");
+  return stream;
+}
+
+int status_of(StreamShelf& shelf, const std::string& id, const std::string& owner) {
+  const auto found = shelf.find(id, owner);
+  return found ? 200 : found.error().status;
+}
+
+TEST(StreamShelf, TheOldestOfATenantThatEndedGoFirst) {
+  StreamShelf shelf({10'000'000, 100'000});
+  const auto running = streamed(shelf, "0", "alice", 1, false);
+  for (const char* id : {"1", "2", "3", "4"}) streamed(shelf, id, "alice", 3);
+  streamed(shelf, "b", "bob", 5);
+  EXPECT_EQ(status_of(shelf, "0", "alice"), 200);  // it runs
+  EXPECT_EQ(status_of(shelf, "1", "alice"), 410);
+  EXPECT_EQ(status_of(shelf, "2", "alice"), 410);
+  EXPECT_EQ(status_of(shelf, "3", "alice"), 200);
+  EXPECT_EQ(status_of(shelf, "4", "alice"), 200);
+  EXPECT_EQ(status_of(shelf, "b", "bob"), 200);
+  EXPECT_EQ(status_of(shelf, "1", "bob"), 404);
+  const auto said = shelf.find("1", "alice").error().message;
+  EXPECT_NE(said.find("of this tenant keep 100000 bytes"), std::string::npos) << said;
+  shelf.sweep(steady_clock::now() + seconds(31));
+  EXPECT_EQ(status_of(shelf, "1", "alice"), 404);
+}
+
+TEST(StreamShelf, InAllTheTenantWithTheMostGivesWay) {
+  StreamShelf shelf({200'000, 150'000});
+  for (const char* id : {"1", "2", "3"}) streamed(shelf, id, "alice", 4);
+  streamed(shelf, "b", "bob", 2);
+  EXPECT_EQ(status_of(shelf, "1", "alice"), 200);
+  streamed(shelf, "c", "carol", 6);
+  EXPECT_EQ(status_of(shelf, "1", "alice"), 410);
+  EXPECT_NE(shelf.find("1", "alice").error().message.find("of all tenants keep 200000"), std::string::npos);
+  for (const auto& [id, owner] : {std::pair{"2", "alice"}, {"3", "alice"}, {"b", "bob"}, {"c", "carol"}})
+    EXPECT_EQ(status_of(shelf, id, owner), 200) << id;
+}
+
+TEST(StreamShelf, WhereAllRunTheyKeepWhatTheirClientsHaveNotGot) {
+  StreamShelf shelf({10'000'000, 60'000});
+  const auto client = std::make_shared<Client>();
+  const auto stream = std::make_shared<ResumableStream>(shelf, "s", "alice", client);
+  stream->start_stream({});
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(stream->write(kTenKilobytes));  // a client that reads is never held up
+  const auto late = std::make_shared<Client>();
+  EXPECT_EQ(stream->attach(late, 0).error().status, 410);
+  EXPECT_TRUE(stream->attach(late, 28));
+  late->leave();
+  int n_alone = 0;
+  while (stream->write(kTenKilobytes)) ASSERT_LT(++n_alone, 10);
+  const auto back = std::make_shared<Client>();
+  ASSERT_TRUE(stream->attach(back, 30));
+  EXPECT_EQ(std::ranges::count(back->text, ':'), 2 * n_alone);
+  EXPECT_TRUE(stream->write(kTenKilobytes));
 }
 
 }  // namespace

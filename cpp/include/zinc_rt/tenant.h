@@ -33,8 +33,8 @@ class Tenant {
   // reserve are not there.
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
-  // Forgets the prefixes that are cached for this tenant (its isolation group, if it is in one) and not in use now; how
-  // many KV pages that were.
+  // Forgets the prefixes that this tenant brought into the cache and that are not in use now; how many KV pages that were.
+  // Of an isolation group's cache those stay that another member computed, with what they continue.
   Result<std::uint32_t> flush_prefix_cache() const;
   Result<Session> session(std::string system = {}) const;
 
