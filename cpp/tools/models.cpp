@@ -195,7 +195,8 @@ Result<int> pull(const PullOptions& o) {
       if (!o.json)
         print_err("{}{}\n", file.remote.url,
                   file.remote.bytes > 0 ? ", " + bytes_text(file.remote.bytes) : std::string());
-      ZRT_TRY(const auto done, hub::download(file.remote, path, progress_bar("fetching", o.progress), check_model_file));
+      ZRT_TRY(const auto done,
+              hub::download(file.remote, path, progress_bar("fetching", o.progress), check_model_file));
       fetched["bytes"] = done.bytes;
       fetched["resumed_bytes"] = done.resumed_bytes;
       fetched["sha256"] = done.sha256;
