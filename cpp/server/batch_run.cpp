@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kWriteAgain_s = 1;  // after output that could not be written
 constexpr double kLongestPause_s = 60;
+constexpr std::uint64_t kTellEach_bytes = 4096;
 
 struct EndingRow {
   BatchEnding ending;
@@ -146,7 +147,11 @@ bool BatchRun::put(bool is_failed, const std::string& custom_id, const std::stri
     ++(is_failed ? n_failed_ : n_completed_);
     usage_ += usage;
   }
-  if (output_.n_bytes() + errors_.n_bytes() > plan_.most_bytes) end_early(BatchEnding::kFull);
+  const auto n_bytes = output_.n_bytes() + errors_.n_bytes();
+  if (plan_.has_room && n_bytes >= told_at_bytes_) {
+    told_at_bytes_ = n_bytes + kTellEach_bytes;
+    if (!plan_.has_room(n_bytes)) end_early(BatchEnding::kFull);
+  }
   return true;
 }
 

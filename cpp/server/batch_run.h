@@ -36,7 +36,9 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
     std::string input, output, errors;  // files; those that failed go to `errors`
     std::string endpoint;               // as read_batch_line wants it
     std::shared_ptr<TenantEntry> tenant;
-    std::uint64_t most_bytes = UINT64_MAX;     // of output and errors; the lines after that are not run
+    // Told how many bytes output and errors have; false: there is no room for more, and the lines after that are not run.
+    // Null: there is always room.
+    std::function<bool(std::uint64_t n_bytes)> has_room;
     std::function<void()> wake;                // step() has work; called from any thread, must not block
     FileAccess access = FileAccess::kByUmask;  // of output and errors
   };
@@ -93,6 +95,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by number; under mutex_
   std::uint64_t n_started_ = 0;
+  std::uint64_t told_at_bytes_ = 0;  // when plan_.has_room is told again
   bool is_read_ = false, has_complained_ = false;
   Clock::time_point paused_until_{};
 

@@ -230,7 +230,10 @@ void Batches::forget(const std::string& tenant) {
     lanes_.erase(lane);
   }
   for (const auto& run : runs) run->abandon();
-  for (const auto& id : ids) remove_outputs(id);
+  for (const auto& id : ids) {
+    remove_outputs(id);
+    core_.files.note_growing(tenant, id, 0);
+  }
 }
 
 void Batches::remove_outputs(const std::string& id) const {

@@ -48,8 +48,11 @@ void Batches::advance(const std::string& tenant) {
     if (!has_turn && !item->is_cancelled && clock_s() < item->expires_at) continue;
     if (!work_on(item, entry)) {
       has_turn = false;
+      if (!item_of(tenant, item->id))
+        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile
       continue;
     }
+    core_.files.note_growing(tenant, item->id, 0);  // its output has rows by now
     const std::lock_guard lock(mutex_);
     const auto lane = lanes_.find(tenant);
     if (lane == lanes_.end()) return;
@@ -121,7 +124,9 @@ ApiResult<std::shared_ptr<BatchRun>> Batches::begin(const Item& item, const std:
   plan.access = FileAccess::kOwnerOnly;
   plan.endpoint = endpoint;
   plan.tenant = entry;
-  ZRT_TRY(plan.most_bytes, core_.files.room_of(item.tenant));
+  plan.has_room = [this, tenant = item.tenant, id = item.id](std::uint64_t n_bytes) {
+    return core_.files.note_growing(tenant, id, n_bytes);
+  };
   plan.wake = [this, tenant = item.tenant] { wake(tenant); };
   auto run = BatchRun::open(core_, *router_, std::move(plan));
   if (!run) return unusable(run.error());

@@ -39,7 +39,7 @@ Result<OfflineResult> run_lines(ServerCore& core, const Router& router, const Of
   std::mutex mutex;
   std::condition_variable came;
   bool has_come = false;
-  BatchRun::Plan plan{batch.input, batch.output, batch.errors, "", core.tenants.find("default"), UINT64_MAX, [&] {
+  BatchRun::Plan plan{batch.input, batch.output, batch.errors, "", core.tenants.find("default"), nullptr, [&] {
                         const std::lock_guard lock(mutex);
                         has_come = true;
                         came.notify_one();

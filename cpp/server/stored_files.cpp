@@ -51,6 +51,11 @@ ApiResult<void> StoredFiles::expect_kept() const {
 
 ApiResult<std::uint64_t> StoredFiles::room_of(const std::string& tenant) const {
   ZRT_CHECK_OK(expect_kept());
+  const std::lock_guard lock(mutex_);
+  return room_beside_growing(tenant);
+}
+
+ApiResult<std::uint64_t> StoredFiles::room_beside_growing(const std::string& tenant) const {
   std::uint64_t n_bytes = 0;
   for (const char* kind : {kFileKind, kBatchKind}) {
     const auto sum = store_.objects().sum(kind, tenant);
@@ -58,7 +63,22 @@ ApiResult<std::uint64_t> StoredFiles::room_of(const std::string& tenant) const {
     if (kind == kFileKind && sum->n_objects >= kMostFiles) return 0;
     n_bytes += sum->n_bytes;
   }
+  if (const auto growing = growing_.find(tenant); growing != growing_.end())
+    for (const auto& [id, n] : growing->second) n_bytes += n;
   return kMostBytes - std::min(n_bytes, kMostBytes);
+}
+
+bool StoredFiles::note_growing(const std::string& tenant, const std::string& id, std::uint64_t n_bytes) {
+  const std::lock_guard lock(mutex_);
+  auto& growing = growing_[tenant];
+  if (n_bytes > 0)
+    growing[id] = n_bytes;
+  else
+    growing.erase(id);
+  if (growing.empty()) growing_.erase(tenant);
+  if (n_bytes == 0) return true;
+  const auto room = room_beside_growing(tenant);
+  return !room || *room > 0;  // what the state cannot tell now it tells when the next bytes are there
 }
 
 ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string& name, std::string_view content) {
@@ -68,26 +88,24 @@ ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string
   };
   if (content.size() > kMostUploadBytes)
     return refused(fmt::format("{} bytes are given, {} allowed", content.size(), kMostUploadBytes));
+  const auto id = "file-" + new_id();
   {
     const std::lock_guard lock(mutex_);
-    ZRT_TRY(auto room, room_of(tenant));
-    room -= std::min(room, being_written_[tenant]);
+    ZRT_TRY(const auto room, room_beside_growing(tenant));
     if (content.size() > room)
       return refused(
           fmt::format("{} bytes are given, and the tenant's files have room for {} more ({} bytes in {} "
                       "files allowed): delete some",
                       content.size(), room, kMostBytes, kMostFiles));
-    being_written_[tenant] += content.size();
+    growing_[tenant][id] = content.size();
   }
-  const auto made = write_upload(tenant, name, content);
-  const std::lock_guard lock(mutex_);
-  if ((being_written_[tenant] -= content.size()) == 0) being_written_.erase(tenant);
+  const auto made = write_upload(tenant, id, name, content);
+  note_growing(tenant, id, 0);
   return made;
 }
 
-ApiResult<Json> StoredFiles::write_upload(const std::string& tenant, const std::string& name,
+ApiResult<Json> StoredFiles::write_upload(const std::string& tenant, const std::string& id, const std::string& name,
                                           std::string_view content) {
-  const auto id = "file-" + new_id();
   const auto written = [&]() -> Status {
     ZRT_TRY(auto file, OutputFile::create(path_of(id), FileAccess::kOwnerOnly));
     ZRT_CHECK_OK(file.write(content));

@@ -43,8 +43,11 @@ class StoredFiles {
   // The text of the list. `purpose` empty: all. Errors: 400 for an `after` that the tenant has not.
   ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
   ApiResult<void> remove(const std::string& tenant, const std::string& id);
-  // How many bytes a tenant may still have.
+  // How many bytes a tenant may still have, besides what is being written.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
+  // Something that is no file of the tenant yet, such as the output of a batch that runs, has so many bytes by now; 0: it
+  // is over, or a file. False: the tenant has no room for more.
+  bool note_growing(const std::string& tenant, const std::string& id, std::uint64_t n_bytes);
   std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
 
   // All files of a tenant; their contents can be removed when their rows are gone, as those of a tenant that was removed.
@@ -57,14 +60,17 @@ class StoredFiles {
   Status remove_strays(const std::set<std::string>& others) const;
 
  private:
-  ApiResult<Json> write_upload(const std::string& tenant, const std::string& name, std::string_view content);
+  ApiResult<Json> write_upload(const std::string& tenant, const std::string& id, const std::string& name,
+                               std::string_view content);
+  ApiResult<std::uint64_t> room_beside_growing(const std::string& tenant) const;  // REQUIRES: mutex_
   ApiResult<Json> put(const std::string& tenant, const std::string& id, const std::string& name, std::uint64_t n_bytes,
                       const char* purpose);
 
   StateStore& store_;
   std::string folder_;
-  std::mutex mutex_;
-  std::map<std::string, std::uint64_t> being_written_;  // bytes by tenant, of uploads that have no row yet
+  mutable std::mutex mutex_;
+  std::map<std::string, std::map<std::string, std::uint64_t>>
+      growing_;  // bytes by tenant and id, of what has no row yet
 };
 
 }  // namespace zinc_rt::server

@@ -39,9 +39,9 @@ class BatchRunTest : public ::testing::Test {
           << '\n';
   }
   Result<std::shared_ptr<BatchRun>> open(std::uint64_t most_bytes = UINT64_MAX) {
-    return BatchRun::open(
-        *core_, router_,
-        {path("in"), path("out"), path("errors"), "", core_->tenants.find("default"), most_bytes, [] {}});
+    return BatchRun::open(*core_, router_,
+                          {path("in"), path("out"), path("errors"), "", core_->tenants.find("default"),
+                           [most_bytes](std::uint64_t n_bytes) { return n_bytes <= most_bytes; }, [] {}});
   }
   static void run_to_end(BatchRun& run) {
     while (!run.step()) std::this_thread::yield();

@@ -217,6 +217,14 @@ TEST_F(ObjectTableTest, RowsCountInTheRoomOfATenant) {
   ASSERT_TRUE((*store)->objects().put(batch));
   EXPECT_EQ(*files.room_of("a"), StoredFiles::kMostBytes - of_file - 100000);
   EXPECT_EQ(*files.room_of("b"), StoredFiles::kMostBytes);
+  // What a batch that runs has written is no file yet, and counts.
+  EXPECT_TRUE(files.note_growing("a", "batch", 500));
+  EXPECT_TRUE(files.note_growing("a", "batch", 700));
+  EXPECT_EQ(*files.room_of("a"), StoredFiles::kMostBytes - of_file - 100700);
+  EXPECT_FALSE(files.note_growing("a", "batch", StoredFiles::kMostBytes - of_file - 100000));
+  EXPECT_FALSE(files.upload("a", "name", "x"));
+  EXPECT_TRUE(files.note_growing("a", "batch", 0));
+  EXPECT_EQ(*files.room_of("a"), StoredFiles::kMostBytes - of_file - 100000);
   batch.n_content_bytes = StoredFiles::kMostBytes;  // as so many rows would have
   ASSERT_TRUE((*store)->objects().put(batch));
   EXPECT_EQ(*files.room_of("a"), 0u);
