@@ -40,7 +40,7 @@ def server(path, tmp_path_factory):
 
 
 def tokens_of(server, body, model="safe"):
-    status, _, answer = server.request("POST", "/tokenize", {"model": model, **body})
+    status, _, answer = server.request("POST", "/tokenize", {**body, "model": model})
     assert status == 200, answer
     return answer["tokens"]
 

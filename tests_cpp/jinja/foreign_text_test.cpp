@@ -8,6 +8,7 @@
 #include <set>
 
 #include "jinja/chat_template.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt {
 namespace {
@@ -206,6 +207,42 @@ TEST(ForeignText, WhatTheCallerOwnsIsTheTemplates) {
   // A word counts under its key alone, and only as a whole.
   EXPECT_EQ(shown("{{ name }}{{ m.role }}{{ m }}", Json{{"name", "user"}, {"m", {{"role", "users"}}}}),
             "«userusers»{'«role»': '«users»'}");
+}
+
+// Whole templates, those of real models among them: what they write as tokens is theirs from end to end, also where a
+// role stands in its middle.
+TEST(ForeignText, TemplatesOwnTheirTokens) {
+  std::ifstream file(ZRT_SOURCE_DIR "/tests_cpp/jinja/data/template_cases.jsonl");
+  std::string line;
+  ASSERT_TRUE(std::getline(file, line));
+  const Json head = Json::parse(line);
+  const std::regex token(R"re(<\|[A-Za-z_"]+\|?>|<[a-z_]+\|>|</?s>|<bos>|\[/?[A-Z_]+\])re");
+  constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "ipython"};
+  const auto text_of_file = [](const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  int n = 0;
+  while (std::getline(file, line)) {
+    const Json one = Json::parse(line);
+    const auto name = one.at("template").get<std::string>();
+    const std::string own = ZRT_SOURCE_DIR "/tests_cpp/jinja/data/templates/" + name;
+    const auto parsed = ChatTemplate::parse(
+        text_of_file(one.at("own").get<bool>() ? own : (shared_fixtures() / "templates" / name).string()));
+    ASSERT_TRUE(parsed) << name;
+    for (const auto& [conversation, expected] : one.at("outputs").items()) {
+      const auto out =
+          parsed->render_marked(head.at("conversations").at(conversation), head.at("base"), {"role", kRoles});
+      if (!out) continue;
+      const std::string& text = out->text();
+      for (auto at = std::sregex_iterator(text.begin(), text.end(), token); at != std::sregex_iterator(); ++at, ++n)
+        EXPECT_FALSE(out->view()
+                         .sub(static_cast<std::size_t>(at->position()), static_cast<std::size_t>(at->length()))
+                         .has_marks())
+            << name << ", " << conversation << ": " << at->str();
+    }
+  }
+  EXPECT_GT(n, 400);
 }
 
 // Cut and put together at random, each byte keeps its side: digits are the template's, letters the context's.
