@@ -97,16 +97,17 @@ Result<std::string> Engine::apply_template(std::string_view messages, std::strin
                                            bool add_generation_prompt, std::string_view extra, const std::string& model,
                                            bool continue_final_message) const {
   ZRT_TRY(const auto found, core_->known_model(model));
-  return found->render({.messages = messages,
-                        .tools = tools,
-                        .extra = extra,
-                        .add_generation_prompt = add_generation_prompt,
-                        .continue_final_message = continue_final_message});
+  ZRT_TRY(MarkedText text, found->render({.messages = messages,
+                                          .tools = tools,
+                                          .extra = extra,
+                                          .add_generation_prompt = add_generation_prompt,
+                                          .continue_final_message = continue_final_message}));
+  return text.take_text();
 }
-Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request) const {
+Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request, std::optional<bool> add_special) const {
   ZRT_TRY(const auto found, core_->known_model(request.model));
   constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // a prompt that no context takes is wanted, too
-  auto prompt = Generation::take_prompt(*found, request, {}, {kMost, "a count"});
+  auto prompt = Generation::take_prompt(*found, request, {}, {kMost, "a count"}, add_special);
   if (!prompt) return std::unexpected(std::move(prompt).error());
   return std::move(prompt->ids);
 }

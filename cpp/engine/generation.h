@@ -42,9 +42,9 @@ class Generation {
   // generation_request.cpp
   // The prompt. The text or messages that it is made of, and the tools, are removed from the request. Errors: those
   // of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is room for;
-  // kCancelled.
+  // kCancelled. add_special: as for Tokenizer::encode; else BOS and EOS are what the model takes of such a prompt.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
-                                    const PromptRoom& room);
+                                    const PromptRoom& room, std::optional<bool> add_special = {});
   // Checks every number that a client gives.
   static Status check(const Request& request, const Model& model);
 

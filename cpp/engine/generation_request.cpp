@@ -109,7 +109,7 @@ Status check_embedding(const Request& r, const Model& model) {
 }
 
 // Renders the messages to text and removes them from the request.
-Result<std::string> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
+Result<MarkedText> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
   if (request.chat_template_kwargs) {
     const auto kwargs = read_any_json(*request.chat_template_kwargs);
     if (!kwargs || !kwargs->is_object()) return refuse("chat_template_kwargs is not a JSON object");
@@ -126,7 +126,7 @@ Result<std::string> render(const Model& model, Request& request, const std::stri
   input.add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
   auto text = model.render(input);
   if (text && request.parse_output) {
-    prompt.opens_reasoning = opens_reasoning(model, input, *text);
+    prompt.opens_reasoning = opens_reasoning(model, input, text->text());
     if (request.tools) prompt.tools = std::make_shared<const output::ToolTypes>(*request.tools);
   }
   request.messages.reset();
@@ -137,14 +137,15 @@ Result<std::string> render(const Model& model, Request& request, const std::stri
 // Encodes a text that may have at most room.tokens. A text that cannot be so short is not encoded at all. One that is
 // up to twice too long is encoded, so that the caller can say how long it is.
 Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_view text, bool add_special,
-                                                const PromptRoom& room, const std::stop_token& cancel) {
+                                                const PromptRoom& room, const std::stop_token& cancel,
+                                                const OutsideText& outside = {}) {
   const auto refuse_length = [&](std::size_t least) {
     return fail(StatusCode::kInvalidArgument, "[prompt] {} bytes are at least {} tokens, {} allowed ({})", text.size(),
                 least, room.tokens, room.bound);
   };
   if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens) return refuse_length(least);
   const EncodeLimits limits{.max_tokens = 2 * room.tokens + 64, .cancel = cancel};
-  auto ids = model.tokenizer().encode(text, add_special, true, limits);
+  auto ids = model.tokenizer().encode(text, add_special, true, limits, outside);
   if (!ids && ids.error().code == StatusCode::kInvalidArgument) return refuse_length(limits.max_tokens + 1);
   return ids;
 }
@@ -222,7 +223,7 @@ Status Generation::check(const Request& r, const Model& model) {
 }
 
 Result<Prompt> Generation::take_prompt(const Model& model, Request& request, const std::string& system,
-                                       const PromptRoom& room) {
+                                       const PromptRoom& room, std::optional<bool> add_special) {
   Prompt prompt;
   const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
   if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
@@ -235,7 +236,7 @@ Result<Prompt> Generation::take_prompt(const Model& model, Request& request, con
   }
   if (request.prompt) {
     const std::string text = *std::exchange(request.prompt, std::nullopt);
-    ZRT_TRY(prompt.ids, encode_within(model, text, true, room, request.cancel));
+    ZRT_TRY(prompt.ids, encode_within(model, text, add_special.value_or(true), room, request.cancel));
     if (request.text_pair)
       ZRT_CHECK_OK(
           add_second_text(model, *std::exchange(request.text_pair, std::nullopt), room, request.cancel, prompt));
@@ -243,7 +244,9 @@ Result<Prompt> Generation::take_prompt(const Model& model, Request& request, con
   }
   ZRT_TRY(const auto text, render(model, request, system, prompt));
   // The template writes the special tokens itself; a BOS that it wrote is not doubled.
-  ZRT_TRY(prompt.ids, encode_within(model, text, false, room, request.cancel));
+  ZRT_TRY(prompt.ids,
+          encode_within(model, text.text(), add_special.value_or(false), room, request.cancel, model.outside_of(text)));
+  if (add_special) return prompt;
   const auto bos = model.tokenizer().bos_id();
   if (model.tokenizer().adds_bos() && bos && (prompt.ids.empty() || prompt.ids[0] != *bos))
     prompt.ids.insert(prompt.ids.begin(), *bos);

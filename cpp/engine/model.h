@@ -54,7 +54,10 @@ class Model {
   // How many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;
 
-  Result<std::string> render(const RenderInput& input) const;
+  // What came from the input and not from the template is marked.
+  Result<MarkedText> render(const RenderInput& input) const;
+  // Where in such a text control tokens are not matched.
+  OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
   // Of all replicas: the least pages, slots and context that one has.
@@ -81,7 +84,7 @@ class Model {
 
  private:
   Status probe_templates();
-  Result<std::string> render_with(const NamedTemplate& chat, const RenderInput& input) const;
+  Result<MarkedText> render_with(const NamedTemplate& chat, const RenderInput& input) const;
 
   EngineOptions options_;
   std::string name_;
@@ -90,6 +93,7 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   ChatTemplates templates_;
   output::Formats formats_;
+  std::vector<std::int32_t> markers_;  // tokens that the formats write and that end nothing, sorted
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
   GrammarCache grammars_;

@@ -13,6 +13,10 @@ namespace {
 // Appended to the content of the last message, so that the prompt can be cut off where it stands in the rendered text.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
 
+// Templates write roles into the names of tokens, '<|' + message.role + '|>'; any other role is text as all the rest.
+constexpr std::string_view kRoles[] = {"system",   "developer",   "user",    "assistant", "tool",
+                                       "function", "observation", "ipython", "model"};
+
 bool begins_with_system(const nlohmann::ordered_json& messages) {
   if (messages.empty() || !messages[0].is_object()) return false;
   const auto role = messages[0].find("role");
@@ -21,7 +25,7 @@ bool begins_with_system(const nlohmann::ordered_json& messages) {
 
 }  // namespace
 
-Result<std::string> Model::render(const RenderInput& input) const {
+Result<MarkedText> Model::render(const RenderInput& input) const {
   const bool has_tools = input.tools.find_first_not_of("[] \t\r\n") != std::string_view::npos && input.tools != "null";
   ZRT_TRY(const NamedTemplate* const chat, templates_.get(has_tools));
   ZRT_TRY(auto text, render_with(*chat, input));
@@ -31,12 +35,17 @@ Result<std::string> Model::render(const RenderInput& input) const {
   return text;
 }
 
+OutsideText Model::outside_of(const MarkedText& text) const {
+  if (options_.control_tokens_in_text) return {};
+  return {.spans = text.marks(), .allowed = markers_};
+}
+
 std::string Model::template_text() const {
   const auto* chat = templates_.find(false);
   return chat == nullptr ? std::string() : chat->text;
 }
 
-Result<std::string> Model::render_with(const NamedTemplate& chat, const RenderInput& input) const {
+Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInput& input) const {
   using Json = nlohmann::ordered_json;
   Json context = Json::object();
   const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
@@ -75,18 +84,19 @@ Result<std::string> Model::render_with(const NamedTemplate& chat, const RenderIn
   const auto text = [&](std::optional<std::int32_t> id) {
     return id ? std::string(tokenizer_->token_text(*id)) : std::string();
   };
-  if (!context.contains("bos_token")) context["bos_token"] = text(tokenizer_->bos_id());
-  if (!context.contains("eos_token")) context["eos_token"] = text(tokenizer_->eos_id());
+  Json own = Json::object();
+  if (!context.contains("bos_token")) own["bos_token"] = text(tokenizer_->bos_id());
+  if (!context.contains("eos_token")) own["eos_token"] = text(tokenizer_->eos_id());
   RenderLimits limits;
   limits.cancel = input.cancel;
-  ZRT_TRY(auto rendered, chat.parsed->render(std::move(context), limits));
+  ZRT_TRY(auto rendered, chat.parsed->render_marked(std::move(context), std::move(own), {"role", kRoles}, limits));
   if (!input.continue_final_message) return rendered;
-  const auto end = rendered.rfind(kEndMark);
+  const auto end = rendered.text().rfind(kEndMark);
   if (end == std::string::npos)
     return fail(StatusCode::kInvalidArgument,
                 "[request] continue_final_message: the chat template does not write the last message's content as it "
                 "is");
-  rendered.resize(end);
+  rendered.truncate(end);
   return rendered;
 }
 
@@ -103,7 +113,7 @@ Status Model::probe_templates() {
     if (!chat.parsed) continue;
     chat.traits = output::probe_template([&](const std::string& messages, const std::string& tools) {
       auto text = render_with(chat, {.messages = messages, .tools = tools, .is_probe = true});
-      return text ? std::optional(std::move(*text)) : std::nullopt;
+      return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }
   // Calls are made where there are tools; what else an answer has, the template without them shows, too.
@@ -115,6 +125,8 @@ Status Model::probe_templates() {
   const auto* reasoning = plain.reasoning != nullptr ? plain.reasoning : with_tools.reasoning;
   formats_ = output::Formats(own != nullptr ? own : with_tools.calls,
                              reasoning != nullptr ? reasoning : &output::reasoning_formats()[0], find);
+  markers_ = formats_.token_ids();
+  std::erase_if(markers_, [&](std::int32_t id) { return tokenizer_->is_end_of_generation(id); });
   return {};
 }
 

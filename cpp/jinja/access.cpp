@@ -79,7 +79,7 @@ Result<Value> item_at(Runtime& rt, const Value& object, std::int64_t index) {
       const auto& str = object.as<StrObject>();
       if (!is_ascii(str) && rt.over(str.text.size() / 64)) return rt.limit_error();
       std::size_t at = char_offset(str.text, static_cast<std::size_t>(index), is_ascii(str));
-      return rt.str(str.text.substr(at, char_at(str.text, at).size), str.markup);
+      return rt.part(object, std::string_view(str.text).substr(at, char_at(str.text, at).size), str.markup);
     }
     default: return object.as<SeqObject>().items[static_cast<std::size_t>(index)];
   }
@@ -126,24 +126,25 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   return SliceBounds{from, to, s, count};
 }
 
-Value slice_str(Runtime& rt, const StrObject& str, const SliceBounds& bounds) {
+Value slice_str(Runtime& rt, const Value& object, const SliceBounds& bounds) {
+  const auto& str = object.as<StrObject>();
   bool ascii = is_ascii(str);
   if (bounds.count == 0) return rt.str("", str.markup);
   if (bounds.step == 1) {
     std::size_t from = char_offset(str.text, static_cast<std::size_t>(bounds.start), ascii);
     std::string_view rest = std::string_view(str.text).substr(from);
-    return rt.str(std::string(rest.substr(0, char_offset(rest, static_cast<std::size_t>(bounds.count), ascii))),
-                  str.markup);
+    return rt.part(object, rest.substr(0, char_offset(rest, static_cast<std::size_t>(bounds.count), ascii)),
+                   str.markup);
   }
   std::vector<std::size_t> offsets;
   if (!ascii) {
     for (std::size_t pos = 0; pos < str.text.size(); pos += char_at(str.text, pos).size) offsets.push_back(pos);
   }
-  std::string out;
+  MarkedText out;
   for (std::int64_t i = 0; i < bounds.count; ++i) {
     auto index = static_cast<std::size_t>(bounds.start + i * bounds.step);
     std::size_t at = ascii ? index : offsets[index];
-    out.append(str.text, at, char_at(str.text, at).size);
+    out += object.view().sub(at, char_at(str.text, at).size);
   }
   return rt.str(std::move(out), str.markup);
 }
@@ -202,7 +203,7 @@ Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, co
   }
   if (object.is_str()) {
     if (rt.over(object.text().size() / 256)) return rt.limit_error();
-    return slice_str(rt, object.as<StrObject>(), bounds);
+    return slice_str(rt, object, bounds);
   }
   const auto& items = object.as<SeqObject>().items;
   if (rt.over(static_cast<std::uint64_t>(bounds.count) / 16)) return rt.limit_error();

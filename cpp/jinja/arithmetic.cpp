@@ -129,15 +129,16 @@ Result<Value> float_binary(BinaryOp op, double a, double b) {
 
 Result<Value> add_text(Runtime& rt, const Value& a, const Value& b) {
   bool markup = a.as<StrObject>().markup || b.as<StrObject>().markup;
-  std::string out;
+  MarkedText out;
   if (markup) {
     ZRT_TRY(Value left, escape_value(rt, a));
     ZRT_TRY(Value right, escape_value(rt, b));
-    out = left.text() + right.text();
+    out += left.view();
+    out += right.view();
   } else {
     out.reserve(a.text().size() + b.text().size());
-    out += a.text();
-    out += b.text();
+    out += a.view();
+    out += b.view();
   }
   return rt.str(std::move(out), markup);
 }
@@ -147,10 +148,12 @@ Result<Value> repeat(Runtime& rt, const Value& value, std::int64_t times) {
   if (value.is_str()) {
     const std::string& text = value.text();
     ZRT_CHECK_OK(rt.reserve(text.size(), n));
-    std::string out;
+    MarkedText out;
     if (!text.empty()) {
+      const auto& parts = value.as<StrObject>().foreign_parts;
+      if (parts) ZRT_CHECK_OK(rt.reserve(parts->size() * sizeof(TextSpan), n));
       out.reserve(text.size() * n);
-      for (std::uint64_t i = 0; i < n; ++i) out += text;
+      for (std::uint64_t i = 0; i < n; ++i) out += value.view();
     }
     return rt.str(std::move(out), value.as<StrObject>().markup);
   }

@@ -43,8 +43,8 @@ Result<std::string_view> need_str(std::string_view what, const Value& value) {
 Result<Value> call_filter(Runtime& rt, const Value& name, const Value& operand, Args& args) {
   const Builtin* filter = name.is_str() ? find_filter(name.text()) : nullptr;
   if (filter != nullptr) return filter->call(rt, operand, args);
-  ZRT_TRY(std::string text, to_repr(rt, name));
-  return raise("No filter named {}.", text);
+  ZRT_TRY(const MarkedText text, to_repr(rt, name));
+  return raise("No filter named {}.", text.text());
 }
 
 Result<bool> call_test(Runtime& rt, const Value& name, const Value& operand, Args& args) {
@@ -53,8 +53,8 @@ Result<bool> call_test(Runtime& rt, const Value& name, const Value& operand, Arg
     ZRT_TRY(Value result, test->call(rt, operand, args));
     return truthy(result);
   }
-  ZRT_TRY(std::string text, to_repr(rt, name));
-  return raise("No test named {}.", text);
+  ZRT_TRY(const MarkedText text, to_repr(rt, name));
+  return raise("No test named {}.", text.text());
 }
 
 }  // namespace zinc_rt::jinja

@@ -10,7 +10,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "base/marked_text.h"
 #include "jinja/limits.h"
+#include "jinja/own_words.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -29,6 +31,11 @@ class ChatTemplate {
   // context is an object: messages, tools, add_generation_prompt, bos_token and whatever else the template names.
   // Its texts are moved out of it, so that they are in memory once.
   Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
+
+  // The same text, with the bytes marked that came from the context and not from the template (docs/design/jinja.md).
+  // `own`: more variables, whose texts count as the template's. Of the context, words under a key may count as its too.
+  Result<MarkedText> render_marked(nlohmann::ordered_json context, nlohmann::ordered_json own,
+                                   const jinja::OwnWords& words, const RenderLimits& limits = {}) const;
 
  private:
   explicit ChatTemplate(std::unique_ptr<jinja::ParsedTemplate> parsed);

@@ -84,6 +84,11 @@ Status dict_set(Runtime& rt, DictObject& dict, std::string_view key, Value value
   return dict_set(rt, dict, rt.str(std::string(key)), std::move(value));
 }
 
+Status dict_set_named(Runtime& rt, DictObject& dict, const Args& args, std::size_t n) {
+  const auto& [name, value] = args.named[n];
+  return dict_set(rt, dict, rt.str(MarkedText(name, args.has_foreign_names)), value);
+}
+
 Status dict_update(Runtime& rt, DictObject& target, const Value& source) {
   if (source.is(Kind::kDict)) {
     for (const auto& [k, v] : source.as<DictObject>().items) {

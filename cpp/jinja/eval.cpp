@@ -119,7 +119,7 @@ Result<Value> Interpreter::eval_concat(const ItemsExpr& expr) {
     ZRT_TRY(Value value, eval(*item));
     items.push_back(std::move(value));
   }
-  std::string text;
+  MarkedText text;
   for (const Value& item : items) ZRT_CHECK_OK(append_str(*this, text, item));
   return str(std::move(text));
 }
@@ -162,6 +162,7 @@ Status Interpreter::eval_starred(const Arguments& arguments, Args& out) {
         if (name == key.text()) return raise("got multiple values for keyword argument '{}'", name);
       }
       out.named.emplace_back(key.text(), value);
+      out.has_foreign_names = out.has_foreign_names || key.view().has_marks();
     }
   }
   return {};

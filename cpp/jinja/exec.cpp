@@ -2,9 +2,9 @@
 
 namespace zinc_rt::jinja {
 
-Result<std::string> Interpreter::run(Value context) {
+Result<MarkedText> Interpreter::run(Value context) {
   context_ = std::move(context);
-  std::string out;
+  MarkedText out;
   out_ = &out;
   current_ = new_activation(parsed_.n_slots, nullptr);
   enter_scope(parsed_.scope);
@@ -14,13 +14,16 @@ Result<std::string> Interpreter::run(Value context) {
   return out;
 }
 
-Status Interpreter::write(std::string_view text) {
-  out_bytes_ += text.size();
-  if (out_bytes_ > limits_.max_output_bytes) {
+Status Interpreter::write(MarkedView text) {
+  const auto grow = [this](std::size_t bytes) -> Status {
+    out_bytes_ += bytes;
+    if (out_bytes_ <= limits_.max_output_bytes) return {};
     return fail(StatusCode::kExhausted, "the output is larger than {} bytes", limits_.max_output_bytes);
-  }
-  out_->append(text);
-  return {};
+  };
+  ZRT_CHECK_OK(grow(text.size()));
+  const std::size_t before = out_->held_bytes();
+  *out_ += text;
+  return grow(out_->held_bytes() - before - text.size());
 }
 
 void Interpreter::enter_scope(const Scope& scope) {
@@ -58,7 +61,7 @@ Result<Flow> Interpreter::exec(const Stmt& stmt) {
   if (over()) return limit_error();
   line_ = stmt.line;
   switch (stmt.kind) {
-    case StmtKind::kData: ZRT_CHECK_OK(write(static_cast<const DataStmt&>(stmt).text)); return Flow::kNext;
+    case StmtKind::kData: ZRT_CHECK_OK(write(MarkedView(static_cast<const DataStmt&>(stmt).text))); return Flow::kNext;
     case StmtKind::kOutput: ZRT_CHECK_OK(exec_output(static_cast<const OutputStmt&>(stmt))); return Flow::kNext;
     case StmtKind::kIf: return exec_if(static_cast<const IfStmt&>(stmt));
     case StmtKind::kFor: return exec_for(static_cast<const ForStmt&>(stmt));
@@ -86,12 +89,11 @@ Status Interpreter::exec_output(const OutputStmt& stmt) {
   for (const ExprPtr& item : stmt.items) {
     ZRT_TRY(Value value, eval(*item));
     if (value.is_str()) {
-      ZRT_CHECK_OK(write(value.text()));
+      ZRT_CHECK_OK(write(value.view()));
       continue;
     }
-    std::string text;
-    ZRT_CHECK_OK(append_str(*this, text, value));
-    ZRT_CHECK_OK(write(text));
+    ZRT_TRY(const MarkedText text, to_str(*this, value));
+    ZRT_CHECK_OK(write(text.view()));
   }
   return {};
 }
@@ -136,7 +138,7 @@ Result<Flow> Interpreter::exec_for(const ForStmt& stmt) {
   outermost.closure = current_;
   outermost.depth0 = -1;
   ZRT_TRY(Value text, call_loop(outermost, iterable));
-  ZRT_CHECK_OK(write(text.text()));
+  ZRT_CHECK_OK(write(text.view()));
   return Flow::kNext;
 }
 
@@ -241,7 +243,7 @@ Result<Flow> Interpreter::exec_block(const BlockStmt& stmt) {
     return Flow::kNext;
   }
   if (!text.is_str()) return raise("the filter of a filter block gave {}, not str", type_name(text));
-  ZRT_CHECK_OK(write(text.text()));
+  ZRT_CHECK_OK(write(text.view()));
   return Flow::kNext;
 }
 

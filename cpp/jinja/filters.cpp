@@ -79,7 +79,7 @@ constexpr Builtin kFilters[] = {
 
 Result<Value> soft_str(Runtime& rt, const Value& value) {
   if (value.is_str()) return value;
-  ZRT_TRY(std::string text, to_str(rt, value));
+  ZRT_TRY(MarkedText text, to_str(rt, value));
   return rt.str(std::move(text));
 }
 

@@ -82,9 +82,9 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("join", args, {"d", "attribute"}, 0));
   if (!is_iterable(self)) return not_iterable(self);
   AttributePath path = AttributePath::parse(rt, a[1]);
-  std::string separator;
+  MarkedText separator;
   if (!a[0].is_missing()) ZRT_CHECK_OK(append_str(rt, separator, a[0]));
-  std::string out;
+  MarkedText out;
   Cursor cursor(self);
   Value item;
   for (bool at_first = true;; at_first = false) {
@@ -93,9 +93,9 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
     if (!path.parts.empty()) {
       ZRT_TRY(item, path.get(rt, item));
     }
-    if (!at_first) out += separator;
+    if (!at_first) out += separator.view();
     ZRT_CHECK_OK(append_str(rt, out, item));
-    ZRT_CHECK_OK(rt.reserve(out.size()));
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
   }
 }
 

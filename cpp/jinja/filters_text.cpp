@@ -70,7 +70,7 @@ Result<Value> string(Runtime& rt, const Value& self, Args& args) {
 
 Result<Value> safe(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("safe", args));
-  ZRT_TRY(std::string text, to_str(rt, self));
+  ZRT_TRY(MarkedText text, to_str(rt, self));
   return rt.str(std::move(text), true);
 }
 
@@ -81,8 +81,8 @@ Result<Value> escape(Runtime& rt, const Value& self, Args& args) {
 
 Result<Value> force_escape(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("forceescape", args));
-  ZRT_TRY(std::string text, to_str(rt, self));
-  return rt.str(escape_html(text), true);
+  ZRT_TRY(const MarkedText text, to_str(rt, self));
+  return rt.str(map_runs(text.view(), escape_html), true);
 }
 
 Result<Value> format(Runtime& rt, const Value& self, Args& args) {
@@ -92,7 +92,7 @@ Result<Value> format(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(Value text, soft_str(rt, self));
   if (args.named.empty()) return percent_format(rt, text, rt.tuple(args.positional));
   Value named = rt.dict();
-  for (auto& [name, value] : args.named) ZRT_CHECK_OK(dict_set(rt, named.as<DictObject>(), name, value));
+  for (std::size_t i = 0; i < args.named.size(); ++i) ZRT_CHECK_OK(dict_set_named(rt, named.as<DictObject>(), args, i));
   return percent_format(rt, text, named);
 }
 
@@ -102,10 +102,10 @@ Result<Value> replace(Runtime& rt, const Value& self, Args& args) {
   if (!a[2].is_missing() && !a[2].is_none()) {
     ZRT_TRY(limit, need_int("count", a[2]));
   }
-  ZRT_TRY(std::string text, to_str(rt, self));
-  ZRT_TRY(std::string old_text, to_str(rt, a[0]));
-  ZRT_TRY(std::string new_text, to_str(rt, a[1]));
-  ZRT_TRY(std::string out, replace_text(rt, text, old_text, new_text, limit));
+  ZRT_TRY(const MarkedText text, to_str(rt, self));
+  ZRT_TRY(const MarkedText old_text, to_str(rt, a[0]));
+  ZRT_TRY(const MarkedText new_text, to_str(rt, a[1]));
+  ZRT_TRY(MarkedText out, replace_text(rt, text.view(), old_text.text(), new_text.view(), limit));
   return rt.str(std::move(out));
 }
 
@@ -118,7 +118,7 @@ Result<Value> title(Runtime& rt, const Value& self, Args& args) {
   auto divides = [](Char c) {
     return is_space(c.code) || c.code == '-' || c.code == '(' || c.code == '{' || c.code == '[' || c.code == '<';
   };
-  std::string out;
+  MarkedText out;
   for (std::size_t pos = 0; pos < text.size();) {
     std::size_t end = pos;
     Char first = char_at(text, pos);
@@ -128,8 +128,8 @@ Result<Value> title(Runtime& rt, const Value& self, Args& args) {
       if (divides(c) != divider) break;
       end += c.size;
     }
-    out += to_upper(text.substr(pos, first.size));
-    out += to_lower(text.substr(pos + first.size, end - pos - first.size));
+    out += map_marked(value.view().sub(pos, first.size), to_upper).view();
+    out += map_marked(value.view().sub(pos + first.size, end - pos - first.size), to_lower).view();
     pos = end;
     if (rt.over()) return rt.limit_error();
   }
@@ -140,24 +140,26 @@ Result<Value> indent(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("indent", args, {"width", "first", "blank"}, 0));
   if (self.is_undefined()) return undefined_error(rt, self);
   ZRT_TRY(std::string_view text, need_str("the operand of indent", self));
-  std::string by = "    ";
+  MarkedText by(std::string(4, ' '));
   if (a[0].is_str()) {
-    by = a[0].text();
+    by = MarkedText(a[0].view());
   } else if (!a[0].is_missing()) {
     ZRT_TRY(std::int64_t width, need_int("width", a[0]));
     ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(std::max<std::int64_t>(width, 0))));
-    by.assign(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' ');
+    by = MarkedText(std::string(static_cast<std::size_t>(std::max<std::int64_t>(width, 0)), ' '));
   }
-  ZRT_TRY(std::vector<std::string> lines, split_lines(rt, std::string(text) + "\n", false));
+  const std::string ended = std::string(text) + "\n";
+  ZRT_TRY(std::vector<std::string_view> lines, split_lines(rt, ended, false));
   ZRT_CHECK_OK(rt.reserve(by.size(), lines.size()));
   bool blank = truthy(a[2]);
-  std::string out = truthy(a[1]) ? by : std::string();
+  MarkedText out;
+  if (truthy(a[1])) out += by.view();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) {
       out += '\n';
-      if (blank || !lines[i].empty()) out += by;
+      if (blank || !lines[i].empty()) out += by.view();
     }
-    out += lines[i];
+    out += self.view().sub(static_cast<std::size_t>(lines[i].data() - ended.data()), lines[i].size());
   }
   return rt.str(std::move(out), self.as<StrObject>().markup);
 }
@@ -166,27 +168,29 @@ Result<Value> truncate(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("truncate", args, {"length", "killwords", "end", "leeway"}, 0));
   std::int64_t limit = 255;
   std::int64_t leeway = 5;
-  std::string end = "...";
+  MarkedText end("...");
   if (!a[0].is_missing()) {
     ZRT_TRY(limit, need_int("length", a[0]));
   }
   if (!a[2].is_missing()) {
-    ZRT_TRY(std::string_view given, need_str("end", a[2]));
-    end = given;
+    ZRT_CHECK_OK(need_str("end", a[2]));
+    end = MarkedText(a[2].view());
   }
   if (!a[3].is_missing() && !a[3].is_none()) {
     ZRT_TRY(leeway, need_int("leeway", a[3]));
   }
-  auto end_chars = static_cast<std::int64_t>(count_chars(end));
+  auto end_chars = static_cast<std::int64_t>(count_chars(end.text()));
   if (limit < end_chars) return raise("expected length >= {}, got {}", end_chars, limit);
   if (leeway < 0) return raise("expected leeway >= 0, got {}", leeway);
   ZRT_TRY(std::int64_t size, length(rt, self));
   std::int64_t longest = 0;
   if (__builtin_add_overflow(limit, leeway, &longest) || size <= longest) return self;
   ZRT_TRY(std::string_view text, need_str("the operand of truncate", self));
-  std::string kept(text.substr(0, char_offset(text, static_cast<std::size_t>(limit - end_chars), false)));
+  std::string_view kept = text.substr(0, char_offset(text, static_cast<std::size_t>(limit - end_chars), false));
   if (!truthy(a[1])) kept = kept.substr(0, kept.rfind(' '));
-  return rt.str(kept + end, self.as<StrObject>().markup);
+  MarkedText out(self.view().sub(kept));
+  out += end.view();
+  return rt.str(std::move(out), self.as<StrObject>().markup);
 }
 
 Result<Value> wordcount(Runtime& rt, const Value& self, Args& args) {
@@ -209,10 +213,16 @@ Result<Value> wordcount(Runtime& rt, const Value& self, Args& args) {
 Result<Value> urlencode(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("urlencode", args));
   std::string out;
+  bool is_foreign = false;
+  const auto append = [&](const Value& value, bool for_query) -> Status {
+    ZRT_TRY(const MarkedText text, to_str(rt, value));
+    append_quoted_url(out, text.text(), for_query);
+    is_foreign = is_foreign || text.has_marks();
+    return {};
+  };
   if (self.is_str() || !is_iterable(self)) {
-    ZRT_TRY(std::string text, to_str(rt, self));
-    append_quoted_url(out, text, false);
-    return rt.str(std::move(out));
+    ZRT_CHECK_OK(append(self, false));
+    return rt.str(MarkedText(std::move(out), is_foreign));
   }
   std::vector<std::pair<Value, Value>> pairs;
   if (self.is(Kind::kDict)) {
@@ -225,22 +235,22 @@ Result<Value> urlencode(Runtime& rt, const Value& self, Args& args) {
     }
   }
   for (const auto& [key, value] : pairs) {
-    ZRT_TRY(std::string name, to_str(rt, key));
-    ZRT_TRY(std::string text, to_str(rt, value));
     if (!out.empty()) out += '&';
-    append_quoted_url(out, name, true);
+    ZRT_CHECK_OK(append(key, true));
     out += '=';
-    append_quoted_url(out, text, true);
+    ZRT_CHECK_OK(append(value, true));
     ZRT_CHECK_OK(rt.reserve(out.size()));
   }
-  return rt.str(std::move(out));
+  return rt.str(MarkedText(std::move(out), is_foreign));
 }
 
 Result<Value> xmlattr(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("xmlattr", args, {"autospace"}, 0));
   if (self.is_undefined()) return undefined_error(rt, self);
   if (!self.is(Kind::kDict)) return raise("'{} object' has no attribute 'items'", type_name(self));
-  std::string out;
+  MarkedText out;
+  if (a[0].is_missing() || truthy(a[0])) out += ' ';
+  const std::size_t n_before = out.size();
   for (const auto& [key, value] : self.as<DictObject>().items) {
     if (value.is_none() || value.is_undefined()) continue;
     ZRT_TRY(std::string_view name, need_str("an attribute name", key));
@@ -249,12 +259,14 @@ Result<Value> xmlattr(Runtime& rt, const Value& self, Args& args) {
     }
     ZRT_TRY(Value shown_name, escape_value(rt, key));
     ZRT_TRY(Value shown, escape_value(rt, value));
-    if (!out.empty()) out += ' ';
-    out += shown_name.text() + "=\"" + shown.text() + '"';
+    if (out.size() > n_before) out += ' ';
+    out += shown_name.view();
+    out += "=\"";
+    out += shown.view();
+    out += '"';
     ZRT_CHECK_OK(rt.reserve(out.size()));
   }
-  bool space = a[0].is_missing() || truthy(a[0]);
-  if (space && !out.empty()) out.insert(0, 1, ' ');
+  if (out.size() == n_before) out = MarkedText();
   return rt.str(std::move(out));
 }
 

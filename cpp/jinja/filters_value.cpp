@@ -92,6 +92,7 @@ Result<Value> tojson(Runtime& rt, const Value& self, Args& args) {
   JsonStyle style;
   style.ensure_ascii = truthy(a[0]);
   style.sort_keys = truthy(a[3]);
+  bool is_foreign_style = a[1].is_str() && a[1].view().has_marks();
   if (a[1].is_str()) {
     style.indent = a[1].text();
   } else if (!a[1].is_missing() && !a[1].is_none()) {
@@ -107,8 +108,10 @@ Result<Value> tojson(Runtime& rt, const Value& self, Args& args) {
     ZRT_TRY(std::string_view key, need_str("the key separator", separators[1]));
     style.item_separator = item;
     style.key_separator = key;
+    for (const Value& separator : separators) is_foreign_style = is_foreign_style || separator.view().has_marks();
   }
-  ZRT_TRY(std::string text, to_json(rt, self, style));
+  ZRT_TRY(MarkedText text, to_json(rt, self, style));
+  if (is_foreign_style) text.mark_all();
   return rt.str(std::move(text));
 }
 

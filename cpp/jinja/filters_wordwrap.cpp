@@ -106,8 +106,8 @@ std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyph
 }
 
 // Greedy filling. Appends the lines to `out`, `between` before each but the first.
-Status wrap_line(Runtime& rt, std::string_view line, const WrapStyle& style, std::string_view between,
-                 std::string& out) {
+Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedView between, MarkedText& out) {
+  const std::string_view line = marked.text();
   Chunks chunks(line, style.break_on_hyphens);
   std::optional<Chunk> next = chunks.next();
   const auto advance = [&] {
@@ -144,8 +144,8 @@ Status wrap_line(Runtime& rt, std::string_view line, const WrapStyle& style, std
     if (is_blank(line.substr(last, end - last))) end = last;
     if (end == begin) continue;
     if (!first) out += between;
-    out.append(line, begin, end - begin);
-    ZRT_CHECK_OK(rt.reserve(out.size() + between.size()));
+    out += marked.sub(begin, end - begin);
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes() + between.size()));
     first = false;
   }
   return {};
@@ -163,15 +163,15 @@ Result<Value> wordwrap(Runtime& rt, const Value& self, Args& args) {
   }
   if (style.width <= 0 && !text.empty()) return raise("invalid width {} (must be > 0)", style.width);
   style.break_long_words = a[1].is_missing() || truthy(a[1]);
-  std::string_view between = "\n";
-  if (a[2].is_str()) between = a[2].text();
+  MarkedView between("\n");
+  if (a[2].is_str()) between = a[2].view();
   style.break_on_hyphens = a[3].is_missing() || truthy(a[3]);
-  ZRT_TRY(const std::vector<std::string> paragraphs, split_lines(rt, text, false));
-  std::string out;
+  ZRT_TRY(const std::vector<std::string_view> paragraphs, split_lines(rt, text, false));
+  MarkedText out;
   for (std::size_t i = 0; i < paragraphs.size(); ++i) {
     if (i > 0) out += between;
-    ZRT_CHECK_OK(rt.reserve(out.size() + between.size()));
-    ZRT_CHECK_OK(wrap_line(rt, paragraphs[i], style, between, out));
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes() + between.size()));
+    ZRT_CHECK_OK(wrap_line(rt, self.view().sub(paragraphs[i]), style, between, out));
   }
   return rt.str(std::move(out));
 }

@@ -79,7 +79,10 @@ class PrettyPrinter {
       text += '}';
       return text;
     }
-    if (!value.is_sequence()) return to_repr(rt_, value);
+    if (!value.is_sequence()) {
+      ZRT_TRY(MarkedText shown, to_repr(rt_, value));
+      return shown.take_text();
+    }
     const auto& items = value.as<SeqObject>().items;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i > 0) text += ", ";
@@ -140,7 +143,7 @@ class PrettyPrinter {
       ++allowance;
     }
     std::int64_t width = kWidth - indent;
-    ZRT_TRY(std::vector<std::string> lines, split_lines(rt_, text, true));
+    ZRT_TRY(std::vector<std::string_view> lines, split_lines(rt_, text, true));
     std::vector<std::string> literals;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       bool last_line = i + 1 == lines.size();
@@ -248,12 +251,16 @@ Result<Value> pprint(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("pprint", args));
   PrettyPrinter printer(rt);
   ZRT_CHECK_OK(printer.print(self, 0, 0, 1));
-  return rt.str(std::move(printer.out));
+  // Where the pieces of a text went is not followed: all is foreign where anything is.
+  ZRT_TRY(const MarkedText shown, to_repr(rt, self));
+  return rt.str(MarkedText(std::move(printer.out), shown.has_marks()));
 }
 
 Result<Value> striptags(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("striptags", args));
-  ZRT_TRY(std::string text, to_str(rt, self));
+  ZRT_TRY(MarkedText given, to_str(rt, self));
+  const bool is_foreign = given.has_marks();
+  const std::string text = given.take_text();
   if (rt.over(text.size() / 32)) return rt.limit_error();
   std::string kept;
   std::size_t pos = 0;
@@ -279,7 +286,7 @@ Result<Value> striptags(Runtime& rt, const Value& self, Args& args) {
     at = end;
   }
   ZRT_TRY(std::string out, unescape(collapsed));
-  return rt.str(std::move(out));
+  return rt.str(MarkedText(std::move(out), is_foreign));
 }
 
 }  // namespace zinc_rt::jinja::filters

@@ -71,26 +71,27 @@ Result<std::int64_t> integer_operand(Runtime& rt, char type, const Value& operan
   return raise("%{} format: a real number is required, not {}", type, type_name(value));
 }
 
-Result<std::string> percent_one(Runtime& rt, FormatSpec spec, char type, const Value& value, bool escape) {
+Result<MarkedText> percent_one(Runtime& rt, FormatSpec spec, char type, const Value& value, bool escape) {
   switch (type) {
     case 's':
     case 'r':
     case 'a': {
-      ZRT_TRY(std::string text, type == 's' ? to_str(rt, value) : to_repr(rt, value));
-      if (type == 'a') text = ascii_only(text);
-      if (escape && !(type == 's' && value.is_str() && value.as<StrObject>().markup)) text = escape_html(text);
+      ZRT_TRY(MarkedText text, type == 's' ? to_str(rt, value) : to_repr(rt, value));
+      if (type == 'a') text = map_runs(text.view(), ascii_only);
+      if (escape && !(type == 's' && value.is_str() && value.as<StrObject>().markup))
+        text = map_runs(text.view(), escape_html);
       spec.zero = false;
       if (spec.align == 0) spec.align = '>';
-      return format_text(rt, spec, text);
+      return format_text(rt, spec, text.view());
     }
     case 'c': {
-      if (value.is_str() && n_chars(value.as<StrObject>()) == 1) return format_text(rt, spec, value.text());
+      if (value.is_str() && n_chars(value.as<StrObject>()) == 1) return format_text(rt, spec, value.view());
       if (!value.is_integral() || value.as_int() < 0 || value.as_int() > 0x10ffff) {
         return raise("%c requires int or char");
       }
       std::string text;
       append_char(text, static_cast<std::uint32_t>(value.as_int()));
-      return format_text(rt, spec, text);
+      return format_text(rt, spec, MarkedView(text, true));  // a number of the outside can spell, too
     }
     case 'd':
     case 'i':
@@ -100,7 +101,7 @@ Result<std::string> percent_one(Runtime& rt, FormatSpec spec, char type, const V
     case 'X': {
       ZRT_TRY(std::int64_t n, integer_operand(rt, type, value));
       spec.type = type == 'i' || type == 'u' ? 'd' : type;
-      return format_integer(rt, spec, n);
+      return as_own(format_integer(rt, spec, n));
     }
     case 'e':
     case 'E':
@@ -112,14 +113,14 @@ Result<std::string> percent_one(Runtime& rt, FormatSpec spec, char type, const V
       if (!value.is_number()) return raise("must be real number, not {}", type_name(value));
       spec.type = type;
       if (spec.precision < 0) spec.precision = 6;
-      return format_float(rt, spec, value.as_real());
+      return as_own(format_float(rt, spec, value.as_real()));
     }
     default: return raise("unsupported format character '{}'", type);
   }
 }
 
-Result<std::string> percent_field(Runtime& rt, std::string_view format, std::size_t& pos, PercentArguments& arguments,
-                                  bool escape) {
+Result<MarkedText> percent_field(Runtime& rt, std::string_view format, std::size_t& pos, PercentArguments& arguments,
+                                 bool escape) {
   FormatSpec spec;
   Value named;
   if (pos < format.size() && format[pos] == '(') {
@@ -157,7 +158,7 @@ Result<std::string> percent_field(Runtime& rt, std::string_view format, std::siz
   while (pos < format.size() && (format[pos] == 'h' || format[pos] == 'l' || format[pos] == 'L')) ++pos;
   if (pos >= format.size()) return raise("incomplete format");
   char type = format[pos++];
-  if (type == '%') return std::string("%");
+  if (type == '%') return MarkedText("%");
   if (named.is_missing()) {
     ZRT_TRY(named, arguments.next());
   }
@@ -169,18 +170,19 @@ class Formatter {
  public:
   Formatter(Runtime& rt, const Args& arguments) : rt_(rt), arguments_(arguments) {}
 
-  Result<std::string> run(std::string_view format, int nesting) {
+  Result<MarkedText> run(MarkedView marked, int nesting) {
     if (nesting < 0) return raise("Max string recursion exceeded");
-    std::string out;
+    const std::string_view format = marked.text();
+    MarkedText out;
     for (std::size_t pos = 0; pos < format.size();) {
       if (rt_.over()) return rt_.limit_error();
       char c = format[pos++];
       if (c != '{' && c != '}') {
-        out += c;
+        out += marked.sub(pos - 1, 1);
         continue;
       }
       if (pos < format.size() && format[pos] == c) {
-        out += c;
+        out += marked.sub(pos, 1);
         ++pos;
         continue;
       }
@@ -189,15 +191,18 @@ class Formatter {
       int depth = 1;
       for (; pos < format.size() && depth > 0; ++pos) depth += format[pos] == '{' ? 1 : format[pos] == '}' ? -1 : 0;
       if (depth > 0) return raise("expected '}}' before end of string");
-      ZRT_TRY(std::string text, field(format.substr(start, pos - 1 - start), nesting));
-      out += text;
-      ZRT_CHECK_OK(rt_.reserve(out.size()));
+      ZRT_TRY(MarkedText text, field(marked.sub(start, pos - 1 - start), nesting));
+      // A field that is foreign in any part is foreign as a whole: what it lays out is the outside's choice.
+      if (marked.sub(start - 1, pos - start + 1).has_marks()) text.mark_all();
+      out += text.view();
+      ZRT_CHECK_OK(rt_.reserve(out.held_bytes()));
     }
     return out;
   }
 
  private:
-  Result<std::string> field(std::string_view field, int nesting) {
+  Result<MarkedText> field(MarkedView marked, int nesting) {
+    const std::string_view field = marked.text();
     std::size_t name_end = 0;
     bool in_brackets = false;
     for (; name_end < field.size(); ++name_end) {
@@ -213,13 +218,15 @@ class Formatter {
         return raise("expected ':' after conversion specifier");
       if (rest[1] != 's' && rest[1] != 'r' && rest[1] != 'a')
         return raise("Unknown conversion specifier '{}'", rest[1]);
-      ZRT_TRY(std::string text, rest[1] == 's' ? to_str(rt_, value) : to_repr(rt_, value));
-      value = rt_.str(rest[1] == 'a' ? ascii_only(text) : std::move(text));
+      ZRT_TRY(MarkedText text, rest[1] == 's' ? to_str(rt_, value) : to_repr(rt_, value));
+      value = rt_.str(rest[1] == 'a' ? map_runs(text.view(), ascii_only) : std::move(text));
       rest.remove_prefix(2);
     }
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    ZRT_TRY(std::string spec, run(rest, nesting - 1));
-    return format_value(rt_, value, spec);
+    ZRT_TRY(const MarkedText spec, run(marked.sub(rest), nesting - 1));
+    ZRT_TRY(MarkedText out, format_value(rt_, value, spec.text()));
+    if (spec.has_marks()) out.mark_all();
+    return out;
   }
 
   Result<Value> lookup(std::string_view name) {
@@ -281,23 +288,24 @@ Result<Value> percent_format(Runtime& rt, const Value& format, const Value& argu
   bool markup = format.as<StrObject>().markup;
   PercentArguments values(arguments);
   std::string_view text = format.text();
-  std::string out;
+  MarkedText out;
   for (std::size_t pos = 0; pos < text.size();) {
     if (text[pos] != '%') {
-      out += text[pos++];
+      out += format.view().sub(pos++, 1);
       continue;
     }
     if (rt.over()) return rt.limit_error();
-    ++pos;
-    ZRT_TRY(std::string piece, percent_field(rt, text, pos, values, markup));
-    out += piece;
-    ZRT_CHECK_OK(rt.reserve(out.size()));
+    const std::size_t begin = pos++;
+    ZRT_TRY(MarkedText piece, percent_field(rt, text, pos, values, markup));
+    if (format.view().sub(begin, pos - begin).has_marks()) piece.mark_all();
+    out += piece.view();
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
   }
   if (!values.all_used()) return raise("not all arguments converted during string formatting");
   return rt.str(std::move(out), markup);
 }
 
-Result<std::string> str_format(Runtime& rt, const std::string& format, const Args& arguments) {
+Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& arguments) {
   return Formatter(rt, arguments).run(format, 2);
 }
 

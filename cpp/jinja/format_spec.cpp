@@ -18,13 +18,23 @@ std::string times(std::string_view text, std::int64_t n) {
   return out;
 }
 
-Result<std::string> pad(Runtime& rt, const FormatSpec& spec, std::string_view text, char default_align) {
+// Characters that are put before and behind a text.
+struct Padding {
+  std::int64_t left = 0, right = 0;
+};
+
+Result<Padding> padding_of(Runtime& rt, const FormatSpec& spec, std::string_view text, char default_align) {
   auto missing = spec.width - static_cast<std::int64_t>(count_chars(text));
-  if (missing <= 0) return std::string(text);
+  if (missing <= 0) return Padding{};
   ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(missing), 4));
   char align = spec.align != 0 ? spec.align : default_align;
   std::int64_t left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
-  return times(spec.fill, left) + std::string(text) + times(spec.fill, missing - left);
+  return Padding{left, missing - left};
+}
+
+Result<std::string> pad(Runtime& rt, const FormatSpec& spec, std::string_view text, char default_align) {
+  ZRT_TRY(const Padding padding, padding_of(rt, spec, text, default_align));
+  return times(spec.fill, padding.left) + std::string(text) + times(spec.fill, padding.right);
 }
 
 std::string grouped(std::string_view digits, char separator, std::size_t every) {
@@ -135,11 +145,16 @@ Result<FormatSpec> parse_spec(std::string_view text) {
 
 }  // namespace
 
-Result<std::string> format_text(Runtime& rt, const FormatSpec& spec, std::string_view text) {
-  if (spec.precision >= 0) text = text.substr(0, char_offset(text, static_cast<std::size_t>(spec.precision), false));
-  FormatSpec plain = spec;
-  if (spec.zero && spec.align == 0) plain.fill = "0";
-  return pad(rt, plain, text, '<');
+Result<MarkedText> format_text(Runtime& rt, const FormatSpec& spec, MarkedView text) {
+  if (spec.precision >= 0)
+    text = text.sub(0, char_offset(text.text(), static_cast<std::size_t>(spec.precision), false));
+  const std::string_view fill = spec.zero && spec.align == 0 ? std::string_view("0") : spec.fill;
+  ZRT_TRY(const Padding padding, padding_of(rt, spec, text.text(), '<'));
+  MarkedText out;
+  for (std::int64_t i = 0; i < padding.left; ++i) out.append_own(fill);
+  out += text;
+  for (std::int64_t i = 0; i < padding.right; ++i) out.append_own(fill);
+  return out;
 }
 
 Result<std::string> format_integer(Runtime& rt, const FormatSpec& spec, std::int64_t value) {
@@ -207,7 +222,7 @@ Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double val
   return layout_number(rt, spec, negative, "", text.substr(0, whole), tail, 3);
 }
 
-Result<std::string> format_value(Runtime& rt, const Value& given, std::string_view text) {
+Result<MarkedText> format_value(Runtime& rt, const Value& given, std::string_view text) {
   if (text.empty()) return to_str(rt, given);
   const Value value = counted(given);
   ZRT_TRY(FormatSpec spec, parse_spec(text));
@@ -220,15 +235,15 @@ Result<std::string> format_value(Runtime& rt, const Value& given, std::string_vi
     if (spec.sign != 0 || spec.alternate || spec.grouping != 0 || spec.align == '=') {
       return raise("Invalid format specifier {} for object of type 'str'", repr_of(text));
     }
-    return format_text(rt, spec, value.text());
+    return format_text(rt, spec, value.view());
   }
   if (value.is_integral() && (spec.type == 0 || int_type)) {
     if (spec.precision >= 0) return raise("Precision not allowed in integer format specifier");
-    return format_integer(rt, spec, value.as_int());
+    return as_own(format_integer(rt, spec, value.as_int()));
   }
   if (is_beyond_ints(value) && !float_type) return beyond_ints(value);
   if (value.is_number() && (float_type || (spec.type == 0 || spec.type == 'n'))) {
-    return format_float(rt, spec, value.as_real());
+    return as_own(format_float(rt, spec, value.as_real()));
   }
   if (value.is_number()) {
     return raise("Unknown format code '{}' for object of type '{}'", spec.type, type_name(value));

@@ -23,11 +23,16 @@ struct FormatSpec {
   char type = 0;
 };
 
-Result<std::string> format_text(Runtime& rt, const FormatSpec& spec, std::string_view text);
+Result<MarkedText> format_text(Runtime& rt, const FormatSpec& spec, MarkedView text);
 Result<std::string> format_integer(Runtime& rt, const FormatSpec& spec, std::int64_t value);
 Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double value);
+// Numbers are the template's own text.
+inline Result<MarkedText> as_own(Result<std::string> text) {
+  if (!text) return std::unexpected(std::move(text).error());
+  return MarkedText(std::move(*text));
+}
 // format(value, spec)
-Result<std::string> format_value(Runtime& rt, const Value& value, std::string_view spec);
+Result<MarkedText> format_value(Runtime& rt, const Value& value, std::string_view spec);
 
 // ascii(): every other character as \xNN, \uNNNN or \UNNNNNNNN.
 std::string ascii_only(std::string_view text);

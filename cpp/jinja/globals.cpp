@@ -37,7 +37,7 @@ Result<Value> make_dict(Runtime& rt, const Value&, Args& args) {
   Value dict = rt.dict();
   auto& object = dict.as<DictObject>();
   if (!args.positional.empty()) ZRT_CHECK_OK(dict_update(rt, object, args.positional[0]));
-  for (auto& [name, value] : args.named) ZRT_CHECK_OK(dict_set(rt, object, name, value));
+  for (std::size_t i = 0; i < args.named.size(); ++i) ZRT_CHECK_OK(dict_set_named(rt, object, args, i));
   return dict;
 }
 
@@ -68,8 +68,8 @@ Result<Value> make_joiner(Runtime& rt, const Value&, Args& args) {
 
 Result<Value> raise_exception(Runtime& rt, const Value&, Args& args) {
   ZRT_TRY(auto a, bind("raise_exception", args, {"message"}, 1));
-  ZRT_TRY(std::string message, to_str(rt, a[0]));
-  return raise("{}", message);
+  ZRT_TRY(const MarkedText message, to_str(rt, a[0]));
+  return raise("{}", message.text());
 }
 
 Result<Value> strftime_now(Runtime& rt, const Value&, Args& args) {
@@ -103,7 +103,7 @@ Result<Value> strftime_now(Runtime& rt, const Value&, Args& args) {
     out.append(buffer, n);
     ZRT_CHECK_OK(rt.reserve(out.size()));
   }
-  return rt.str(std::move(out));
+  return rt.str(MarkedText(std::move(out), a[0].view().has_marks()));
 }
 
 Result<Value> lipsum(Runtime&, const Value&, Args&) {

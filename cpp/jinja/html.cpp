@@ -20,8 +20,8 @@ std::string escape_html(std::string_view text) {
 
 Result<Value> escape_value(Runtime& rt, const Value& value) {
   if (value.is_str() && value.as<StrObject>().markup) return value;
-  ZRT_TRY(std::string text, to_str(rt, value));
-  return rt.str(escape_html(text), true);
+  ZRT_TRY(const MarkedText text, to_str(rt, value));
+  return rt.str(map_runs(text.view(), escape_html), true);
 }
 
 }  // namespace zinc_rt::jinja

@@ -25,7 +25,8 @@ class Interpreter final : public Runtime {
  public:
   Interpreter(const ParsedTemplate& parsed, const RenderLimits& limits) : Runtime(limits), parsed_(parsed) {}
 
-  Result<std::string> run(Value context);
+  // The output; what came from the context is marked as it is marked there.
+  Result<MarkedText> run(Value context);
   int line() const { return line_; }
 
   Result<Value> call(const Value& callee, Args& args) override;
@@ -41,7 +42,7 @@ class Interpreter final : public Runtime {
   Result<Flow> exec_else(const ForStmt& stmt);
   Result<Flow> exec_block(const BlockStmt& stmt);
   Status exec_output(const OutputStmt& stmt);
-  Status write(std::string_view text);
+  Status write(MarkedView text);
   Status assign(const Target& target, const Value& value);
   Status check_namespaces(const Target& target);
   void enter_scope(const Scope& scope);
@@ -88,17 +89,17 @@ class Interpreter final : public Runtime {
     }
     ~Capture() {
       interpreter_.out_ = outer_;
-      interpreter_.out_bytes_ -= text_.size();
+      interpreter_.out_bytes_ -= text_.held_bytes();
     }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
     // The text so far; what was counted for it is given back by the destructor.
-    std::string copy() const { return text_; }
+    MarkedText copy() const { return text_; }
 
    private:
     Interpreter& interpreter_;
-    std::string* outer_;
-    std::string text_;
+    MarkedText* outer_;
+    MarkedText text_;
   };
 
   // Runs code in another activation while it lives.
@@ -120,8 +121,8 @@ class Interpreter final : public Runtime {
   Value context_;
   std::vector<std::unique_ptr<Activation>> activations_;
   Activation* current_ = nullptr;
-  std::string* out_ = nullptr;
-  std::size_t out_bytes_ = 0;  // in all buffers
+  MarkedText* out_ = nullptr;
+  std::size_t out_bytes_ = 0;  // in all buffers, marks included
   Value block_text_;           // what a filter block or set block hands to its first filter
   int line_ = 1;
 };

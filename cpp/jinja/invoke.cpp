@@ -44,14 +44,14 @@ Status Interpreter::exec_macro(const MacroStmt& stmt) {
 Status Interpreter::exec_call_block(const MacroStmt& stmt) {
   ZRT_TRY(Value text, eval_call(static_cast<const CallExpr&>(*stmt.call), make_macro(stmt)));
   if (!text.is_str()) return raise("the call of a call block gave {}, not str", type_name(text));
-  return write(text.text());
+  return write(text.view());
 }
 
 Status Interpreter::exec_generation(const MacroStmt& stmt) {
   Args none;
   Value body = make_macro(stmt);
   ZRT_TRY(Value text, call_macro(body.as<MacroObject>(), none));
-  return write(text.text());
+  return write(text.view());
 }
 
 Status Interpreter::fill_parameters(const MacroStmt& stmt, Args& args, Activation& activation) {
@@ -84,7 +84,7 @@ Status Interpreter::fill_parameters(const MacroStmt& stmt, Args& args, Activatio
   for (std::size_t i = 0; i < args.named.size(); ++i) {
     if (taken[i]) continue;
     if (!proto.accepts_kwargs) return raise("macro {} takes no keyword argument '{}'", shown, args.named[i].first);
-    ZRT_CHECK_OK(dict_set(*this, rest.as<DictObject>(), args.named[i].first, args.named[i].second));
+    ZRT_CHECK_OK(dict_set_named(*this, rest.as<DictObject>(), args, i));
   }
   if (proto.accepts_kwargs) at(stmt.kwargs_slot) = rest;
   if (proto.accepts_varargs) {

@@ -1,5 +1,6 @@
 #include "jinja/json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -21,13 +22,13 @@ class Writer {
     switch (value.kind()) {
       case Kind::kNone: out += "null"; return {};
       case Kind::kBool: out += value.as_bool() ? "true" : "false"; return {};
-      case Kind::kInt: out += std::to_string(value.as_int()); return {};
-      case Kind::kFloat: out += number(value.as_real()); return {};
+      case Kind::kInt: out.append_own(std::to_string(value.as_int())); return {};
+      case Kind::kFloat: out.append_own(number(value.as_real())); return {};
       case Kind::kNumber:
-        ZRT_CHECK_OK(rt_.reserve(out.size() + value.as<NumberObject>().text.size()));
-        out += value.as<NumberObject>().text;
+        ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + value.as<NumberObject>().text.size()));
+        out.append_own(value.as<NumberObject>().text);
         return {};
-      case Kind::kStr: return quote(value.text());
+      case Kind::kStr: return quote(value.view());
       case Kind::kList:
       case Kind::kTuple: return write_list(value.as<SeqObject>());
       case Kind::kDict: return write_dict(value);
@@ -35,7 +36,7 @@ class Writer {
     }
   }
 
-  std::string out;
+  MarkedText out;
 
  private:
   static std::string number(double d) {
@@ -44,12 +45,24 @@ class Writer {
     return float_repr(d);
   }
 
-  void escape_unit(std::uint32_t unit) { out += fmt::format("\\u{:04x}", unit); }
+  static void escape_unit(std::string& out, std::uint32_t unit) { out += fmt::format("\\u{:04x}", unit); }
 
-  Status quote(std::string_view text) {
+  // A foreign stretch is whole characters, so a character never lies across two stretches.
+  Status quote(MarkedView text) {
     if (rt_.over(text.size() / 64)) return rt_.limit_error();
-    ZRT_CHECK_OK(rt_.reserve(out.size() + text.size()));
+    ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + text.size()));
     out += '"';
+    text.for_each_run([&](std::string_view run, bool is_foreign) {
+      std::string escaped;
+      escape(escaped, run);
+      out.append(escaped, is_foreign);
+    });
+    out += '"';
+    return {};
+  }
+
+  // The part of a text between its quotes.
+  void escape(std::string& out, std::string_view text) const {
     for (std::size_t pos = 0; pos < text.size();) {
       auto byte = static_cast<unsigned char>(text[pos]);
       if (byte >= 0x80) {
@@ -57,10 +70,10 @@ class Writer {
         if (!style_.ensure_ascii || c.code >= kInvalidChar) {
           out.append(text, pos, c.size);
         } else if (c.code >= 0x10000) {
-          escape_unit(0xd800 + ((c.code - 0x10000) >> 10));
-          escape_unit(0xdc00 + ((c.code - 0x10000) & 0x3ff));
+          escape_unit(out, 0xd800 + ((c.code - 0x10000) >> 10));
+          escape_unit(out, 0xdc00 + ((c.code - 0x10000) & 0x3ff));
         } else {
-          escape_unit(c.code);
+          escape_unit(out, c.code);
         }
         pos += c.size;
         continue;
@@ -75,22 +88,20 @@ class Writer {
         case '\b': out += "\\b"; break;
         default:
           if (byte < 0x20 || (byte == 0x7f && style_.ensure_ascii)) {
-            escape_unit(byte);
+            escape_unit(out, byte);
           } else {
             out += static_cast<char>(byte);
           }
       }
       ++pos;
     }
-    out += '"';
-    return {};
   }
 
   Status new_line() {
     if (!style_.indent) return {};
-    ZRT_CHECK_OK(rt_.reserve(out.size() + style_.indent->size() * level_));
+    ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + style_.indent->size() * level_));
     out += '\n';
-    for (std::size_t i = 0; i < level_; ++i) out += *style_.indent;
+    for (std::size_t i = 0; i < level_; ++i) out.append_own(*style_.indent);
     return {};
   }
 
@@ -104,7 +115,7 @@ class Writer {
     out += '[';
     ++level_;
     for (std::size_t i = 0; i < list.items.size(); ++i) {
-      if (i > 0) out += style_.item_separator;
+      if (i > 0) out.append_own(style_.item_separator);
       ZRT_CHECK_OK(new_line());
       ZRT_CHECK_OK(write(list.items[i]));
     }
@@ -116,12 +127,12 @@ class Writer {
 
   Status write_key(const Value& key) {
     switch (key.kind()) {
-      case Kind::kStr: return quote(key.text());
-      case Kind::kNone: return quote("null");
-      case Kind::kBool: return quote(key.as_bool() ? "true" : "false");
-      case Kind::kInt: return quote(std::to_string(key.as_int()));
-      case Kind::kFloat: return quote(number(key.as_real()));
-      case Kind::kNumber: return quote(key.as<NumberObject>().text);
+      case Kind::kStr: return quote(key.view());
+      case Kind::kNone: return quote(MarkedView("null"));
+      case Kind::kBool: return quote(MarkedView(key.as_bool() ? "true" : "false"));
+      case Kind::kInt: return quote(MarkedView(std::to_string(key.as_int())));
+      case Kind::kFloat: return quote(MarkedView(number(key.as_real())));
+      case Kind::kNumber: return quote(MarkedView(key.as<NumberObject>().text));
       default: return raise("keys must be str, int, float, bool or None, not {}", type_name(key));
     }
   }
@@ -146,10 +157,10 @@ class Writer {
     out += '{';
     ++level_;
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out += style_.item_separator;
+      if (i > 0) out.append_own(style_.item_separator);
       ZRT_CHECK_OK(new_line());
       ZRT_CHECK_OK(write_key(style_.sort_keys ? keys[i] : items[i].first));
-      out += style_.key_separator;
+      out.append_own(style_.key_separator);
       ZRT_CHECK_OK(write(style_.sort_keys ? values[i] : items[i].second));
     }
     --level_;
@@ -165,7 +176,7 @@ class Writer {
 
 }  // namespace
 
-Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
+Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json, const OwnWords& words, bool is_own) {
   using Type = nlohmann::ordered_json::value_t;
   if (rt.over()) return rt.limit_error();
   switch (json.type()) {
@@ -186,7 +197,7 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
     case Type::string: {
       auto& text = json.get_ref<std::string&>();
       ZRT_CHECK_OK(rt.reserve(text.size()));
-      return rt.str(std::move(text));
+      return is_own ? rt.str(std::move(text)) : rt.foreign_str(std::move(text));
     }
     case Type::array: {
       Runtime::Level level(rt);
@@ -194,7 +205,7 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
       std::vector<Value> items;
       items.reserve(json.size());
       for (auto& item : json) {
-        ZRT_TRY(Value value, from_json(rt, item));
+        ZRT_TRY(Value value, from_json(rt, item, words, is_own));
         items.push_back(std::move(value));
       }
       return rt.list(std::move(items));
@@ -204,8 +215,12 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
       if (rt.too_deep()) return rt.depth_error();
       Value dict = rt.dict();
       for (auto item = json.begin(); item != json.end(); ++item) {
-        ZRT_TRY(Value value, from_json(rt, item.value()));
-        ZRT_CHECK_OK(dict_set(rt, dict.as<DictObject>(), item.key(), std::move(value)));
+        const bool is_word =
+            item.key() == words.key && item.value().is_string() &&
+            std::ranges::find(words.words, item.value().get_ref<const std::string&>()) != words.words.end();
+        ZRT_TRY(Value value, from_json(rt, item.value(), words, is_own || is_word));
+        const Value key = is_own ? rt.str(item.key()) : rt.foreign_str(item.key());
+        ZRT_CHECK_OK(dict_set(rt, dict.as<DictObject>(), key, std::move(value)));
       }
       return dict;
     }
@@ -214,7 +229,7 @@ Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
   return raise("the context holds a value of type '{}'", json.type_name());
 }
 
-Result<std::string> to_json(Runtime& rt, const Value& value, const JsonStyle& style) {
+Result<MarkedText> to_json(Runtime& rt, const Value& value, const JsonStyle& style) {
   Writer writer(rt, style);
   ZRT_CHECK_OK(writer.write(value));
   return std::move(writer.out);

@@ -5,11 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "jinja/own_words.h"
 #include "jinja/runtime.h"
 
 namespace zinc_rt::jinja {
 
-Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json);
+// All texts of it, keys included, are foreign but the own words; with `is_own` none is.
+Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json, const OwnWords& words, bool is_own = false);
 
 struct JsonStyle {
   bool ensure_ascii = false;
@@ -18,6 +20,6 @@ struct JsonStyle {
   std::string key_separator = ": ";
   bool sort_keys = false;
 };
-Result<std::string> to_json(Runtime& rt, const Value& value, const JsonStyle& style);
+Result<MarkedText> to_json(Runtime& rt, const Value& value, const JsonStyle& style);
 
 }  // namespace zinc_rt::jinja

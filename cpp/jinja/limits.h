@@ -10,7 +10,8 @@
 namespace zinc_rt {
 
 struct RenderLimits {
-  std::size_t max_output_bytes = 16u << 20;  // output, text that macros and blocks are collecting included
+  std::size_t max_output_bytes = 16u << 20;  // output, with the marks of what is foreign and the text that macros
+                                             // and blocks are collecting
   std::uint64_t max_steps = 100'000'000;     // evaluated nodes, visited items, one per 256 bytes of text
   std::size_t max_depth = 256;               // nested calls, and the nesting of values that are printed or compared
   std::size_t max_value_bytes = 128u << 20;  // all live values of the render together, the context included

@@ -58,7 +58,7 @@ Result<bool> Cursor::next(Runtime& rt, Value& item) {
       const std::string& text = source_.text();
       if (position_ >= text.size()) return false;
       std::size_t size = char_at(text, position_).size;
-      item = rt.str(text.substr(position_, size));
+      item = rt.part(source_, std::string_view(text).substr(position_, size), false);
       position_ += size;
       return true;
     }

@@ -73,8 +73,8 @@ Result<Value> sequence_index(Runtime& rt, const Value& self, Args& args) {
     ZRT_TRY(bool same, equals(rt, item, a[0]));
     if (same) return Value::integer(i);
   }
-  ZRT_TRY(std::string text, to_repr(rt, a[0]));
-  return raise("{} is not in {}", text, type_name(self));
+  ZRT_TRY(const MarkedText text, to_repr(rt, a[0]));
+  return raise("{} is not in {}", text.text(), type_name(self));
 }
 
 Result<Value> bit_length(Runtime&, const Value& self, Args& args) {

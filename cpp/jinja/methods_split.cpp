@@ -11,8 +11,9 @@ namespace zinc_rt::jinja {
 
 namespace {
 
+// REQUIRES: the text is a part of self's.
 Value same_kind(Runtime& rt, const Value& self, std::string_view text) {
-  return rt.str(std::string(text), self.as<StrObject>().markup);
+  return rt.part(self, text, self.as<StrObject>().markup);
 }
 
 std::string_view strip_left(std::string_view text, const Value& chars) {
@@ -145,10 +146,10 @@ bool is_line_end(std::uint32_t c) {
 
 Result<Value> splitlines(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("splitlines", args, {"keepends"}, 0));
-  ZRT_TRY(std::vector<std::string> lines, split_lines(rt, self.text(), truthy(a[0])));
+  ZRT_TRY(const std::vector<std::string_view> lines, split_lines(rt, self.text(), truthy(a[0])));
   std::vector<Value> items;
-  for (std::string& line : lines) {
-    items.push_back(rt.str(std::move(line), self.as<StrObject>().markup));
+  for (const std::string_view line : lines) {
+    items.push_back(same_kind(rt, self, line));
     if (rt.over()) return rt.limit_error();
   }
   return rt.list(std::move(items));
@@ -162,10 +163,10 @@ Result<Value> partition(Runtime& rt, const Value& self, Args& args) {
   std::string_view text = self.text();
   std::size_t at = last ? rfind_text(text, separator) : find_text(text, separator);
   if (at == std::string::npos) {
-    Value empty = same_kind(rt, self, "");
+    Value empty = same_kind(rt, self, {});
     return last ? rt.tuple({empty, empty, self}) : rt.tuple({self, empty, empty});
   }
-  return rt.tuple({same_kind(rt, self, text.substr(0, at)), same_kind(rt, self, separator),
+  return rt.tuple({same_kind(rt, self, text.substr(0, at)), same_kind(rt, self, text.substr(at, separator.size())),
                    same_kind(rt, self, text.substr(at + separator.size()))});
 }
 
@@ -173,7 +174,7 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("join", args, {""}, 1));
   if (!is_iterable(a[0])) return raise("can only join an iterable");
   bool markup = self.as<StrObject>().markup;
-  std::string out;
+  MarkedText out;
   Cursor cursor(a[0]);
   Value item;
   for (std::size_t i = 0;; ++i) {
@@ -184,9 +185,9 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
     if (markup) {
       ZRT_TRY(item, escape_value(rt, item));
     }
-    if (i > 0) out += self.text();
-    out += item.text();
-    ZRT_CHECK_OK(rt.reserve(out.size()));
+    if (i > 0) out += self.view();
+    out += item.view();
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
   }
   return rt.str(std::move(out), markup);
 }
@@ -194,14 +195,16 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
 Result<Value> replace(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("replace", args, {"", "", ""}, 2));
   ZRT_TRY(std::string_view old_text, need_str("replace() argument 1", a[0]));
-  ZRT_TRY(std::string_view new_text, need_str("replace() argument 2", a[1]));
+  ZRT_CHECK_OK(need_str("replace() argument 2", a[1]));
   std::int64_t limit = -1;
   if (!a[2].is_missing()) {
     ZRT_TRY(limit, need_int("replace() argument 3", a[2]));
   }
-  std::string escaped;
-  if (self.as<StrObject>().markup && !a[1].as<StrObject>().markup) new_text = escaped = escape_html(new_text);
-  ZRT_TRY(std::string out, replace_text(rt, self.text(), old_text, new_text, limit));
+  Value by = a[1];
+  if (self.as<StrObject>().markup) {
+    ZRT_TRY(by, escape_value(rt, by));
+  }
+  ZRT_TRY(MarkedText out, replace_text(rt, self.view(), old_text, by.view(), limit));
   return rt.str(std::move(out), self.as<StrObject>().markup);
 }
 
@@ -233,8 +236,8 @@ constexpr Builtin kSplitMethods[] = {
 
 }  // namespace
 
-Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text, bool keep_ends) {
-  std::vector<std::string> lines;
+Result<std::vector<std::string_view>> split_lines(Runtime& rt, std::string_view text, bool keep_ends) {
+  std::vector<std::string_view> lines;
   for (std::size_t pos = 0; pos < text.size();) {
     std::size_t end = pos;
     std::size_t mark = 0;
@@ -247,17 +250,18 @@ Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text,
       end += c.size;
     }
     if (rt.over(1 + (end - pos) / 64)) return rt.limit_error();
-    ZRT_CHECK_OK(rt.reserve(sizeof(std::string), lines.size()));
+    ZRT_CHECK_OK(rt.reserve(sizeof(std::string_view), lines.size()));
     lines.emplace_back(text.substr(pos, end - pos + (keep_ends ? mark : 0)));
     pos = end + mark;
   }
   return lines;
 }
 
-Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string_view old_text,
-                                 std::string_view new_text, std::int64_t limit) {
+Result<MarkedText> replace_text(Runtime& rt, MarkedView marked, std::string_view old_text, MarkedView new_text,
+                                std::int64_t limit) {
+  const std::string_view text = marked.text();
   if (rt.over((text.size() + old_text.size()) / 64)) return rt.limit_error();
-  std::string out;
+  MarkedText out;
   std::size_t pos = 0;
   for (; limit != 0 && pos <= text.size(); --limit) {
     if (old_text.empty()) {
@@ -265,19 +269,19 @@ Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string
       out += new_text;
       if (pos == text.size()) return out;
       std::size_t size = char_at(text, pos).size;
-      out.append(text, pos, size);
+      out += marked.sub(pos, size);
       pos += size;
     } else {
       std::size_t at = find_text(text, old_text, pos);
       if (at == std::string::npos) break;
-      out.append(text, pos, at - pos);
+      out += marked.sub(pos, at - pos);
       out += new_text;
       pos = at + old_text.size();
     }
     if (rt.over()) return rt.limit_error();
-    ZRT_CHECK_OK(rt.reserve(out.size()));
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
   }
-  if (pos < text.size()) out.append(text, pos);
+  if (pos < text.size()) out += marked.sub(pos);
   return out;
 }
 

@@ -11,7 +11,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-Value same_kind(Runtime& rt, const Value& self, std::string text) {
+Value same_kind(Runtime& rt, const Value& self, MarkedText text) {
   return rt.str(std::move(text), self.as<StrObject>().markup);
 }
 
@@ -19,7 +19,7 @@ template <std::string (*map)(std::string_view)>
 Result<Value> map_text(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("str method", args));
   if (rt.over(self.text().size() / 64)) return rt.limit_error();
-  return same_kind(rt, self, map(self.text()));
+  return same_kind(rt, self, map_marked(self.view(), map));
 }
 
 // Every character has one of the flags, and there is one.
@@ -164,11 +164,11 @@ template <char side>
 Result<Value> justify(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("justify", args, {"", ""}, 1));
   ZRT_TRY(std::int64_t width, need_int("width", a[0]));
-  std::string fill = " ";
+  MarkedView fill(" ");
   if (!a[1].is_missing()) {
     ZRT_TRY(std::string_view given, need_str("the fill character", a[1]));
     if (count_chars(given) != 1) return raise("The fill character must be exactly one character long");
-    fill = given;
+    fill = a[1].view();
   }
   ZRT_TRY(std::int64_t size, length(rt, self));
   if (width <= size) return self;
@@ -176,9 +176,9 @@ Result<Value> justify(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(rt.reserve(fill.size(), static_cast<std::uint64_t>(missing)));
   // str.center puts the odd one left when the width is odd.
   std::int64_t left = side == 'l' ? 0 : side == 'r' ? missing : missing / 2 + (missing & width & 1);
-  std::string out;
+  MarkedText out;
   for (std::int64_t i = 0; i < left; ++i) out += fill;
-  out += self.text();
+  out += self.view();
   for (std::int64_t i = left; i < missing; ++i) out += fill;
   return same_kind(rt, self, std::move(out));
 }
@@ -189,9 +189,10 @@ Result<Value> zfill(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(std::int64_t size, length(rt, self));
   if (width <= size) return self;
   ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(width - size)));
-  std::string out = self.text();
-  std::size_t sign = out.starts_with('-') || out.starts_with('+') ? 1 : 0;
-  out.insert(sign, static_cast<std::size_t>(width - size), '0');
+  const std::size_t sign = self.text().starts_with('-') || self.text().starts_with('+') ? 1 : 0;
+  MarkedText out(self.view().sub(0, sign));
+  out.append_own(std::string(static_cast<std::size_t>(width - size), '0'));
+  out += self.view().sub(sign);
   return same_kind(rt, self, std::move(out));
 }
 
@@ -205,16 +206,16 @@ Result<Value> expandtabs(Runtime& rt, const Value& self, Args& args) {
   const std::string& text = self.text();
   auto tabs = static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\t'));
   ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(size), tabs));
-  std::string out;
+  MarkedText out;
   std::int64_t column = 0;
   for (std::size_t pos = 0; pos < text.size();) {
     Char c = char_at(text, pos);
     if (c.code == '\t') {
       std::int64_t n = size > 0 ? size - column % size : 0;
-      out.append(static_cast<std::size_t>(n), ' ');
+      out.append_own(std::string(static_cast<std::size_t>(n), ' '));
       column += n;
     } else {
-      out.append(text, pos, c.size);
+      out += self.view().sub(pos, c.size);
       column = c.code == '\n' || c.code == '\r' ? 0 : column + 1;
     }
     pos += c.size;
@@ -231,7 +232,7 @@ Result<Value> format(Runtime& rt, const Value& self, Args& args) {
       ZRT_TRY(value, escape_value(rt, value));
     }
   }
-  ZRT_TRY(std::string out, str_format(rt, self.text(), args));
+  ZRT_TRY(MarkedText out, str_format(rt, self.view(), args));
   return same_kind(rt, self, std::move(out));
 }
 

@@ -14,10 +14,15 @@ enum class BinaryOp : std::uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kP
 enum class CompareOp : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
 // text.cpp
-Status append_str(Runtime& rt, std::string& out, const Value& value);   // str(value)
-Status append_repr(Runtime& rt, std::string& out, const Value& value);  // repr(value)
-Result<std::string> to_str(Runtime& rt, const Value& value);
-Result<std::string> to_repr(Runtime& rt, const Value& value);
+Status append_str(Runtime& rt, MarkedText& out, const Value& value);   // str(value)
+Status append_repr(Runtime& rt, MarkedText& out, const Value& value);  // repr(value)
+Result<MarkedText> to_str(Runtime& rt, const Value& value);
+Result<MarkedText> to_repr(Runtime& rt, const Value& value);
+// What `map` makes of a text, in one piece. Where it works byte by byte the marks stay in their places; else all of a
+// text that is marked in parts is marked.
+MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
+// The same for a `map` that does not look beyond single characters: the marks stay exact.
+MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // repr of a str
 std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
@@ -37,6 +42,8 @@ const Value* dict_get(const DictObject& dict, std::string_view key);  // null wh
 Result<const Value*> dict_find(Runtime& rt, const DictObject& dict, const Value& key);
 Status dict_set(Runtime& rt, DictObject& dict, const Value& key, Value value);
 Status dict_set(Runtime& rt, DictObject& dict, std::string_view key, Value value);
+// The n-th named argument of a call.
+Status dict_set_named(Runtime& rt, DictObject& dict, const Args& args, std::size_t n);
 // dict(source): a mapping or an iterable of pairs, put into target.
 Status dict_update(Runtime& rt, DictObject& target, const Value& source);
 
@@ -64,14 +71,15 @@ Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_
 Result<std::int64_t> float_to_int(double d);
 
 // format.cpp
-Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);         // format % arguments
-Result<std::string> str_format(Runtime& rt, const std::string& format, const Args& arguments);  // format.format(...)
+Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);  // format % arguments
+Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& arguments);    // format.format(...)
 
 // methods_split.cpp
-Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
+// The lines lie in the text.
+Result<std::vector<std::string_view>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
 // At most limit replacements, all when limit < 0.
-Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string_view old_text,
-                                 std::string_view new_text, std::int64_t limit);
+Result<MarkedText> replace_text(Runtime& rt, MarkedView text, std::string_view old_text, MarkedView new_text,
+                                std::int64_t limit);
 
 // html.cpp
 std::string escape_html(std::string_view text);

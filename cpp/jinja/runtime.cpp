@@ -81,12 +81,39 @@ std::unexpected<Error> Runtime::depth_error() const {
               limits_.max_depth);
 }
 
-Value Runtime::str(std::string text, bool markup) {
+Value Runtime::make_str(std::string text, bool is_foreign, std::unique_ptr<const TextSpans> parts, bool markup) {
   steps_ += text.size() / kBytesPerStep;
   auto* object = make<StrObject>(Kind::kStr);
   object->text = std::move(text);
   object->markup = markup;
-  return heap_.adopt(object, sizeof(StrObject), object->text.capacity());
+  object->is_foreign = is_foreign;
+  object->foreign_parts = std::move(parts);
+  std::size_t bytes = object->text.capacity();
+  if (object->foreign_parts) bytes += sizeof(TextSpans) + object->foreign_parts->capacity() * sizeof(TextSpan);
+  return heap_.adopt(object, sizeof(StrObject), bytes);
+}
+
+Value Runtime::str(std::string text, bool markup) {
+  return make_str(std::move(text), false, nullptr, markup);
+}
+
+Value Runtime::foreign_str(std::string text) {
+  return make_str(std::move(text), true, nullptr, false);
+}
+
+Value Runtime::str(MarkedText text, bool markup) {
+  const bool is_foreign = text.view().is_all_marked();
+  std::unique_ptr<const TextSpans> parts;
+  if (text.has_marks() && !is_foreign) parts = std::make_unique<const TextSpans>(text.take_marks());
+  return make_str(text.take_text(), is_foreign, std::move(parts), markup);
+}
+
+Value Runtime::part(const Value& str, std::string_view text, bool markup) {
+  const MarkedView view = str.view().sub(text);
+  const bool is_foreign = view.is_all_marked();
+  std::unique_ptr<const TextSpans> parts;
+  if (view.has_marks() && !is_foreign) parts = std::make_unique<const TextSpans>(view.marks());
+  return make_str(std::string(text), is_foreign, std::move(parts), markup);
 }
 
 Value Runtime::number(std::string text) {

@@ -40,7 +40,11 @@ class Runtime {
   // Whether values may grow by this many bytes; asked before an operation that multiplies.
   Status reserve(std::uint64_t bytes, std::uint64_t count = 1);
 
-  Value str(std::string text, bool markup = false);
+  Value str(std::string text, bool markup = false);  // the template's own text
+  Value str(MarkedText text, bool markup = false);   // what is marked is foreign
+  Value foreign_str(std::string text);
+  // `text` lies in the memory of str's text; its bytes are as foreign as they are there.
+  Value part(const Value& str, std::string_view text, bool markup);
   Value number(std::string text);  // REQUIRES: a number of JSON
   Value list(std::vector<Value> items);
   Value tuple(std::vector<Value> items);
@@ -78,6 +82,7 @@ class Runtime {
   Heap heap_;
 
  private:
+  Value make_str(std::string text, bool is_foreign, std::unique_ptr<const TextSpans> parts, bool markup);
   bool check_limits();
 
   std::uint64_t steps_ = 0;

@@ -58,7 +58,7 @@ Result<Value> same_as(Runtime& rt, const Value& self, Args& args) {
 
 template <std::string_view const& method>
 Result<Value> text_test(Runtime& rt, const Value& self, Args& args) {
-  ZRT_TRY(std::string text, to_str(rt, self));
+  ZRT_TRY(MarkedText text, to_str(rt, self));
   return find_str_method(method)->call(rt, rt.str(std::move(text)), args);
 }
 constexpr std::string_view kIsLower = "islower";

@@ -1,4 +1,5 @@
 // str() and repr() of values.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -12,32 +13,32 @@ namespace zinc_rt::jinja {
 namespace {
 
 template <class Items, class Append>
-Status append_items(Runtime& rt, std::string& out, const Items& items, Append append) {
+Status append_items(Runtime& rt, MarkedText& out, const Items& items, Append append) {
   bool first = true;
   for (const auto& item : items) {
     if (!first) out += ", ";
     first = false;
     // One value may be held many times over, so the text can be far larger than the values.
-    ZRT_CHECK_OK(rt.reserve(out.size()));
+    ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
     ZRT_CHECK_OK(append(item));
   }
   return {};
 }
 
-Status append_pair(Runtime& rt, std::string& out, const std::pair<Value, Value>& item, std::string_view between) {
+Status append_pair(Runtime& rt, MarkedText& out, const std::pair<Value, Value>& item, std::string_view between) {
   ZRT_CHECK_OK(append_repr(rt, out, item.first));
-  out += between;
+  out.append_own(between);
   return append_repr(rt, out, item.second);
 }
 
-Status append_dict(Runtime& rt, std::string& out, const DictObject& dict) {
+Status append_dict(Runtime& rt, MarkedText& out, const DictObject& dict) {
   out += '{';
   ZRT_CHECK_OK(append_items(rt, out, dict.items, [&](const auto& item) { return append_pair(rt, out, item, ": "); }));
   out += '}';
   return {};
 }
 
-Status append_view(Runtime& rt, std::string& out, const DictViewObject& view) {
+Status append_view(Runtime& rt, MarkedText& out, const DictViewObject& view) {
   out += view.view == ViewKind::kKeys     ? "dict_keys(["
          : view.view == ViewKind::kValues ? "dict_values(["
                                           : "dict_items([";
@@ -53,7 +54,7 @@ Status append_view(Runtime& rt, std::string& out, const DictViewObject& view) {
   return {};
 }
 
-Status append_sequence(Runtime& rt, std::string& out, const Value& value) {
+Status append_sequence(Runtime& rt, MarkedText& out, const Value& value) {
   const auto& items = value.as<SeqObject>().items;
   bool is_list = value.is(Kind::kList);
   out += is_list ? '[' : '(';
@@ -63,11 +64,8 @@ Status append_sequence(Runtime& rt, std::string& out, const Value& value) {
   return {};
 }
 
-void append_quoted(std::string& out, std::string_view text) {
-  bool has_single = text.find('\'') != std::string_view::npos;
-  bool has_double = text.find('"') != std::string_view::npos;
-  char quote = has_single && !has_double ? '"' : '\'';
-  out += quote;
+// The part of a text between its quotes.
+void append_escaped(std::string& out, std::string_view text, char quote) {
   for (std::size_t pos = 0; pos < text.size();) {
     Char c = char_at(text, pos);
     pos += c.size;
@@ -92,10 +90,24 @@ void append_quoted(std::string& out, std::string_view text) {
       out += fmt::format("\\U{:08x}", c.code);
     }
   }
+}
+
+void append_quoted(MarkedText& out, MarkedView view) {
+  const std::string_view text = view.text();
+  bool has_single = text.find('\'') != std::string_view::npos;
+  bool has_double = text.find('"') != std::string_view::npos;
+  char quote = has_single && !has_double ? '"' : '\'';
+  out += quote;
+  // A foreign stretch is whole characters, so a character never lies across two stretches.
+  view.for_each_run([&](std::string_view run, bool is_foreign) {
+    std::string escaped;
+    append_escaped(escaped, run, quote);
+    out.append(escaped, is_foreign);
+  });
   out += quote;
 }
 
-Status append_object(Runtime& rt, std::string& out, const Value& value) {
+Status append_object(Runtime& rt, MarkedText& out, const Value& value) {
   Runtime::Level level(rt);
   if (rt.too_deep()) return rt.depth_error();
   switch (value.kind()) {
@@ -105,8 +117,8 @@ Status append_object(Runtime& rt, std::string& out, const Value& value) {
     case Kind::kDictView: return append_view(rt, out, value.as<DictViewObject>());
     case Kind::kRange: {
       const auto& range = value.as<RangeObject>();
-      out += fmt::format("range({}, {}", range.start, range.stop);
-      out += range.step == 1 ? ")" : fmt::format(", {})", range.step);
+      out.append_own(fmt::format("range({}, {}", range.start, range.stop));
+      out.append_own(range.step == 1 ? ")" : fmt::format(", {})", range.step));
       return {};
     }
     case Kind::kNamespace:
@@ -116,18 +128,19 @@ Status append_object(Runtime& rt, std::string& out, const Value& value) {
       return {};
     case Kind::kMacro: {
       const MacroProto& proto = *value.as<MacroObject>().proto;
-      out += proto.name.empty() ? std::string("<Macro anonymous>") : fmt::format("<Macro {}>", repr_of(proto.name));
+      out.append_own(proto.name.empty() ? std::string("<Macro anonymous>")
+                                        : fmt::format("<Macro {}>", repr_of(proto.name)));
       return {};
     }
     case Kind::kLoop: {
       auto& loop = value.as<LoopObject>();
       ZRT_TRY(std::int64_t total, loop.total(rt));
-      out += fmt::format("<LoopContext {}/{}>", loop.index0 + 1, total);
+      out.append_own(fmt::format("<LoopContext {}/{}>", loop.index0 + 1, total));
       return {};
     }
     default:
       // Python prints an address here.
-      out += fmt::format("<{} object>", type_name(value));
+      out.append_own(fmt::format("<{} object>", type_name(value)));
       return {};
   }
 }
@@ -158,49 +171,72 @@ std::string float_repr(double d) {
 }
 
 std::string repr_of(std::string_view text) {
-  std::string out;
-  append_quoted(out, text);
-  return out;
+  MarkedText out;
+  append_quoted(out, MarkedView(text));
+  return out.take_text();
 }
 
-Status append_repr(Runtime& rt, std::string& out, const Value& value) {
+Status append_repr(Runtime& rt, MarkedText& out, const Value& value) {
   if (rt.over()) return rt.limit_error();
   switch (value.kind()) {
     case Kind::kMissing: return {};
     case Kind::kNone: out += "None"; return {};
     case Kind::kBool: out += value.as_bool() ? "True" : "False"; return {};
-    case Kind::kInt: out += std::to_string(value.as_int()); return {};
-    case Kind::kFloat: out += float_repr(value.as_real()); return {};
-    case Kind::kNumber: out += value.as<NumberObject>().text; return {};
-    case Kind::kBuiltin: out += fmt::format("<function {}>", value.as_builtin()->name); return {};
+    case Kind::kInt: out.append_own(std::to_string(value.as_int())); return {};
+    case Kind::kFloat: out.append_own(float_repr(value.as_real())); return {};
+    case Kind::kNumber: out.append_own(value.as<NumberObject>().text); return {};
+    case Kind::kBuiltin: out.append_own(fmt::format("<function {}>", value.as_builtin()->name)); return {};
     case Kind::kUndefined: out += "Undefined"; return {};
     case Kind::kStr:
       if (value.as<StrObject>().markup) out += "Markup(";
-      append_quoted(out, value.text());
+      append_quoted(out, value.view());
       if (value.as<StrObject>().markup) out += ')';
       return {};
     default: return append_object(rt, out, value);
   }
 }
 
-Status append_str(Runtime& rt, std::string& out, const Value& value) {
+Status append_str(Runtime& rt, MarkedText& out, const Value& value) {
   if (value.is_str()) {
-    out += value.text();
+    out += value.view();
     return {};
   }
   if (value.is_undefined()) return {};
   return append_repr(rt, out, value);
 }
 
-Result<std::string> to_str(Runtime& rt, const Value& value) {
-  std::string out;
+Result<MarkedText> to_str(Runtime& rt, const Value& value) {
+  MarkedText out;
   ZRT_CHECK_OK(append_str(rt, out, value));
   return out;
 }
 
-Result<std::string> to_repr(Runtime& rt, const Value& value) {
-  std::string out;
+Result<MarkedText> to_repr(Runtime& rt, const Value& value) {
+  MarkedText out;
   ZRT_CHECK_OK(append_repr(rt, out, value));
+  return out;
+}
+
+MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view)) {
+  const auto is_ascii = [](std::string_view bytes) {
+    return std::ranges::all_of(bytes, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  };
+  MarkedText out;
+  std::string mapped = map(text.text());
+  if (!text.has_marks()) return MarkedText(std::move(mapped));
+  // Only characters beyond ASCII change their size.
+  if (!is_ascii(text.text())) return MarkedText(std::move(mapped), true);
+  std::size_t at = 0;
+  text.for_each_run([&](std::string_view run, bool is_marked) {
+    out.append(std::string_view(mapped).substr(at, run.size()), is_marked);
+    at += run.size();
+  });
+  return out;
+}
+
+MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view)) {
+  MarkedText out;
+  text.for_each_run([&](std::string_view run, bool is_marked) { out.append(map(run), is_marked); });
   return out;
 }
 
@@ -213,9 +249,9 @@ std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined) {
   if (!object.hint.empty()) return raise("{}", object.hint);
   auto name = to_repr(rt, object.name);
   if (!name) return std::unexpected(name.error());
-  if (object.owner.empty()) return raise("{} is undefined", *name);
-  if (object.name.is_str()) return raise("'{}' has no attribute {}", object.owner, *name);
-  return raise("{} has no element {}", object.owner, *name);
+  if (object.owner.empty()) return raise("{} is undefined", name->text());
+  if (object.name.is_str()) return raise("'{}' has no attribute {}", object.owner, name->text());
+  return raise("{} has no element {}", object.owner, name->text());
 }
 
 }  // namespace zinc_rt::jinja

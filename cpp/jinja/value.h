@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::jinja {
@@ -104,6 +105,7 @@ class Value {
     return *static_cast<T*>(object_);
   }
   const std::string& text() const;  // of a str
+  MarkedView view() const;          // of a str: its text with what came from outside the template marked
 
  private:
   void retain() const;
@@ -158,6 +160,9 @@ struct StrObject : Object {
   std::string text;
   std::int64_t n_chars = -1;  // counted on first use, at once for immortals
   bool markup = false;        // already escaped for HTML
+  // Which bytes came from outside the template; the result of no operation depends on it.
+  bool is_foreign = false;                         // all
+  std::unique_ptr<const TextSpans> foreign_parts;  // these, where it is some
 };
 
 // A number of the context that prints as it was written, since no int or float of 64 bits does: 2^64, 0.10, 1e5.
@@ -238,6 +243,7 @@ struct JoinerObject : Object {
 struct Args {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
+  bool has_foreign_names = false;  // a name of `named` came from outside the template
 };
 
 inline Value Value::none() {
@@ -284,6 +290,10 @@ inline double Value::as_real() const {
 }
 inline const std::string& Value::text() const {
   return as<StrObject>().text;
+}
+inline MarkedView Value::view() const {
+  const auto& str = as<StrObject>();
+  return str.foreign_parts ? MarkedView(str.text, *str.foreign_parts) : MarkedView(str.text, str.is_foreign);
 }
 
 // Constants of one template; they outlive every render of it.

@@ -32,6 +32,17 @@ std::optional<std::int32_t> Formats::token_of(std::string_view marker) const {
   return it == signs_.end() ? std::nullopt : it->second;
 }
 
+std::vector<std::int32_t> Formats::token_ids() const {
+  std::vector<std::int32_t> out;
+  for (const Marker& marker : markers_)
+    if (marker.id) out.push_back(*marker.id);
+  for (const auto& [text, id] : signs_)
+    if (id) out.push_back(*id);
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
 bool Formats::leaves_reasoning_open(std::string_view prompt) const {
   if (reasoning_ == nullptr) return false;
   const auto open = prompt.rfind(reasoning_->open), close = prompt.rfind(reasoning_->close);

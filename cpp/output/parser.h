@@ -32,6 +32,8 @@ class Formats {
   const ReasoningFormat* reasoning() const { return reasoning_; }
   // The token that a marker is, or another sign of the format's calls; nothing: it is written in ordinary tokens.
   std::optional<std::int32_t> token_of(std::string_view marker) const;
+  // All tokens that are markers or other signs, sorted.
+  std::vector<std::int32_t> token_ids() const;
   // Whether a prompt ends within the reasoning, as one does after which the model goes on thinking.
   bool leaves_reasoning_open(std::string_view prompt) const;
 

@@ -88,6 +88,7 @@ void read_model(Table& t, const toml::node& node, Config& config) {
   t.take("backend", o.backend);
   t.take("arithmetic", o.arithmetic);
   t.take("tools", o.tools);
+  t.take("control_tokens_in_text", o.control_tokens_in_text);
   t.take("chunk_cap", o.chunk_cap);
   t.take("standard_gap_ms", o.standard_gap_ms);
   if (spec.path.empty()) t.complain(node, "path", "it is missing");

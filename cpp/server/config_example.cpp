@@ -44,6 +44,7 @@ id = "smollm2"
 # kv_dtype = "i16"
 # pooling = "last"                # mean, last, cls: it embeds; rank: it scores pairs; none: it generates
 # tools = "hermes"                # for a model whose template shows no tools
+# control_tokens_in_text = false  # true: control tokens in the text of messages and tools count, too
 # threads = 0
 # tier = "t_cpu"                  # auto, unless given
 # backend = "zinc_rt"             # or vulkan

@@ -115,14 +115,7 @@ ApiResult<std::string> written(ServerCore& core, const Request& request) {
 // it is charged.
 ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
   const bool is_chat = request.messages.has_value();
-  const auto ids = [&]() -> Result<std::vector<std::int32_t>> {
-    if (!special) return core.engine.prompt_tokens(std::move(request));
-    return core.engine.tokenize(*request.prompt, *special, true, request.model);
-  };
-  if (is_chat && special) {
-    ZRT_TRY(request.prompt, written(core, request));
-  }
-  auto found = ids();
+  auto found = core.engine.prompt_tokens(std::move(request), special);
   if (found) return std::move(*found);
   auto error = to_api_error(found.error());
   error.param = is_chat ? "messages" : "prompt";

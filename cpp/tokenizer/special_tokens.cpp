@@ -10,6 +10,14 @@ std::size_t first_two(std::string_view text) {
   return static_cast<std::size_t>(static_cast<std::uint8_t>(text[0])) << 8 | static_cast<std::uint8_t>(text[1]);
 }
 
+// How many bytes from text[at] on are not from outside.
+std::size_t own_bytes(const OutsideText& outside, std::size_t at) {
+  if (outside.spans.empty()) return SIZE_MAX;
+  const auto next = std::ranges::partition_point(outside.spans, [at](const TextSpan& s) { return s.end <= at; });
+  if (next == outside.spans.end()) return SIZE_MAX;
+  return next->begin > at ? next->begin - at : 0;
+}
+
 }  // namespace
 
 void SpecialTokens::fill(std::vector<Entry> entries) {
@@ -29,8 +37,14 @@ void SpecialTokens::fill(std::vector<Entry> entries) {
   }
 }
 
-const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, bool parse_special) const {
+const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std::size_t at, const Rule& rule) const {
+  text.remove_prefix(at);
   if (text.size() > 1 && !starts_[first_two(text)]) return nullptr;
+  const std::size_t n_own = rule.parse_special ? own_bytes(rule.outside, at) : 0;
+  const auto counts = [&](const Entry& entry) {
+    return !entry.on_request || entry.text.size() <= n_own ||
+           (rule.parse_special && std::ranges::binary_search(rule.outside.allowed, entry.id));
+  };
   const Entry* longest = nullptr;
   auto low = entries_.begin();
   auto high = entries_.end();
@@ -44,14 +58,14 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, boo
     low = std::partition_point(low, high, [&](const Entry& entry) { return byte_at(entry) < byte; });
     high = std::partition_point(low, high, [&](const Entry& entry) { return byte_at(entry) == byte; });
     if (low == high) break;
-    if (low->text.size() == depth + 1 && (parse_special || !low->on_request)) longest = &*low;
+    if (low->text.size() == depth + 1 && counts(*low)) longest = &*low;
   }
   return longest;
 }
 
 // Of matches that overlap, chooses those that count. `reach`: where the last of them ends, including the white space
 // that it may swallow.
-std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, bool parse_special,
+std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, const Rule& rule,
                                                         const std::vector<Match>& group, std::size_t reach) const {
   const std::size_t base = group.front().begin;
   std::vector<bool> covered(reach - base);
@@ -70,7 +84,7 @@ std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, b
       std::size_t end = match.begin + 1;
       while (end < match.begin + entry.text.size() && !covered[end - base]) ++end;
       if (end < match.begin + entry.text.size()) {
-        const Entry* shorter = longest_at(text.substr(match.begin, end - match.begin), parse_special);
+        const Entry* shorter = longest_at(text.substr(0, end), match.begin, rule);
         if (shorter != nullptr) waiting[shorter->text.size()].push_back({match.begin, number_of(shorter)});
         continue;
       }
@@ -84,7 +98,7 @@ std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, b
   return taken;
 }
 
-bool SpecialTokens::split(std::string_view text, bool parse_special, const Sink& sink) const {
+bool SpecialTokens::split(std::string_view text, const Rule& rule, const Sink& sink) const {
   std::size_t done = 0;
   const auto give = [&](const Taken& token) {
     if (token.begin > done && !sink({text.substr(done, token.begin - done), -1})) return false;
@@ -100,7 +114,7 @@ bool SpecialTokens::split(std::string_view text, bool parse_special, const Sink&
       group.clear();
       return give({only.begin, static_cast<std::uint32_t>(reach), entries_[only.entry].id});
     }
-    const auto taken = choose(text, parse_special, group, reach);
+    const auto taken = choose(text, rule, group, reach);
     group.clear();
     return std::all_of(taken.begin(), taken.end(), give);
   };
@@ -111,7 +125,7 @@ bool SpecialTokens::split(std::string_view text, bool parse_special, const Sink&
     return is_space(text[at]) ? spaces_end : at;
   };
   for (std::size_t at = 0; at < text.size() && !entries_.empty(); ++at) {
-    const Entry* entry = longest_at(text.substr(at), parse_special);
+    const Entry* entry = longest_at(text, at, rule);
     if (entry == nullptr) continue;
     if (at >= reach && !give_group()) return false;
     group.push_back({static_cast<std::uint32_t>(at), number_of(entry)});

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/outside_text.h"
 #include "tokenizer/vocab.h"
 
 namespace zinc_rt {
@@ -35,6 +36,12 @@ class SpecialTokens {
     bool strip_right = false;  // swallows the white space behind it
   };
 
+  // Which entries are matched where.
+  struct Rule {
+    bool parse_special = false;  // those that want to be asked for, too
+    OutsideText outside = {};    // the places where they are not matched all the same
+  };
+
   // Empty texts are left out; of equal texts the first stays.
   void fill(std::vector<Entry> entries);
 
@@ -42,7 +49,7 @@ class SpecialTokens {
   // worst, one table look-up a byte where nothing matches. Memory is needed only for matches that overlap.
   // REQUIRES: fewer than 2^32 bytes.
   using Sink = std::function<bool(const Fragment&)>;
-  bool split(std::string_view text, bool parse_special, const Sink& sink) const;
+  bool split(std::string_view text, const Rule& rule, const Sink& sink) const;
 
  private:
   struct Match {
@@ -54,9 +61,9 @@ class SpecialTokens {
     std::uint32_t end = 0;
     TokenId id = -1;
   };
-  const Entry* longest_at(std::string_view text, bool parse_special) const;
+  const Entry* longest_at(std::string_view text, std::size_t at, const Rule& rule) const;
   std::uint32_t number_of(const Entry* entry) const { return static_cast<std::uint32_t>(entry - entries_.data()); }
-  std::vector<Taken> choose(std::string_view text, bool parse_special, const std::vector<Match>& group,
+  std::vector<Taken> choose(std::string_view text, const Rule& rule, const std::vector<Match>& group,
                             std::size_t reach) const;
 
   std::vector<Entry> entries_;   // by text

@@ -126,7 +126,7 @@ void append_marked(std::string_view text, std::string& out) {
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
 Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special,
-                                                    const EncodeLimits& limits) const {
+                                                    const EncodeLimits& limits, const OutsideText& outside) const {
   const Parts& p = *parts_;
   if (text.size() > kMaxTextBytes)
     return fail(StatusCode::kInvalidArgument, "[tokenizer] text: at most {} bytes wanted, {} there", kMaxTextBytes,
@@ -137,12 +137,13 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   EncodeWatch watch(limits);
   Status failed;
   bool is_whole = false;
+  const SpecialTokens::Rule rule{parse_special, outside};
 
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
     // Texts that were changed: the cache points into them, so they may not move.
     std::deque<std::string> normalized;
-    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
+    is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);
         return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
@@ -155,7 +156,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
       return goes_on && *goes_on;
     });
   } else if (p.model == TokenizerModel::kBert) {
-    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
+    is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       if (fragment.id < 0) return encode_wordpiece(p.vocab, fragment.text, *p.roles.unk, ids, watch);
       ids.push_back(fragment.id);
       return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
@@ -166,7 +167,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
     // Pieces of one fragment after the other: the cache points into them, so they may not move.
     std::deque<std::string> marked;
     bool at_start = true;
-    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
+    is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       const bool has_space = p.add_space_prefix && std::exchange(at_start, fragment.id >= 0);
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);

@@ -15,6 +15,7 @@
 
 #include "model/gguf/metadata.h"
 #include "tokenizer/encode_limits.h"
+#include "tokenizer/outside_text.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -29,12 +30,12 @@ class Tokenizer {
   // Token ids of `text`, which need not be UTF-8: other bytes are encoded as they are. Vocabularies that were trained on
   // Unicode's form C get the text between special tokens in that form.
   // add_special: put BOS before and EOS after, where the model wants them.
-  // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside.
-  // User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
+  // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside, or
+  // say by `outside` which of it is. User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
   // Fails with kInvalidArgument above 1 GiB of text, and as soon as there are more than limits.max_tokens; with
   // kCancelled soon after limits.cancel is requested.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special,
-                                           const EncodeLimits& limits = {}) const;
+                                           const EncodeLimits& limits = {}, const OutsideText& outside = {}) const;
 
   // A number of tokens that encode() gives at least, found by looking at most once at each byte.
   std::size_t least_tokens(std::string_view text) const;

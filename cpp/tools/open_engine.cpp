@@ -74,6 +74,9 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
       "exact");
   add("--tools", &EngineOptions::tools,
       "hermes: show tools to a model whose template shows none, by a text in the system message", "the template's way");
+  app.add_flag("--control-tokens-in-text", options.engine.control_tokens_in_text,
+               "control tokens in the text of messages and tools count, not the chat template's alone")
+      ->group(group);
   app.add_flag("--progress", options.progress, "show progress even where stderr is no terminal")->group(group);
   group = "For those who measure and compare";
   add("--kernels", &EngineOptions::cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits", "auto");
@@ -90,6 +93,7 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
   options.overrides.emplace_back([&options](EngineOptions& to) {
     if (options.no_repack) to.repack = false;
     if (options.no_mmap) to.mmap = false;
+    if (options.engine.control_tokens_in_text) to.control_tokens_in_text = true;
   });
 }
 

@@ -245,6 +245,7 @@ class _ModelOptions(TypedDict, total=False):
     arithmetic: Literal["exact", "fast"] | None
     activations: Literal["int8", "f32"]  # "int8"
     tools: Literal["hermes"] | None
+    control_tokens_in_text: bool  # False
     chunk_cap: UInt32 | None
     fusion: str | None
     cpu_kernels: str | None
@@ -274,6 +275,7 @@ class Engine:
         arithmetic: Literal["exact", "fast"] | None = None,
         activations: Literal["int8", "f32"] = "int8",
         tools: Literal["hermes"] | None = None,
+        control_tokens_in_text: bool = False,
         chunk_cap: UInt32 | None = None,
         fusion: str | None = None,
         cpu_kernels: str | None = None,

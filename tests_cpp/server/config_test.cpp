@@ -89,6 +89,7 @@ const std::map<std::string, std::string> kModelValues = {
     {"backend", "backend = \"vulkan\""},
     {"arithmetic", "arithmetic = \"fast\""},
     {"tools", "tools = \"hermes\""},
+    {"control_tokens_in_text", "control_tokens_in_text = true"},
     {"chunk_cap", "chunk_cap = 7"},
     {"standard_gap_ms", "standard_gap_ms = 7"},
 };

@@ -64,6 +64,9 @@ struct EngineOptions {
   // How tools are shown to a model whose template shows none: empty, not at all; "hermes", by a text of the engine's own
   // in the system message, which the template writes.
   std::string tools;
+  // Control tokens that stand in messages, tools and other values of a chat become those tokens, too; else only the
+  // template's own text has control tokens (docs/design/jinja.md).
+  bool control_tokens_in_text = false;
   std::uint32_t max_models = 0;  // 0: no limit; else add_model unloads the one that was idle longest
   OnProgress on_progress;
 
@@ -118,8 +121,9 @@ class Engine {
                                  const std::string& model = {}) const;
   // The bytes that one token adds to a text, which may be part of a character. Empty for ids that have none.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
-  // The prompt tokens that the request would have. Errors: those of submit() about the prompt.
-  Result<std::vector<std::int32_t>> prompt_tokens(Request request) const;
+  // The prompt tokens that the request would have; with add_special those with BOS and EOS, or without. Errors: those of
+  // submit() about the prompt.
+  Result<std::vector<std::int32_t>> prompt_tokens(Request request, std::optional<bool> add_special = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   // continue_final_message: the text ends with the last message's content (Request).
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},

@@ -30,6 +30,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   keywords.take("arithmetic", o.arithmetic);
   keywords.take("activations", o.activations);
   keywords.take("tools", o.tools);
+  keywords.take("control_tokens_in_text", o.control_tokens_in_text);
   keywords.take("chunk_cap", o.chunk_cap);
   keywords.take("fusion", o.fusion);
   keywords.take("cpu_kernels", o.cpu_kernels);

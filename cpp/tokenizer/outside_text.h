@@ -1,0 +1,19 @@
+// Which part of a text came from outside of who writes control tokens: from a client, within what a chat template wrote.
+// Thread rule: a plain value; what it looks at outlives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/marked_text.h"
+
+namespace zinc_rt {
+
+struct OutsideText {
+  // In them, and in what reaches into them, no control token is matched, ...
+  std::span<const TextSpan> spans = {};  // as TextSpans are
+  // ... these excepted.
+  std::span<const std::int32_t> allowed = {};  // sorted
+};
+
+}  // namespace zinc_rt
