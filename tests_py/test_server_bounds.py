@@ -120,6 +120,20 @@ def test_a_conversation_that_is_kept_is_as_large_as_one_body_at_most(server):
     assert respond(server, input="d", previous_response_id=second["id"])[0] == 200  # what is held is given back
 
 
+@pytest.mark.parametrize(("value", "n"), [("[]", 4_500_000), ("{}", 4_500_000), ('{"a":0}', 1_500_000)])
+def test_a_body_that_takes_too_much_as_parsed_is_refused_before_it_is(tiny_model, value, n):
+    with serving(tiny_model, "--id", "tiny") as server:
+        body = '{"prompt":"a","unknown":[' + ",".join([value] * n) + "]}"
+        for path in ("/v1/completions", "/v1/embeddings", "/tokenize", "/v1/prefix"):
+            code, _, answer = server.request("POST", path, body)
+            assert code == 400 and "as it is parsed, 201326592 allowed" in answer["error"]["message"], answer
+        with open(f"/proc/{server.process.pid}/status") as status:
+            [peak] = [int(line.split()[1]) for line in status if line.startswith("VmHWM")]
+        assert peak < 200_000  # KiB; parsed, one of them takes more
+        text = server.request("POST", "/tokenize", {"prompt": "a" * 13_000_000})[2]  # as large, and one value
+        assert "as it is parsed" not in json.dumps(text)
+
+
 def test_what_items_have_besides_is_refused_and_not_kept(server):
     items = [{"role": "user", "content": "a"}, {"role": "user", "content": "b", "foo": "x" * 1000}]
     code, _, answer = respond(server, input=items)

@@ -52,11 +52,11 @@ struct ServerCore {
   OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport, status_transport;  // the second may be null
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
-  // Conversations that are read back from the state, or that are to be kept there, as long as a request holds them. Three
-  // times a body's bytes are its texts as they are parsed; what is made of many small values takes more.
-  static constexpr std::size_t kMostConversations = 512u << 20, kMostConversationsOfTenant = 192u << 20;
-  std::shared_ptr<ByteBudget> conversations =
-      std::make_shared<ByteBudget>(ByteBudget::Limits{kMostConversations, SIZE_MAX, kMostConversationsOfTenant});
+  // Bodies while they are parsed and read, and conversations that are read back from the state or are to be kept there, as
+  // bytes_as_parsed counts them. A text takes three times its bytes; what is made of many small values takes more.
+  static constexpr std::size_t kMostParsed = 512u << 20, kMostParsedOfTenant = 192u << 20;
+  std::shared_ptr<ByteBudget> parsed =
+      std::make_shared<ByteBudget>(ByteBudget::Limits{kMostParsed, SIZE_MAX, kMostParsedOfTenant});
   std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
@@ -105,12 +105,12 @@ void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
 // Puts what an earlier response holds in front of the body's input, and says whether this one is kept. Errors: 400, 404,
-// those of hold_conversation.
+// those of hold_parsed.
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held);
-// Counts so many bytes in core.conversations, in place of what `held` counted. Errors: 400 for what could never be held;
-// 429 and 503 for what may be later.
-ApiResult<void> hold_conversation(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held,
-                                  std::uint64_t n_bytes);
+// Counts so many bytes in core.parsed, in place of what `held` counted. `what`: how errors begin. Errors: 400 for what
+// could never be held; 429 and 503 for what may be later.
+ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held, std::uint64_t n_bytes,
+                            const char* what = "[responses] the conversation");
 
 // Whose files and batches a request speaks of. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);

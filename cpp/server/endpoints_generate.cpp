@@ -116,7 +116,7 @@ ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange
   std::uint64_t n_bytes = 2 * asked->call.stored_input.size();
   if (n_bytes > 0 || asked->held.size() > 0)
     for (const Request& request : asked->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
-  if (n_bytes > 0) ZRT_CHECK_OK(hold_conversation(core, exchange, asked->held, n_bytes));
+  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, asked->held, n_bytes));
   return asked;
 }
 

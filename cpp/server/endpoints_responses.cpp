@@ -35,11 +35,11 @@ ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std:
     error.code = "context_length_exceeded";
     return std::unexpected(std::move(error));
   }
-  ZRT_CHECK_OK(hold_conversation(core, exchange, held, **size));  // before it is read
+  ZRT_CHECK_OK(hold_parsed(core, exchange, held, **size));  // before it is read
   const auto body = core.store->response(tenant, id);
   if (!body) return std::unexpected(to_api_error(body.error()));
   if (!*body) return std::unexpected(no_response(id, param));
-  ZRT_CHECK_OK(hold_conversation(core, exchange, held, bytes_as_parsed(**body)));
+  ZRT_CHECK_OK(hold_parsed(core, exchange, held, bytes_as_parsed(**body)));
   return parse_json(**body);
 }
 
@@ -75,32 +75,6 @@ ApiResult<std::string> cancel_response(ServerCore& core, const Exchange& exchang
 }
 
 }  // namespace
-
-ApiResult<void> hold_conversation(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held,
-                                  std::uint64_t n_bytes) {
-  const auto& most = core.conversations->limits();
-  const auto refused = [](int status, const std::string& what) {
-    auto error = make_error(status, "[responses] " + what);
-    if (status == 429) error.code = "rate_limit_exceeded";
-    if (status != 400) error.retry_after_s = 1;
-    return std::unexpected(std::move(error));
-  };
-  if (n_bytes > most.per_owner)
-    return refused(400, fmt::format("the conversation takes {} bytes as it is parsed, {} allowed: send a shorter one",
-                                    n_bytes, most.per_owner));
-  if (held.size() == 0) held = ByteBudget::Hold(core.conversations, "", exchange.caller.tenant->name);
-  switch (held.resize(n_bytes)) {
-    case ByteBudget::Full::kNo: return {};
-    case ByteBudget::Full::kOwner:
-      return refused(429, fmt::format("{} bytes are wanted for this conversation, and those under way of this key's "
-                                      "tenant would have more than {}",
-                                      n_bytes, most.per_owner));
-    default:
-      return refused(503, fmt::format("{} bytes are wanted for this conversation, those under way have {}, {} allowed "
-                                      "in all",
-                                      n_bytes, core.conversations->held(), most.in_all));
-  }
-}
 
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) {
   const bool may_store = exchange.caller.tenant->settings().may_store;

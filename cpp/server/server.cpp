@@ -95,9 +95,39 @@ std::string owner_of(const Exchange& exchange) {
 
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange) {
   exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
-  core.work.post(owner_of(*exchange), [&route, exchange] {
-    if (!exchange->gone.stop_requested()) route.handle(*exchange);
+  core.work.post(owner_of(*exchange), [&core, &route, exchange] {
+    if (exchange->gone.stop_requested()) return;
+    // Before it is parsed, which may take many times its text; a form is not.
+    ByteBudget::Hold parsing;
+    if (route.max_form_bytes == 0)
+      if (const auto held =
+              hold_parsed(core, *exchange, parsing, bytes_as_parsed(exchange->request.body), "[request] the body");
+          !held)
+        return answer(core, *exchange, held.error());
+    route.handle(*exchange);
   });
+}
+
+ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held, std::uint64_t n_bytes,
+                            const char* what) {
+  const auto& most = core.parsed->limits();
+  const auto refused = [&](int status, const std::string& why) {
+    auto error = make_error(status, fmt::format("{} takes {} bytes as it is parsed, {}", what, n_bytes, why));
+    if (status == 429) error.code = "rate_limit_exceeded";
+    if (status != 400) error.retry_after_s = 1;
+    return std::unexpected(std::move(error));
+  };
+  if (n_bytes > most.per_owner) return refused(400, fmt::format("{} allowed: send a shorter one", most.per_owner));
+  if (held.size() == 0) held = ByteBudget::Hold(core.parsed, "", owner_of(exchange));
+  switch (held.resize(n_bytes)) {
+    case ByteBudget::Full::kNo: return {};
+    case ByteBudget::Full::kOwner:
+      return refused(429,
+                     fmt::format("and {} are allowed to all that this key's tenant has under way", most.per_owner));
+    default:
+      return refused(503,
+                     fmt::format("all that is under way has {}, {} allowed in all", core.parsed->held(), most.in_all));
+  }
 }
 
 void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
@@ -170,9 +200,9 @@ class ServerImpl final : public Server {
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.max_answer_bytes = options.max_answer_bytes;
     core_.max_body_bytes = options.transport.max_body_bytes;
-    const auto of_tenant = std::max(ServerCore::kMostConversationsOfTenant, 12 * options.transport.max_body_bytes);
-    core_.conversations = std::make_shared<ByteBudget>(
-        ByteBudget::Limits{std::max(ServerCore::kMostConversations, of_tenant), SIZE_MAX, of_tenant});
+    const auto of_tenant = std::max(ServerCore::kMostParsedOfTenant, 12 * options.transport.max_body_bytes);
+    core_.parsed = std::make_shared<ByteBudget>(
+        ByteBudget::Limits{std::max(ServerCore::kMostParsed, of_tenant), SIZE_MAX, of_tenant});
     core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
     ZRT_TRY(auto folders, model_folders(models, options));

@@ -152,28 +152,28 @@ TEST_F(BatchRunTest, OutputOfAnotherBatchIsRefused) {
 
 // Conversations that requests hold: 400 for what could never be held, 429 and 503 for what may be later.
 TEST_F(BatchRunTest, ConversationsAreCountedForTheirTenantAndInAll) {
-  core_->conversations = std::make_shared<ByteBudget>(ByteBudget::Limits{250, SIZE_MAX, 100});
+  core_->parsed = std::make_shared<ByteBudget>(ByteBudget::Limits{250, SIZE_MAX, 100});
   Exchange exchange;
   exchange.caller.tenant = core_->tenants.find("default");
   const auto status = [](const ApiResult<void>& held) { return held ? 200 : held.error().status; };
   ByteBudget::Hold first, second, third;
-  EXPECT_EQ(status(hold_conversation(*core_, exchange, first, 70)), 200);
-  const auto never = hold_conversation(*core_, exchange, second, 101);
+  EXPECT_EQ(status(hold_parsed(*core_, exchange, first, 70)), 200);
+  const auto never = hold_parsed(*core_, exchange, second, 101);
   ASSERT_EQ(status(never), 400);
   EXPECT_NE(never.error().message.find("takes 101 bytes as it is parsed, 100 allowed"), std::string::npos);
-  const auto later = hold_conversation(*core_, exchange, second, 40);
+  const auto later = hold_parsed(*core_, exchange, second, 40);
   ASSERT_EQ(status(later), 429);
   EXPECT_EQ(later.error().retry_after_s, 1);
-  EXPECT_EQ(status(hold_conversation(*core_, exchange, first, 60)), 200);  // what it holds is not counted twice
-  EXPECT_EQ(status(hold_conversation(*core_, exchange, second, 40)), 200);
-  ByteBudget::Hold others[] = {{core_->conversations, "", "bob"}, {core_->conversations, "", "carol"}};
+  EXPECT_EQ(status(hold_parsed(*core_, exchange, first, 60)), 200);  // what it holds is not counted twice
+  EXPECT_EQ(status(hold_parsed(*core_, exchange, second, 40)), 200);
+  ByteBudget::Hold others[] = {{core_->parsed, "", "bob"}, {core_->parsed, "", "carol"}};
   for (auto& hold : others) EXPECT_EQ(hold.resize(75), ByteBudget::Full::kNo);
   second.release();
   first.release();
-  EXPECT_EQ(core_->conversations->held(), 150u);
-  ByteBudget::Hold dave(core_->conversations, "", "dave");
+  EXPECT_EQ(core_->parsed->held(), 150u);
+  ByteBudget::Hold dave(core_->parsed, "", "dave");
   EXPECT_EQ(dave.resize(20), ByteBudget::Full::kNo);
-  EXPECT_EQ(status(hold_conversation(*core_, exchange, third, 90)), 503);
+  EXPECT_EQ(status(hold_parsed(*core_, exchange, third, 90)), 503);
 }
 
 }  // namespace
