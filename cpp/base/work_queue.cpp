@@ -80,7 +80,7 @@ Status WorkQueue::run(const std::string& owner, const Task& task, const std::sto
     std::mutex mutex;
     std::condition_variable_any changed;
     bool has_begun = false, is_over = false;
-    std::string fault;
+    Status status;
   };
   const auto call = std::make_shared<Call>();
   {
@@ -106,15 +106,18 @@ Status WorkQueue::run(const std::string& owner, const Task& task, const std::sto
         call->has_begun = true;
       }
       const auto begin = thread_time();
-      std::string fault;
+      Status status;
       try {
-        task();
+        if (is_stopping())
+          status = fail(StatusCode::kUnavailable, "[work] no more work is taken");
+        else
+          task();
       } catch (const std::exception& error) {
-        fault = error.what();
+        status = fail(StatusCode::kInternal, "[work] {}", error.what());
       }
       charge(owner, thread_time() - begin);
       const std::lock_guard end(call->mutex);
-      call->fault = std::move(fault);
+      call->status = std::move(status);
       call->is_over = true;
       call->changed.notify_all();
     });
@@ -128,8 +131,12 @@ Status WorkQueue::run(const std::string& owner, const Task& task, const std::sto
     return fail(StatusCode::kCancelled, "[work] the request was taken back");
   }
   call->changed.wait(lock, [&] { return call->is_over; });
-  if (!call->fault.empty()) return fail(StatusCode::kInternal, "[work] {}", call->fault);
-  return {};
+  return call->status;
+}
+
+bool WorkQueue::is_stopping() {
+  const std::lock_guard lock(mutex_);
+  return is_stopped_;
 }
 
 void WorkQueue::stop() {

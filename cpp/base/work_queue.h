@@ -52,7 +52,8 @@ class WorkQueue {
   // Errors: kCancelled, if cancel came before the task began; kExhausted with retry_after_s, where the owner has used
   // its budget; kUnavailable behind stop(); kInternal for a task that threw.
   Status run(const std::string& owner, const Task& task, const std::stop_token& cancel);
-  // Runs all posted tasks, then ends the threads. Must not be called from a task.
+  // Runs all posted tasks, but for those of run() that have not begun, then ends the threads. Must not be called from a
+  // task.
   void stop();
 
  private:
@@ -79,6 +80,7 @@ class WorkQueue {
     WorkQueue* const queue_;
   };
 
+  bool is_stopping();
   void charge(const std::string& owner, std::chrono::nanoseconds used);
   // REQUIRES of all below: mutex_.
   Owners::iterator next();  // the owner whose task is next; end(): no task may run now

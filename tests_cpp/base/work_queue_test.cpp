@@ -80,6 +80,12 @@ TEST(WorkQueue, WhoseTasksAreLongGetsFewer) {
             (std::vector<std::string>{"first", "long", "short", "short", "short", "short", "short", "long", "long"}));
 }
 
+std::stop_token stopped() {
+  std::stop_source source;
+  source.request_stop();
+  return source.get_token();
+}
+
 TEST(WorkQueue, ATaskThatWaitsForAnotherQueueHoldsNoThread) {
   Work work;
   WorkQueue outer(1), inner(1);
@@ -114,6 +120,23 @@ TEST(WorkQueue, WhatIsTakenBackDoesNotBegin) {
   work.go.release();
   queue.stop();
   EXPECT_EQ(queue.run("b", [] {}, {}).error().code, StatusCode::kUnavailable);
+}
+
+TEST(WorkQueue, TheEndWaitsForNoTaskThatHasNotBegun) {
+  Work work;
+  WorkQueue queue(1);
+  queue.post("a", work.task("a"));
+  work.begun.acquire();
+  Status status;
+  std::thread caller([&] { status = queue.run("b", [&] { ADD_FAILURE() << "it ran"; }, {}); });
+  std::thread ender([&] { queue.stop(); });
+  // Whether b is posted before the end or after it, it does not run.
+  while (queue.run("c", [] {}, stopped()).error().code != StatusCode::kUnavailable) std::this_thread::yield();
+  work.go.release();
+  caller.join();
+  ender.join();
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, StatusCode::kUnavailable);
 }
 
 TEST(WorkQueue, WhoHasUsedItsProcessorTimeIsRefused) {
