@@ -64,7 +64,7 @@ def write(path, scripts: dict, choose: str = BY_RESULTS, template: str = TEMPLAT
     follows, used = {}, {"<tool_call>", "</tool_call>", "<think>", "</think>"}
     for name, script in scripts.items():
         tokens.append(f"<|script:{name}|>")
-        types.append(3)
+        types.append(4)  # user-defined: its name comes from the conversation, in which no control token is matched
         last = len(tokens) - 1
         for piece in _pieces(script, used):
             tokens.append(piece)
