@@ -87,9 +87,11 @@ std::string plan_of(const std::string& path, const std::string& sql) {
   sqlite3* db = nullptr;
   EXPECT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
   std::string out;
-  Statement statement(db, ("EXPLAIN QUERY PLAN " + sql).c_str());
-  while (statement.step()) out += statement.text(3) + "\n";
-  sqlite3_close(db);
+  {
+    Statement statement(db, ("EXPLAIN QUERY PLAN " + sql).c_str());
+    while (statement.step()) out += statement.text(3) + "\n";
+  }
+  EXPECT_EQ(sqlite3_close(db), SQLITE_OK);
   return out;
 }
 
