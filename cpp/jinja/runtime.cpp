@@ -1,10 +1,9 @@
 #include "jinja/runtime.h"
 
-#include <ctime>
-
 #include <algorithm>
 
 #include "base/json_number.h"
+#include "base/this_thread.h"
 
 namespace zinc_rt::jinja {
 
@@ -12,13 +11,6 @@ namespace {
 
 // Steps between two looks at the clock.
 constexpr std::uint64_t kCheckInterval = 2048;
-
-// Processor time of this thread.
-std::chrono::nanoseconds thread_time() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
-}
 
 template <class T>
 T* make(Kind kind) {

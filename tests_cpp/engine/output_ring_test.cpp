@@ -1,12 +1,14 @@
 #include "engine/output_ring.h"
 
 #include <gtest/gtest.h>
-#include <time.h>
 
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <tuple>
 #include <utility>
+
+#include "base/this_thread.h"
 
 namespace zinc_rt {
 namespace {
@@ -181,9 +183,7 @@ TEST(OutputRing, NoWakeUpIsLost) {
 }
 
 double thread_cpu_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+  return std::chrono::duration<double, std::milli>(thread_time()).count();
 }
 
 // Processor time of the thread, so a busy machine changes nothing: a consumer that spun would use all of the wait.

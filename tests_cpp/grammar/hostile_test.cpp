@@ -1,9 +1,10 @@
 // Inputs made to stall, crash or fill the memory: each ends with an error or within its fuel.
 #include <gmock/gmock.h>
 
-#include <ctime>
+#include <chrono>
 #include <random>
 
+#include "base/this_thread.h"
 #include "tests_cpp/grammar/grammar_fixture.h"
 
 namespace zinc_rt::grammar {
@@ -28,9 +29,7 @@ const std::shared_ptr<const Vocabulary>& many_tokens() {
 }
 
 double cpu_ms() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+  return std::chrono::duration<double, std::milli>(thread_time()).count();
 }
 
 struct Outcome {
