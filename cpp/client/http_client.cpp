@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/growing_body.h"
 #include "base/letter_case.h"
 
 namespace zinc_rt::client {
@@ -33,29 +34,6 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 
 constexpr std::uint32_t kMaxHead = 64u << 10;
 constexpr std::size_t kMaxIdle = 1024;  // how many connections are kept for later calls
-
-// A body that is taken away piece by piece. Nothing is reserved for the length that an answer claims.
-struct PieceBody {
-  using value_type = std::string;
-
-  class reader {
-   public:
-    template <bool kIsRequest, class Fields>
-    reader(http::header<kIsRequest, Fields>&, value_type& body) : body_(body) {}
-    void init(const boost::optional<std::uint64_t>&, error_code& ec) { ec = {}; }
-    template <class Buffers>
-    std::size_t put(const Buffers& buffers, error_code& ec) {
-      ec = {};
-      for (const auto piece : boost::beast::buffers_range_ref(buffers))
-        body_.append(static_cast<const char*>(piece.data()), piece.size());
-      return boost::beast::buffer_bytes(buffers);
-    }
-    void finish(error_code& ec) { ec = {}; }
-
-   private:
-    value_type& body_;
-  };
-};
 
 // A connection. It and everything below belongs to the I/O thread.
 template <class Stream>
@@ -264,7 +242,7 @@ class ClientOf final : public HttpClient {
     const auto bytes = asio::buffer(message);
     // A server may answer and close before it has read the whole request, so its answer is read in any case.
     const auto [unsent, n_sent] = co_await asio::async_write(link.stream, bytes, kAwait);
-    http::response_parser<PieceBody> parser;
+    http::response_parser<GrowingBody> parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(boost::none);
     parser.eager(false);  // an eager one keeps a chunk to itself until the next one's size is there
@@ -292,7 +270,7 @@ class ClientOf final : public HttpClient {
     keeps = parser.keep_alive() && !unsent && link.buffer.size() == 0;
   }
 
-  static void tell_head(State& state, const http::response<PieceBody>& message) {
+  static void tell_head(State& state, const http::response<GrowingBody>& message) {
     Headers headers;
     for (const auto& field : message) {
       headers.emplace_back(to_lower(std::string_view(field.name_string())), std::string(field.value()));

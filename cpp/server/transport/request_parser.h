@@ -2,12 +2,12 @@
 // Thread rule: a Parser by one thread at a time.
 #pragma once
 
-#include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http.hpp>
 
 #include <string>
 #include <string_view>
 
+#include "base/growing_body.h"
 #include "server/transport/http_head.h"
 #include "server/transport/transport.h"
 
@@ -15,30 +15,6 @@ namespace zinc_rt::server {
 
 namespace http = boost::beast::http;
 
-// A body that grows as its bytes come: nothing is reserved for the length that the head claims.
-struct GrowingBody {
-  using value_type = std::string;
-  class reader {
-   public:
-    template <bool is_request, class Fields>
-    reader(http::header<is_request, Fields>&, value_type& body) : body_(body) {}
-    static void init(const boost::optional<std::uint64_t>&, boost::system::error_code& ec) { ec = {}; }
-    template <class Buffers>
-    std::size_t put(const Buffers& buffers, boost::system::error_code& ec) {
-      ec = {};
-      std::size_t n = 0;
-      for (const auto piece : boost::beast::buffers_range_ref(buffers)) {
-        body_.append(static_cast<const char*>(piece.data()), piece.size());
-        n += piece.size();
-      }
-      return n;
-    }
-    static void finish(boost::system::error_code& ec) { ec = {}; }
-
-   private:
-    value_type& body_;
-  };
-};
 using Parser = http::request_parser<GrowingBody>;
 
 // What is wrong with a message, and the status to answer.
