@@ -12,7 +12,7 @@ import statistics
 import sys
 
 LEAST = 0.98
-FILE = re.compile(r"(?P<model>.+?)-(decode(\.\d+)?|prefill-\d+|context)\.json$")
+FILE = re.compile(r"(?P<model>.+?)-(decode(\.\d+)?|prefill-\d+|context(\.\d+)?)\.json$")
 
 
 def point(row: dict) -> str:
@@ -29,7 +29,8 @@ def read(folder: pathlib.Path) -> dict[tuple[str, str], float]:
     """Tokens a second by model and point."""
     values = collections.defaultdict(list)
     for path in sorted(folder.glob("*.json")):
-        if match := FILE.match(path.name):
+        # AFTER alone ran in arithmetic `fast`.
+        if (match := FILE.match(path.name)) and not match["model"].endswith("-fast"):
             for row in json.loads(path.read_text())["rows"]:
                 values[match["model"], point(row)] += row["tokens_per_s"]["values"]
     return {key: statistics.median(of) for key, of in values.items()}

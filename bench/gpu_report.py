@@ -1,7 +1,8 @@
-"""What bench/gpu.sh measured as one JSON file, a table and a picture, beside llama.cpp on the same kind of GPU.
+"""What bench/gpu.sh or bench/gpu_compare.sh measured as one JSON file, a table and a picture, beside llama.cpp.
 
-    bench/gpu.sh build/release gpu-results
-    python bench/gpu_report.py gpu-results --json docs/benchmarks/h200.json --plot docs/benchmarks/h200.png
+    bench/gpu_compare.sh BEFORE AFTER gpu-compare LLAMA
+    python bench/gpu_report.py gpu-compare/after --peer gpu-compare/peer --json docs/benchmarks/h200.json \\
+      --plot docs/benchmarks/h200.png
 
 Prints the table as Markdown. The picture needs matplotlib.
 """
@@ -10,35 +11,9 @@ import argparse
 import json
 import pathlib
 import re
+import statistics
 
-# llama.cpp of llama-cpp-python 0.3.36 (CUDA 13, flash attention) on an H200, the same shapes, random weights; tokens a
-# second by (phase, tokens or streams). SmolLM2 is Q4_0 there.
-PEER = {
-    "qwen3-8b-q4_k_m": {
-        ("prefill", 512): 9650,
-        ("prefill", 2048): 9860,
-        ("batch", 1): 262,
-        ("batch", 16): 1950,
-        ("batch", 64): 4360,
-    },
-    "qwen3-8b-bf16": {("prefill", 512): 24900, ("prefill", 2048): 26600, ("batch", 1): 203},
-    "llama-3.2-1b-bf16": {("prefill", 512): 90900, ("prefill", 2048): 103600, ("batch", 1): 792},
-    "qwen3-30b-a3b-q4_k_m": {
-        ("prefill", 512): 12170,
-        ("prefill", 2048): 11690,
-        ("batch", 1): 308,
-        ("batch", 16): 1640,
-        ("batch", 64): 4430,
-    },
-    "smollm2-135m-q4_1": {
-        ("prefill", 512): 56000,
-        ("prefill", 2048): 58300,
-        ("batch", 1): 950,
-        ("batch", 16): 4990,
-        ("batch", 64): 12300,
-    },
-}
-POINTS = [("prefill", 128), ("prefill", 512), ("prefill", 2048), ("batch", 1), ("batch", 16), ("batch", 64)]
+POINTS = [("prefill", 512), ("prefill", 2048), ("batch", 1), ("batch", 16), ("batch", 64)]
 FILE = re.compile(r"(?P<model>.+?)(?P<fast>-fast)?-(decode|prefill-\d+)\.json$")
 
 
@@ -64,6 +39,22 @@ def read(folder: pathlib.Path) -> dict[str, dict]:
     return models
 
 
+def read_peer(folder: pathlib.Path | None) -> dict[str, dict[tuple[str, int], float]]:
+    """llama.cpp's tokens a second by model and point: of several runs of a batch the median."""
+    peers: dict[str, dict[tuple[str, int], float]] = {}
+    for path in sorted(folder.glob("*-bench.json")) if folder else []:
+        values = peers.setdefault(path.name.removesuffix("-bench.json"), {})
+        for row in json.loads(path.read_text() or "[]"):
+            point = ("prefill", row["n_prompt"]) if row["n_prompt"] else ("batch", 1)
+            values[point] = statistics.median(row["samples_ts"])
+    for path in sorted(folder.glob("*-batch.jsonl")) if folder else []:
+        values = peers.setdefault(path.name.removesuffix("-batch.jsonl"), {})
+        for line in path.read_text().splitlines():
+            if line.startswith("{") and (row := json.loads(line))["pl"] > 1:
+                values["batch", row["pl"]] = row["speed_tg"]
+    return {model: values for model, values in peers.items() if values}
+
+
 def medians(runs: list[dict], arithmetic: str) -> dict[tuple[str, int], float]:
     """Tokens a second by point."""
     found = {}
@@ -76,7 +67,7 @@ def medians(runs: list[dict], arithmetic: str) -> dict[tuple[str, int], float]:
     return found
 
 
-def table(models: dict[str, dict]) -> str:
+def table(models: dict[str, dict], peers: dict[str, dict]) -> str:
     lines = [
         "| model | | " + " | ".join(label(point) for point in POINTS) + " |",
         "|---|---|" + "---|" * len(POINTS),
@@ -85,7 +76,7 @@ def table(models: dict[str, dict]) -> str:
         rows = {
             "exact": medians(model["runs"], "exact"),
             "fast": medians(model["runs"], "fast"),
-            "llama.cpp": PEER.get(name, {}),
+            "llama.cpp": peers.get(name, {}),
         }
         for who, values in rows.items():
             if values:
@@ -94,7 +85,7 @@ def table(models: dict[str, dict]) -> str:
     return "\n".join(lines)
 
 
-def draw(models: dict[str, dict], device: str, path: pathlib.Path) -> None:
+def draw(models: dict[str, dict], peers: dict[str, dict], device: str, path: pathlib.Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -102,7 +93,7 @@ def draw(models: dict[str, dict], device: str, path: pathlib.Path) -> None:
 
     figure, axes = pyplot.subplots(1, len(models), figsize=(3.4 * len(models), 4), squeeze=False)
     for axis, (name, model) in zip(axes[0], models.items(), strict=True):
-        peer = PEER.get(name, {})
+        peer = peers.get(name, {})
         points = [point for point in POINTS if point in peer]
         for offset, arithmetic, color in ((-0.2, "exact", "#4878a8"), (0.2, "fast", "#d08030")):
             values = medians(model["runs"], arithmetic)
@@ -120,9 +111,7 @@ def draw(models: dict[str, dict], device: str, path: pathlib.Path) -> None:
         axis.set_ylim(bottom=0)
     axes[0][0].set_ylabel("tokens a second, times llama.cpp's")
     axes[0][0].legend(fontsize=8)
-    figure.suptitle(
-        f"T-CUDA on {device}; random weights; llama.cpp measured in other runs on the same kind of GPU", fontsize=9
-    )
+    figure.suptitle(f"T-CUDA on {device}; random weights; llama.cpp measured in the same call", fontsize=9)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
 
@@ -132,20 +121,26 @@ def main() -> None:
     parser.add_argument(
         "results", type=pathlib.Path, help="the folder that bench/gpu.sh wrote, or after/ of bench/gpu_compare.sh"
     )
+    parser.add_argument("--peer", type=pathlib.Path, metavar="FOLDER", help="peer/ of bench/gpu_compare.sh")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all values to it")
     parser.add_argument("--plot", type=pathlib.Path, metavar="FILE", help="draw ratios to llama.cpp (needs matplotlib)")
     args = parser.parse_args()
     models = read(args.results)
+    peers = read_peer(args.peer)
     machine = args.results / "machine.csv"
     device = next(iter(models.values()))["runs"][0]["ran"]["device"].split(",")[0]
     if args.json:
         command = args.results / "command"
         what = command.read_text().strip() if command.exists() else "bench/gpu.sh"
         about = {"command": what, "machine": machine.read_text().strip() if machine.exists() else device}
+        for name, values in peers.items():
+            models.setdefault(name, {"runs": []})["llama_cpp"] = {
+                label(point): value for point, value in values.items()
+            }
         args.json.write_text(json.dumps({**about, "models": models}, indent=1) + "\n")
     if args.plot:
-        draw(models, device, args.plot)
-    print(table(models))
+        draw(models, peers, device, args.plot)
+    print(table(models, peers))
 
 
 if __name__ == "__main__":

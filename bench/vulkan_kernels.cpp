@@ -39,7 +39,7 @@ Result<std::unique_ptr<Executor>> open(const std::string& model, std::uint32_t m
   options.max_context = max_context;
   options.chunk_cap = 2048;
   options.kv_pages = 16 * 1024 / 16 + max_context / 16;
-  options.kv_dtype = "i16";
+  options.kv_type = find_kv_type("i16");
   return VulkanExecutor::open_on(std::move(device), model, options);
 }
 
