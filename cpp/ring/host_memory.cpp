@@ -7,7 +7,7 @@
 
 namespace zinc_rt::ring {
 
-void HostMemory::Unmap::operator()(std::byte* memory) const {
+void HostObject::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, bytes);
 }
 
@@ -24,12 +24,8 @@ Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (memory == MAP_FAILED)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes of host memory, {} in use", bytes, allocated_);
   allocated_ += bytes;
-  return add({{static_cast<std::byte*>(memory), Unmap{bytes}}, static_cast<std::byte*>(memory), bytes}, heap);
-}
-
-Buffer HostMemory::add(Object object, Heap heap) {
-  objects_.push_back(std::move(object));
-  return {static_cast<std::uint32_t>(objects_.size()), objects_.back().bytes, heap};
+  return add({{static_cast<std::byte*>(memory), HostObject::Unmap{bytes}}, static_cast<std::byte*>(memory), bytes},
+             heap);
 }
 
 Result<Buffer> HostMemory::import_host(std::span<const std::byte> memory) {
@@ -39,34 +35,26 @@ Result<Buffer> HostMemory::import_host(std::span<const std::byte> memory) {
 }
 
 void HostMemory::free(const Buffer& buffer) {
-  if (find(buffer.id) == nullptr) return;
-  Object& object = objects_[buffer.id - 1];
-  (object.owned ? allocated_ : imported_) -= object.bytes;
-  object = {};
+  HostObject* object = find(buffer.id);
+  if (object == nullptr) return;
+  (object->owned ? allocated_ : imported_) -= object->bytes;
+  *object = {};
 }
 
 Result<std::span<std::byte>> HostMemory::map(const Buffer& buffer) const {
-  const Object* object = find(buffer.id);
-  if (object == nullptr) return fail(StatusCode::kInvalidArgument, "[ring] buffer object {} does not exist", buffer.id);
+  const HostObject* object = find(buffer.id);
+  if (object == nullptr) return does_not_exist(buffer.id);
   if (!object->owned)
     return fail(StatusCode::kUnavailable, "[ring] buffer object {} is imported memory and read only", buffer.id);
   return std::span(object->data, object->bytes);
 }
 
 void HostMemory::mark_packed(const Buffer& buffer) {
-  Object& object = objects_[buffer.id - 1];
+  HostObject& object = at(buffer.id);
   if (object.packed) return;
   object.packed = true;
   // This is advice: where the kernel has no large pages, small ones do as well.
   if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
-}
-
-std::unexpected<Error> HostMemory::refuse(const Binding& binding) const {
-  const Object* object = find(binding.bo);
-  if (object == nullptr)
-    return fail(StatusCode::kInvalidArgument, "[ring] buffer object {} does not exist", binding.bo);
-  return fail(StatusCode::kInvalidArgument, "[ring] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
-              binding.bytes, binding.offset, binding.bo, object->bytes);
 }
 
 }  // namespace zinc_rt::ring

@@ -12,40 +12,29 @@ Result<Buffer> AmdMemory::alloc(std::uint64_t bytes, Heap heap) {
       heap == Heap::kHostVisible && bytes > kMostInTheWindow ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice;
   ZRT_TRY(const auto memory, device_.alloc(bytes, place));
   std::memset(memory.host, 0, memory.bytes);
-  objects_.push_back({memory, bytes, heap, place});
   allocated_ += bytes;
-  return Buffer{static_cast<std::uint32_t>(objects_.size()), bytes, heap};
+  return add({memory, bytes, heap, place}, heap);
 }
 
 void AmdMemory::free(const Buffer& buffer) {
-  if (find(buffer.id) == nullptr) return;
-  Object& object = objects_[buffer.id - 1];
-  device_.free(object.memory);
-  allocated_ -= object.bytes;
-  object = {};
+  AmdObject* object = find(buffer.id);
+  if (object == nullptr) return;
+  device_.free(object->memory);
+  allocated_ -= object->bytes;
+  *object = {};
 }
 
 void AmdMemory::clear() {
-  for (const Object& object : objects_)
-    if (object.bytes != 0) device_.free(object.memory);
-  objects_.clear();
-  allocated_ = 0;
+  for (std::uint32_t id = 1; id <= last_id(); ++id) free({.id = id});
 }
 
 Result<std::span<std::byte>> AmdMemory::map(const Buffer& buffer) const {
-  const Object* object = find(buffer.id);
-  if (object == nullptr) return fail(StatusCode::kInvalidArgument, "[amd] buffer object {} does not exist", buffer.id);
+  const AmdObject* object = find(buffer.id);
+  if (object == nullptr) return does_not_exist(buffer.id);
   if (object->heap == Heap::kDeviceLocal)
     return fail(StatusCode::kUnavailable, "[amd] buffer object {} is memory of the device: write and read copy",
                 buffer.id);
   return std::span(object->memory.host, object->bytes);
-}
-
-std::unexpected<Error> AmdMemory::refuse(const Binding& binding) const {
-  const Object* object = find(binding.bo);
-  if (object == nullptr) return fail(StatusCode::kInvalidArgument, "[amd] buffer object {} does not exist", binding.bo);
-  return fail(StatusCode::kInvalidArgument, "[amd] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
-              binding.bytes, binding.offset, binding.bo, object->bytes);
 }
 
 }  // namespace zinc_rt::ring

@@ -27,29 +27,12 @@ Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes) {
 }
 
 void CudaMemory::clear() {
-  for (std::uint32_t id = 1; id <= objects_.size(); ++id) release(id);
-  objects_.clear();
-  allocated_ = 0;
-}
-
-void CudaMemory::release(std::uint32_t id) {
-  Object& object = objects_[id - 1];
-  if (object.data == nullptr) return;
-  if (object.is_host)
-    driver_.cuMemFreeHost(object.data);
-  else
-    driver_.cuMemFree(device_pointer(object.data));
-  std::erase_if(shadows_, [&](const auto& entry) {
-    if (std::get<0>(entry.first) != id) return false;
-    driver_.cuMemFree(device_pointer(entry.second));
-    return true;
-  });
-  object = {};
+  for (std::uint32_t id = 1; id <= last_id(); ++id) free({.id = id});
 }
 
 Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[t_cuda] a buffer object of 0 bytes");
-  Object object;
+  CudaObject object;
   object.bytes = bytes;
   object.is_host = heap != Heap::kDeviceLocal;
   if (object.is_host) {
@@ -67,39 +50,33 @@ Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream
       return std::unexpected(status.error());
     }
   }
-  objects_.push_back(object);
   allocated_ += bytes;
-  return Buffer{static_cast<std::uint32_t>(objects_.size()), bytes, heap};
+  return add(object, heap);
 }
 
 void CudaMemory::free(const Buffer& buffer) {
-  if (find(buffer.id) == nullptr) return;
-  allocated_ -= objects_[buffer.id - 1].bytes;
-  release(buffer.id);
+  CudaObject* object = find(buffer.id);
+  if (object == nullptr) return;
+  allocated_ -= object->bytes;
+  if (object->is_host)
+    driver_.cuMemFreeHost(object->data);
+  else
+    driver_.cuMemFree(device_pointer(object->data));
+  std::erase_if(shadows_, [&](const auto& entry) {
+    if (std::get<0>(entry.first) != buffer.id) return false;
+    driver_.cuMemFree(device_pointer(entry.second));
+    return true;
+  });
+  *object = {};
 }
 
 Result<std::span<std::byte>> CudaMemory::map(const Buffer& buffer) const {
-  const Object* object = find(buffer.id);
-  if (object == nullptr)
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} does not exist", buffer.id);
+  const CudaObject* object = find(buffer.id);
+  if (object == nullptr) return does_not_exist(buffer.id);
   if (!object->is_host)
     return fail(StatusCode::kUnavailable, "[t_cuda] buffer object {} lies in device memory, which the host cannot see",
                 buffer.id);
   return std::span(object->data, object->bytes);
-}
-
-bool CudaMemory::holds(const Binding& binding) const {
-  if (binding.bo == 0) return true;
-  const Object* object = find(binding.bo);
-  return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
-}
-
-std::unexpected<Error> CudaMemory::refuse(const Binding& binding) const {
-  const Object* object = find(binding.bo);
-  if (object == nullptr)
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} does not exist", binding.bo);
-  return fail(StatusCode::kInvalidArgument, "[t_cuda] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
-              binding.bytes, binding.offset, binding.bo, object->bytes);
 }
 
 Result<std::byte*> CudaMemory::shadow(const Binding& binding) {

@@ -4,16 +4,21 @@
 
 #include <map>
 #include <tuple>
-#include <vector>
 
+#include "ring/buffer_objects.h"
 #include "ring/cuda/driver.h"
-#include "ring/packet.h"
 
 namespace zinc_rt::ring {
 
-class CudaMemory {
+struct CudaObject {
+  std::byte* data = nullptr;
+  std::uint64_t bytes = 0;
+  bool is_host = false, has_weights = false;
+};
+
+class CudaMemory : public BufferObjects<CudaObject> {
  public:
-  explicit CudaMemory(const Driver& driver) : driver_(driver) {}
+  explicit CudaMemory(const Driver& driver) : BufferObjects("t_cuda"), driver_(driver) {}
   ~CudaMemory() { clear(); }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
@@ -24,32 +29,19 @@ class CudaMemory {
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
-  bool holds(const Binding& binding) const;
-  std::unexpected<Error> refuse(const Binding& binding) const;  // why it does not hold it
-  bool is_host(std::uint32_t bo) const { return objects_[bo - 1].is_host; }
+  bool is_host(std::uint32_t bo) const { return at(bo).is_host; }
   // The object holds weights, which no step changes.
-  void mark_weights(std::uint32_t bo) { objects_[bo - 1].has_weights = true; }
-  bool has_weights(std::uint32_t bo) const { return objects_[bo - 1].has_weights; }
+  void mark_weights(std::uint32_t bo) { at(bo).has_weights = true; }
+  bool has_weights(std::uint32_t bo) const { return at(bo).has_weights; }
   std::byte* address(const Binding& binding) const {
-    return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
+    return binding.bo == 0 ? nullptr : at(binding.bo).data + binding.offset;
   }
   // Device memory for what a binding of host memory holds, made when first asked for; not counted as allocated.
   Result<std::byte*> shadow(const Binding& binding);
   std::uint64_t allocated_bytes() const { return allocated_; }
 
  private:
-  struct Object {
-    std::byte* data = nullptr;
-    std::uint64_t bytes = 0;
-    bool is_host = false, has_weights = false;
-  };
-  const Object* find(std::uint32_t id) const {
-    return id - 1 < objects_.size() && objects_[id - 1].data != nullptr ? &objects_[id - 1] : nullptr;
-  }
-  void release(std::uint32_t id);
-
   const Driver& driver_;
-  std::vector<Object> objects_;  // by id - 1; ids are not given out again
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::byte*> shadows_;  // by bo, offset, bytes
   std::uint64_t allocated_ = 0;
 };
