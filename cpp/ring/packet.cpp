@@ -42,6 +42,12 @@ Status check_ranges(const Submission& submission) {
   return {};
 }
 
+Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given) {
+  if (fence.value > n_given)
+    return fail(StatusCode::kInvalidArgument, "[{}] fence {} was never given out, {} were", tier, fence.value, n_given);
+  return {};
+}
+
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
                     std::size_t n_loaded) {
   if (kernel == nullptr)

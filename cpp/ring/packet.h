@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "ir/graph.h"
 #include "kernel/slots.h"
+#include "ring/fence.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::ring {
@@ -137,6 +138,9 @@ std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission lie within its batch. Every tier asks this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
+// Checks that a ring has given a fence out: it has given out fences 1 to n_given. `tier` begins messages.
+// Errors: kInvalidArgument.
+Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
 // Checks that a packet's kernel, null where no kernel has its number, is one of the n_loaded and takes what the packet
 // has. `tier` begins messages. Errors: kInvalidArgument.
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,

@@ -159,9 +159,7 @@ Result<Fence> CpuRing::submit(const Submission& submission) {
 
 Status CpuRing::wait(Fence fence) {
   std::unique_lock lock(mutex_);
-  if (fence.value > last_fence_)
-    return fail(StatusCode::kInvalidArgument, "[t_cpu] fence {} was never given out, {} were", fence.value,
-                last_fence_);
+  ZRT_CHECK_OK(check_fence("t_cpu", fence, last_fence_));
   retired_.wait(lock, [&] { return retired_fence_ >= fence.value; });
   return {};
 }

@@ -3,22 +3,16 @@
 #include "base/error.h"
 #include "base/kv_type.h"
 #include "kernel/slots.h"
+#include "ring/key_types.h"
 
 namespace zinc_rt::ring {
 namespace {
 
-std::vector<DType> key_types(cpu::KeyTypes keys) {
-  std::vector<DType> types;
-  switch (keys) {
-    case cpu::KeyTypes::kNone: return {DType::kF32};
-    case cpu::KeyTypes::kKv:
-      for (const KvType& type : kv_types()) types.push_back(type.k);
-      return types;
-    case cpu::KeyTypes::kF16AndBF16: return {DType::kF16, DType::kBF16};
-    case cpu::KeyTypes::kQ4K: return {DType::kQ4_K};
-    case cpu::KeyTypes::kWeights: return weight_types();
-  }
-  return types;
+std::vector<DType> types_of(cpu::KeyTypes keys) {
+  if (keys == cpu::KeyTypes::kF16AndBF16) return {DType::kF16, DType::kBF16};
+  std::vector<DType> cells;
+  for (const KvType& type : kv_types()) cells.push_back(type.k);
+  return key_types(keys, cells);
 }
 
 kernel::KernelEntry make_entry(const cpu::CpuKernel& code, const ir::OpRule& rule) {
@@ -41,7 +35,7 @@ kernel::KernelTable make_cpu_table() {
   for (const cpu::CpuKernel* code : cpu::cpu_kernels()) {
     const auto op = ir::parse_op(code->op);
     if (!op) continue;  // tests_cpp/kernels/inventory_test.cpp holds the two lists together
-    for (const DType key : key_types(code->keys)) table.add(*op, key, make_entry(*code, ir::rule(*op)));
+    for (const DType key : types_of(code->keys)) table.add(*op, key, make_entry(*code, ir::rule(*op)));
   }
   return table;
 }

@@ -32,12 +32,7 @@ class NullRing final : public Ring {
     }
     return Fence{++stats_.submissions};
   }
-  Status wait(Fence fence) override {
-    if (fence.value > stats_.submissions)
-      return fail(StatusCode::kInvalidArgument, "[null] fence {} was never given out, {} were", fence.value,
-                  stats_.submissions);
-    return {};
-  }
+  Status wait(Fence fence) override { return check_fence("null", fence, stats_.submissions); }
   Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
   Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return memory_.alloc(bytes, heap); }
   void free_bo(const Buffer& buffer) override { memory_.free(buffer); }

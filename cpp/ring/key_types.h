@@ -1,0 +1,25 @@
+// The types of an op's key operand (ir::OpRule::key_input) for which a tier has kernels. A table of kernels has an entry
+// for each (kernel/kernel_table.h).
+// Thread rule: plain functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace zinc_rt::ring {
+
+// Kinds is a tier's enum with the names kNone, kKv, kQ4K and kWeights. A kind of its own it handles itself.
+// cells: the types of the KV cache's keys that the tier has kernels for.
+template <class Kinds>
+std::vector<DType> key_types(Kinds kind, std::span<const DType> cells) {
+  switch (kind) {
+    case Kinds::kKv: return {cells.begin(), cells.end()};
+    case Kinds::kQ4K: return {DType::kQ4_K};
+    case Kinds::kWeights: return weight_types();
+    default: return {DType::kF32};
+  }
+}
+
+}  // namespace zinc_rt::ring
