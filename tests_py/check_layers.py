@@ -43,8 +43,8 @@ ONLY = {
 FOLDER_ALSO = {("executor", "ring"): {"ir", "kernel", "ring", "lower"}}
 # Modules whose folders are of one kind, and what these are called.
 FOLDERS_OF = {"ring": "tier", "executor": "executor"}
-# A folder that those of its kind share.
-SHARED_FOLDERS = {("ring", "amd")}
+# Folders that those of their kind share, and which of these each of them may itself include.
+SHARED_FOLDERS = {("ring", "gpu"): set(), ("ring", "amd"): {"gpu"}}
 # A folder inside a module that is a library of its own: what it may include besides itself, and libraries that it may
 # not. Its tests, in the folder of that name in tests_cpp, are held to the same.
 LIBRARIES = {
@@ -60,7 +60,7 @@ QUANT = "kernels/cpu/quant/quant.h"
 # What the peer backend shares with its kernels.
 VULKAN_PUSH = "kernels/vulkan/push.h"
 # Which kernels a tier's folder may include.
-TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}, "amd": {"common", "rdna"}}
+TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}, "amd": {"common", "rdna"}, "gpu": {"common"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
     "model": {"kernels"},
@@ -136,7 +136,9 @@ def module_breach(parts, target):
         )
     if to[0] in (PUBLIC, module):
         what = FOLDERS_OF.get(module) if to[0] == module and len(to) > 2 else None
-        if what and len(parts) > 2 and to[1] != parts[1] and (module, to[1]) not in SHARED_FOLDERS:
+        shared = {folder for of, folder in SHARED_FOLDERS if of == module}
+        may_see = {parts[1], *SHARED_FOLDERS.get((module, parts[1]), shared)}
+        if what and len(parts) > 2 and to[1] not in may_see:
             return f"{what} {parts[1]} may not include {what} {to[1]}"
         if list(parts[2:3]) == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
             return f"the plans of tier {parts[1]} need no device: they may not include what does"

@@ -1,0 +1,101 @@
+// A packet on its way to launches: its operands, symbols and constants, each by name. A planner of a GPU tier gets these
+// and makes launches of them.
+// Thread rule: plain values. A call points into its batch.
+#pragma once
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <span>
+
+#include "base/dtype.h"
+#include "kernel/kernel_table.h"
+#include "kernels/common/operands.h"
+#include "ring/gpu/symbols.h"
+#include "ring/packet.h"
+
+namespace zinc_rt::ring::gpu {
+
+constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+
+// What a symbol named dtype_... says.
+constexpr DType type_of(std::uint32_t symbol) {
+  return static_cast<DType>(symbol);
+}
+
+inline constexpr std::size_t kMostOperands = 16, kMostSymbols = 12;
+#define ZRT_FITS_A_CALL(opcode, Name, ...) static_assert(operand::Name::kCount <= kMostOperands, #opcode);
+ZRT_OPERANDS(ZRT_FITS_A_CALL)
+#undef ZRT_FITS_A_CALL
+
+// R stands for the memory of an operand. It is an address where launches are planned anew for each step, or says which
+// memory is meant where a plan is kept. R{} is an absent operand.
+template <class R>
+struct Call {
+  using Ref = R;
+
+  ir::Op op = ir::Op::BARRIER;
+  std::uint32_t n_buffers = 0, n_symbols = 0;
+  Ref buffers[kMostOperands] = {};           // in the order of operand::<Op>
+  std::uint32_t numbers[kMostSymbols] = {};  // of the symbols, in the order of op_symbol::<Op>
+  std::span<const std::byte> push = {};      // push::<Op>
+  std::uint32_t groups[3] = {};              // of the op's own kernel; the first counts the op's rows
+  StepDims dims = {};                        // of the step, or the most that the plan is for
+
+  std::uint32_t rows() const { return groups[0]; }
+  // REQUIRES: Names are those of the op.
+  template <class Names>
+  typename Names::template Of<Ref> operands() const {
+    assert(Names::kCount == n_buffers);
+    return named<typename Names::template Of<Ref>>(buffers);
+  }
+  // REQUIRES: Names are the first symbols of the op's row in the tier's table.
+  template <class Names>
+  typename Names::template Of<std::uint32_t> symbols() const {
+    assert(Names::kCount <= n_symbols);
+    return named<typename Names::template Of<std::uint32_t>>(numbers);
+  }
+  // REQUIRES: the op's push constants begin with a T.
+  template <class T>
+  T constants() const {
+    assert(sizeof(T) <= push.size());
+    return named<T>(push.data());
+  }
+  // Of a dimension that may be one of the step's.
+  std::uint32_t count(std::uint32_t symbol) const {
+    if (symbol == kernel::kSymbolicTokens) return dims.n_tokens;
+    return symbol == kernel::kSymbolicOutputs ? dims.n_outputs : symbol;
+  }
+
+ private:
+  template <class T>
+  static T named(const void* from) {
+    T value;
+    std::memcpy(static_cast<void*>(&value), from, sizeof(value));
+    return value;
+  }
+};
+
+// The call of a packet. kernel: the packet's, with a row `op` and the numbers of its symbols. ref_of(binding) gives the
+// operand of a binding that is there.
+template <class Ref, class Kernel, class RefOf>
+Call<Ref> call_of(const PacketBatch& batch, const Packet& packet, const Kernel& kernel, StepDims dims,
+                  const RefOf& ref_of) {
+  Call<Ref> call;
+  call.op = kernel.op->op;
+  call.n_buffers = packet.n_bindings;
+  for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
+    const Binding& binding = batch.bindings[packet.first_binding + b];
+    if (binding.bo != 0) call.buffers[b] = ref_of(binding);
+  }
+  call.n_symbols = static_cast<std::uint32_t>(kernel.symbols.size());
+  std::ranges::copy(kernel.symbols, call.numbers);
+  call.push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
+  for (int axis = 0; axis < 3; ++axis) call.groups[axis] = packet.grid[axis].count(dims);
+  call.dims = dims;
+  return call;
+}
+
+}  // namespace zinc_rt::ring::gpu

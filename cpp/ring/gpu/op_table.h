@@ -1,0 +1,87 @@
+// The table of a GPU tier's ops: a row each. What has no row is refused when a graph is lowered. A kernel's file is one
+// 4-byte slot a symbol (kernel/slots.h), and its name says which row it is.
+// Thread rule: plain values.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "kernel/kernel_table.h"
+#include "kernel/slots.h"
+#include "ring/key_types.h"
+
+namespace zinc_rt::ring::gpu {
+
+enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
+
+struct Axis {
+  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1 workgroup
+  std::uint32_t tile = 1;
+};
+
+struct OpRow {
+  ir::Op op;
+  std::vector<const char*> symbols;  // symbols_of
+  // Workgroups of its own kernel. Of an op that is planned otherwise the first axis counts the rows all the same.
+  Axis grid[3];
+  Keys keys = Keys::kNone;
+  std::uint32_t threads = 0;  // of a workgroup of its own kernel; 0: it has none, or the plan says it
+  struct Limit {
+    std::size_t symbol;
+    std::uint32_t most;  // that the kernels have room for
+  };
+  std::vector<Limit> limits = {};
+};
+template <class Planner, class Call>
+struct Op : OpRow {
+  void (*plan)(Planner& planner, const Call& call);  // its launches
+};
+
+// What a tier says of its kernels.
+struct Kernels {
+  std::string_view tier;         // which begins messages
+  std::span<const DType> cells;  // of the KV cache's keys
+  std::string (*name)(const OpRow& row, DType key);
+};
+
+// An op's opcode in lower case, as kernels are called.
+std::string kernel_name(ir::Op op);
+
+// A kernel whose symbols have their numbers.
+template <class Row>
+struct Kernel : kernel::SlotKernel {
+  const Row* op;
+  std::string name;
+};
+
+// The entries of a row in a tier's table.
+void add_row(kernel::KernelTable& table, const Kernels& kernels, const OpRow& row);
+template <class Row>
+kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows, kernel::Target target) {
+  kernel::KernelTable table(target);
+  for (const Row& row : rows) add_row(table, kernels, row);
+  return table;
+}
+
+// Whether a file of that name is a row's.
+bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
+// The slots of a row's file. Errors: as read_kernel.
+Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
+// Errors: kCorrupt for a file that cannot be read or has other symbols than the op, kUnavailable for another target or a
+// number beyond a limit of the row, kInvalidArgument for a symbol without its number, kNotFound for an op that has no row.
+template <class Row>
+Result<Kernel<Row>> read_kernel(const Kernels& kernels, std::span<const Row> rows, std::span<const std::byte> zrt,
+                                kernel::Target target) {
+  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+  ZRT_CHECK_OK(kernel::check_patched(kernels.tier, file, target));
+  const auto row = std::ranges::find_if(rows, [&](const Row& r) { return has_name(kernels, r, file.name); });
+  if (row == rows.end()) return fail(StatusCode::kNotFound, "[{}] no kernel is named {}", kernels.tier, file.name);
+  ZRT_TRY(auto slots, read_row(kernels, *row, file));
+  return Kernel<Row>{std::move(slots), &*row, file.name};
+}
+
+}  // namespace zinc_rt::ring::gpu

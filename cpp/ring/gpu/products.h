@@ -1,0 +1,246 @@
+// What ops multiply, read from their calls: the matrices, the rows that they meet, and what comes before or after the
+// product. The same on each tier; which launches these are is the tier's plan.
+// Thread rule: plain values.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "kernels/common/push.h"
+#include "ring/gpu/call.h"
+
+namespace zinc_rt::ring::gpu {
+
+template <class Ref>
+struct Matrix {
+  Ref w;
+  DType dtype;
+  std::uint32_t rows;  // also the floats from a row of y to the next
+  Ref bias, y;
+  std::uint64_t expert_bytes = 0;  // from an expert's matrix to the next
+};
+template <class Ref>
+struct Experts {
+  Ref ids = {};  // [rows, choices]; absent: no experts
+  std::uint32_t choices = 0, n = 0;
+  std::uint32_t x_rows = 1;  // rows of x of a token: 1 or `choices`
+};
+// y = x W^T by matrices of one k, side by side.
+template <class Ref>
+struct Products {
+  Ref x;
+  DType x_dtype;
+  std::uint32_t k;
+  std::vector<Matrix<Ref>> matrices;
+  Experts<Ref> experts = {};
+};
+
+// Of LINEAR and LM_HEAD.
+template <class Ref>
+Products<Ref> linear_products(const Call<Ref>& c) {
+  using operand::Linear, operand::LmHead, operand::is_same_place;
+  static_assert(is_same_place(Linear::x, LmHead::x) && is_same_place(Linear::w, LmHead::w));
+  const auto s = c.template symbols<op_symbol::Linear>();
+  const bool is_linear = c.op == ir::Op::LINEAR;
+  return {c.buffers[Linear::x],
+          type_of(s.dtype_x),
+          s.k,
+          {{c.buffers[Linear::w], type_of(s.dtype_w), s.m, is_linear ? c.buffers[Linear::bias] : Ref{},
+            is_linear ? c.buffers[Linear::y] : c.buffers[LmHead::logits]}}};
+}
+
+// Of MATMUL_WMMA_Q4K.
+template <class Ref>
+Products<Ref> matmul_q4k_products(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::MatmulWmmaQ4K>();
+  const auto s = c.template symbols<op_symbol::MatmulQ4K>();
+  return {o.a, DType::kQ8A256, s.k, {{o.b, DType::kQ4_K, s.m, {}, o.c}}};
+}
+
+// The router of MOE_GATE_TOPK.
+template <class Ref>
+Products<Ref> router_products(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::MoeGateTopk>();
+  const auto s = c.template symbols<op_symbol::GateTopk>();
+  return {o.x, type_of(s.dtype_x), s.d, {{o.gate_w, type_of(s.dtype_gate_w), s.e, {}, o.logits}}};
+}
+
+// Of MOE_GATE_UP.
+template <class Ref>
+Products<Ref> gate_up_products(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::MoeGateUp>();
+  const auto s = c.template symbols<op_symbol::MoeGateUp>();
+  return {o.x,
+          type_of(s.dtype_x),
+          s.d,
+          {{o.gate_w, type_of(s.dtype_gate_w), s.f, {}, o.gate, s.pitch_gate_w},
+           {o.up_w, type_of(s.dtype_up_w), s.f, {}, o.up, s.pitch_up_w}},
+          {o.ids, s.k, s.e}};
+}
+
+// Of MOE_LINEAR.
+template <class Ref>
+Products<Ref> moe_linear_products(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::MoeLinear>();
+  const auto s = c.template symbols<op_symbol::MoeLinear>();
+  return {o.x,
+          type_of(s.dtype_x),
+          s.d,
+          {{o.w, type_of(s.dtype_w), s.f, {}, o.y, s.pitch_w}},
+          {o.ids, s.k, s.e, c.template constants<push::MoeLinear>().rows}};
+}
+
+// Of MOE_DOWN_ACC, a row of y for each choice.
+template <class Ref>
+Products<Ref> down_products(const Call<Ref>& c, Ref y) {
+  const auto o = c.template operands<operand::MoeDownAcc>();
+  const auto s = c.template symbols<op_symbol::MoeDownAcc>();
+  return {o.x,
+          type_of(s.dtype_x),
+          s.f,
+          {{o.down_w, type_of(s.dtype_down_w), s.d, {}, y, s.pitch_down_w}},
+          {o.ids, s.k, s.e, s.k}};
+}
+
+// The sum over the experts that each token has chosen: to z, and added to hidden rows. Either may be absent.
+template <class Ref>
+struct ChoiceSum {
+  Ref y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
+  std::uint32_t d = 0, k = 0, e = 0;
+};
+// Of MOE_SUM.
+template <class Ref>
+ChoiceSum<Ref> choice_sum(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::MoeSum>();
+  const auto s = c.template symbols<op_symbol::MoeSum>();
+  return {o.y, o.ids, o.weights, o.expert_scale, o.z, {}, s.d, s.k, s.e};
+}
+// Of MOE_DOWN_ACC, behind down_products to y.
+template <class Ref>
+ChoiceSum<Ref> choice_sum_of_down(const Call<Ref>& c, Ref y) {
+  const auto o = c.template operands<operand::MoeDownAcc>();
+  const auto s = c.template symbols<op_symbol::MoeDownAcc>();
+  return {y, o.ids, o.weights, o.expert_scale, {}, o.hidden, s.d, s.k, s.e};
+}
+
+// RMS_NORM of rows of d values, and the products of the normalized rows.
+template <class Ref>
+struct NormedProducts {
+  Ref x, norm_w;
+  float eps;
+  bool is_quantized;  // the rows, as type_of says; else floats
+  std::uint32_t d;
+  std::vector<Matrix<Ref>> matrices;
+
+  DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
+};
+// Of RMS_NORM_FUSED_QKV.
+template <class Ref>
+NormedProducts<Ref> normed_qkv(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::RmsNormFusedQkv>();
+  const auto s = c.template symbols<op_symbol::Qkv>();
+  const auto push = c.template constants<push::RmsNormFusedQkv>();
+  return {o.x,
+          o.norm_w,
+          push.eps,
+          push.quantize != 0,
+          s.d,
+          {{o.q_w, type_of(s.dtype_q_w), s.nq, o.q_b, o.q},
+           {o.k_w, type_of(s.dtype_k_w), s.nk, o.k_b, o.k},
+           {o.v_w, type_of(s.dtype_v_w), s.nv, o.v_b, o.v}}};
+}
+// Of RMS_NORM_FUSED_MLP_GATE_UP.
+template <class Ref>
+NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::RmsNormFusedMlpGateUp>();
+  const auto s = c.template symbols<op_symbol::GateUp>();
+  const auto push = c.template constants<push::RmsNormFusedMlpGateUp>();
+  return {
+      o.x,      o.norm_w,
+      push.eps, push.quantize != 0,
+      s.d,      {{o.gate_w, type_of(s.dtype_gate_w), s.f, {}, o.gate}, {o.up_w, type_of(s.dtype_up_w), s.f, {}, o.up}}};
+}
+
+// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: y = x / rms(x) * w over groups of a row of d values. `added`, if it is
+// there, is added to x in place first; z gates the result; w may be absent.
+template <class Ref>
+struct RowNorm {
+  Ref x, w, y, added = {}, z = {};
+  float eps = 0;
+  std::uint32_t d = 0, group = 0;
+};
+template <class Ref>
+RowNorm<Ref> row_norm(const Call<Ref>& c) {
+  const std::uint32_t d = c.template symbols<op_symbol::Norm>().d;
+  if (c.op == ir::Op::RESIDUAL_RMS_NORM) {
+    const auto o = c.template operands<operand::ResidualRmsNorm>();
+    return {o.residual, o.w, o.y, o.x, {}, c.template constants<push::ResidualRmsNorm>().eps, d, d};
+  }
+  if (c.op == ir::Op::SSM_GATED_NORM) {
+    const auto o = c.template operands<operand::SsmGatedNorm>();
+    const auto push = c.template constants<push::SsmGatedNorm>();
+    return {o.x, o.w, o.y, {}, o.z, push.eps, d, push.group};
+  }
+  const auto o = c.template operands<operand::RmsNorm>();
+  const auto push = c.template constants<push::RmsNorm>();
+  return {o.x, o.w, o.y, {}, {}, push.eps, d, push.group};
+}
+
+// GLU and MOE_SWIGLU: y = act(gate) * up.
+template <class Ref>
+struct Glu {
+  Ref gate, up, y;
+  std::uint32_t act;
+};
+template <class Ref>
+Glu<Ref> glu(const Call<Ref>& c) {
+  static_assert(sizeof(push::Glu) == sizeof(push::MoeSwiglu));
+  static_assert(std::string_view(operand::Glu::kText) == operand::MoeSwiglu::kText);
+  const auto o = c.template operands<operand::Glu>();
+  return {o.gate, o.up, o.y, c.template constants<push::Glu>().act};
+}
+
+// QUANTIZE: rows of k floats to rows y of a type.
+template <class Ref>
+struct Quantized {
+  Ref x, y;
+  DType type;
+  std::uint32_t k;
+};
+template <class Ref>
+Quantized<Ref> quantized(const Call<Ref>& c) {
+  const auto o = c.template operands<operand::Quantize>();
+  const auto s = c.template symbols<op_symbol::Quantize>();
+  return {o.x, o.y, type_of(s.dtype_y), s.k};
+}
+
+// SHARED_EXPERT: y = (act(gate's product) * up's) by down, which is added to `hidden`; gate_inp, if it is there, gates it
+// for each token.
+template <class Ref>
+struct SharedExpert {
+  Ref x, gate_inp, hidden;
+  Matrix<Ref> gate, up, down;
+  std::uint32_t d, f, act;
+  bool is_quantized;
+
+  DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
+};
+// gate, up, y: memory for the results of the three products.
+template <class Ref>
+SharedExpert<Ref> shared_expert(const Call<Ref>& c, Ref gate, Ref up, Ref y) {
+  const auto o = c.template operands<operand::SharedExpert>();
+  const auto s = c.template symbols<op_symbol::SharedExpert>();
+  const auto push = c.template constants<push::SharedExpert>();
+  return {o.x,
+          o.gate_inp,
+          o.hidden,
+          {o.gate_w, type_of(s.dtype_gate_w), s.f, {}, gate},
+          {o.up_w, type_of(s.dtype_up_w), s.f, {}, up},
+          {o.down_w, type_of(s.dtype_down_w), s.d, {}, y},
+          s.d,
+          s.f,
+          push.act,
+          push.quantize != 0};
+}
+
+}  // namespace zinc_rt::ring::gpu

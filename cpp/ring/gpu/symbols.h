@@ -1,0 +1,68 @@
+// The symbols of ops that kernels of GPU tiers bake, by name:
+//   op_symbol::Linear::Of<std::uint32_t>   the number of each symbol (Call::symbols)
+//   symbols_of<op_symbol::Linear>()        what the tier's table calls them (kernel/kernel_table.h)
+// k is the table's dim:k, dtype_w dtype:w, pitch_w pitch:w, attr_head_dim attr:head_dim. An op whose kernel on one tier
+// wants other symbols has names in the folder of that tier.
+// Thread rule: constants, and lists that are made once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/common/operands.h"
+
+namespace zinc_rt::ring::gpu {
+
+namespace op_symbol {
+ZRT_NAMES(Norm, d)  // RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
+ZRT_NAMES(Qkv, d, nq, nk, nv, dtype_q_w, dtype_k_w, dtype_v_w)
+ZRT_NAMES(GateUp, d, f, dtype_gate_w, dtype_up_w)
+ZRT_NAMES(Rope, d, p)
+ZRT_NAMES(RopeKvWrite, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_v)
+ZRT_NAMES(KvWrite, nk, nv, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
+ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
+ZRT_NAMES(GateTopk, d, e, dtype_gate_w, dtype_x)
+ZRT_NAMES(MoeGateUp, d, e, f, k, dtype_gate_w, dtype_up_w, dtype_x, pitch_gate_w, pitch_up_w)
+ZRT_NAMES(MoeLinear, d, e, f, k, dtype_w, dtype_x, pitch_w)
+ZRT_NAMES(MoeDownAcc, f, e, d, k, dtype_down_w, dtype_x, pitch_down_w)
+ZRT_NAMES(MoeSum, d, k, e)
+ZRT_NAMES(SharedExpert, d, f, dtype_gate_w, dtype_up_w, dtype_down_w)
+ZRT_NAMES(SsmConv1d, c, n)
+ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)
+ZRT_NAMES(LmHead, d, v, dtype_w, dtype_x)
+ZRT_NAMES(MatmulQ4K, k, m)
+ZRT_NAMES(Quantize, k, dtype_y)
+ZRT_NAMES(Row, d)  // ADD, SCALE, SOFTCAP, SIGMOID_MUL
+ZRT_NAMES(Glu, f)  // GLU, MOE_SWIGLU, GELU
+ZRT_NAMES(GatherRows, d, n)
+ZRT_NAMES(CopyRows, w)
+ZRT_NAMES(PoolMean, d, n)
+ZRT_NAMES(Logits, v)  // ARGMAX, SAMPLE
+ZRT_NAMES(VerifyK, k, v)
+ZRT_NAMES(StreamOut, n, entries)
+
+// LINEAR and LM_HEAD are planned by the names of the first.
+static_assert(operand::is_same_place(Linear::k, LmHead::d) && operand::is_same_place(Linear::m, LmHead::v) &&
+              operand::is_same_place(Linear::dtype_w, LmHead::dtype_w) &&
+              operand::is_same_place(Linear::dtype_x, LmHead::dtype_x));
+}  // namespace op_symbol
+
+// "k, dtype_w" -> "dim:k", "dtype:w".
+std::vector<std::string> table_symbols(std::string_view names);
+
+template <class Names>
+std::vector<const char*> symbols_of() {
+  static const std::vector<std::string> kNames = table_symbols(Names::kText);
+  std::vector<const char*> list;
+  for (const std::string& name : kNames) list.push_back(name.c_str());
+  return list;
+}
+
+// Whether the list of names `all`, as in kText, begins with the names `first`: a kernel then finds an op's symbols where
+// the op has them.
+constexpr bool begins_with(std::string_view all, std::string_view first) {
+  return all.starts_with(first) && (all.size() == first.size() || all[first.size()] == ',');
+}
+
+}  // namespace zinc_rt::ring::gpu
