@@ -87,9 +87,10 @@ ZRT_DEVICE void merge(const Totals<kColumns>& chunk, Totals<kColumns>& total) {
 template <class Cells>
 ZRT_DEVICE void attend(const OpArgs& args, AttendShared<Cells>& shared) {
   using Operand = operand::FlashAttn;
+  using Symbol = symbol::Attention;
   const auto c = constants<push::FlashAttn>(args);
-  const uint32_t pages_per_slot = dim(args, 0), t = group(0), head = group(1), me = thread(),
-                 n_parts = args.symbols[kSymbolParts];
+  const uint32_t pages_per_slot = dim(args, Symbol::m), t = group(0), head = group(1), me = thread(),
+                 n_parts = args.symbols[Symbol::parts];
   const auto pos = (uint32_t)buffer<const int32_t>(args, Operand::pos)[t];
   const uint32_t first_seen = first_seen_by(c, pos);
   if (first_seen / kChunk + group(2) > pos / kChunk) return;
@@ -97,15 +98,15 @@ ZRT_DEVICE void attend(const OpArgs& args, AttendShared<Cells>& shared) {
                         buffer<uint8_t>(args, Operand::kv_v),
                         buffer<const int32_t>(args, Operand::page_table) +
                             (uint64_t)buffer<const int32_t>(args, Operand::slot)[t] * pages_per_slot,
-                        args.symbols[2],
-                        args.symbols[3],
-                        args.symbols[1],
+                        args.symbols[Symbol::pitch_kv_k],
+                        args.symbols[Symbol::pitch_kv_v],
+                        args.symbols[Symbol::dtype_kv_k],
                         head / (c.n_heads / c.n_kv_heads),
                         c};
   Cells cells{history, shared.cells};
   cells.read_query(buffer<const float>(args, Operand::q) + ((uint64_t)t * c.n_heads + head) * c.head_dim,
                    shared.largest);
-  const uint64_t of_head = ((uint64_t)t * c.n_heads + head) * args.symbols[kSymbolChunks];
+  const uint64_t of_head = ((uint64_t)t * c.n_heads + head) * args.symbols[Symbol::chunks];
   Totals<kMostColumns> total{};
   bool is_first = true;
   for (uint32_t at = (first_seen / kChunk + group(2)) * kChunk; at <= pos; at += n_parts * kChunk) {

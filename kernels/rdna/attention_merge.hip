@@ -7,6 +7,7 @@ ZRT_KERNEL(attention_merge, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Buffer = binding::AttentionParts;
+  using Symbol = symbol::Attention;
   __shared__ float values[256];
   const auto c = constants<push::FlashAttn>(args);
   const uint32_t t = group(0), width = c.n_heads * c.v_head_dim, column = group(1) * 256 + thread();
@@ -14,7 +15,7 @@ ZRT_KERNEL(attention_merge, 256) {
   if (column < width) {
     const uint32_t head = column / c.v_head_dim, of_head = column % c.v_head_dim, floats = record_floats(c.v_head_dim);
     const float* records =
-        scratch<const float>(args) + ((uint64_t)t * c.n_heads + head) * args.symbols[kSymbolChunks] * floats;
+        scratch<const float>(args) + ((uint64_t)t * c.n_heads + head) * args.symbols[Symbol::chunks] * floats;
     Totals<1> total{};
     const uint32_t first = first_seen_by(c, pos) / kChunk;
     for (uint32_t chunk = first; chunk <= pos / kChunk; ++chunk) {
@@ -31,7 +32,7 @@ ZRT_KERNEL(attention_merge, 256) {
   }
   if (args.buffers[Buffer::quantized] == 0) return;
   workgroup_barrier();
-  const uint32_t type = args.symbols[kSymbolQuantized], first = group(1) * 256, wave = thread() / kWave;
+  const uint32_t type = args.symbols[Symbol::quantized_dtype], first = group(1) * 256, wave = thread() / kWave;
   if (wave < blocks_of(type))
     write_quantized([&](uint32_t i) { return values[i - first]; }, type, args.buffers[Buffer::quantized], t, width,
                     group(1) * blocks_of(type) + wave, kOneBlock);

@@ -4,7 +4,7 @@
 ZRT_KERNEL(copy_rows, 256) {
   using namespace zinc_rt;
   using Operand = operand::CopyRows;
-  const uint64_t w = rdna::dim(args, 0);
+  const uint64_t w = rdna::dim(args, rdna::symbol::Row::width);
   const uint32_t i = rdna::group(0);
   uint32_t* rows = rdna::buffer<uint32_t>(args, Operand::rows);
   const uint32_t* from = rows + (uint64_t)(uint32_t)rdna::buffer<const int32_t>(args, Operand::from)[i] * w;

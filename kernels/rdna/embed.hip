@@ -6,7 +6,7 @@ namespace zinc_rt::rdna {
 template <class F>
 ZRT_DEVICE void embed(const OpArgs& args) {
   using Operand = operand::Embed;
-  const uint32_t v = dim(args, 0), d = dim(args, 1), t = group(0);
+  const uint32_t v = dim(args, symbol::Embed::v), d = dim(args, symbol::Embed::d), t = group(0);
   const auto id = (uint32_t)buffer<const int32_t>(args, Operand::ids)[t];
   const float scale = constants<push::Embed>(args).scale;
   float* y = buffer<float>(args, Operand::y) + (uint64_t)t * d;

@@ -67,8 +67,9 @@ struct PageRange {
 template <uint32_t kTiles>  // of columns of the output, of a wave
 ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
   using Operand = operand::FlashAttn;
+  using Symbol = symbol::AttentionTiles;
   const auto c = constants<push::FlashAttn>(args);
-  const uint32_t n = args.symbols[kSymbolRows], begin = group(0) * kTokens, head = group(1), wave = thread() / kWave,
+  const uint32_t n = args.symbols[Symbol::rows], begin = group(0) * kTokens, head = group(1), wave = thread() / kWave,
                  lane = thread() % 16, kv_head = head / (c.n_heads / c.n_kv_heads);
   const uint32_t n_rows = n - begin < kTokens ? n - begin : kTokens;
   // Eight threads a row, for what is done by rows.
@@ -91,7 +92,7 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
   for (uint32_t run = 0, end = 0; run < n_rows; run = end) {
     const auto slot = (uint32_t)slots[run];
     for (end = run + 1; end < n_rows && (uint32_t)slots[end] == slot;) ++end;
-    const int32_t* pages = buffer<const int32_t>(args, Operand::page_table) + (uint64_t)slot * dim(args, 0);
+    const int32_t* pages = buffer<const int32_t>(args, Operand::page_table) + (uint64_t)slot * dim(args, Symbol::m);
     const auto part_of_page = [&](unsigned operand, uint32_t at, uint32_t pitch) {
       return at_address<const uint8_t>(args.buffers[operand]) + (uint64_t)pages[at / kPage] * pitch;
     };
@@ -106,7 +107,7 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
       workgroup_barrier();
       for (uint32_t page = wave * 2; page < wave * 2 + 2; ++page) {
         if (!range.has_page(at + page * kPage)) continue;
-        const uint8_t* k = part_of_page(Operand::kv_k, at + page * kPage, args.symbols[2]);
+        const uint8_t* k = part_of_page(Operand::kv_k, at + page * kPage, args.symbols[Symbol::pitch_kv_k]);
         const auto* codes = (const uint32_t*)(k + kv_integer::codes_at(kv_head, c.head_dim)) + lane;
         TileSums sums;
         for (uint32_t i = 0; i < c.head_dim; i += 16) {
@@ -136,7 +137,8 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
         float p = 0.0f, w = 0.0f;
         if (is_seen(i)) {
           p = exact::exp(shared.scores[row][i] - max);
-          w = p * scale_of(part_of_page(Operand::kv_v, at + i, args.symbols[3]), (at + i) % kPage, c.v_head_dim);
+          w = p * scale_of(part_of_page(Operand::kv_v, at + i, args.symbols[Symbol::pitch_kv_v]), (at + i) % kPage,
+                           c.v_head_dim);
         }
         shared.scores[row][i] = p;
         weighted[m] = w;
@@ -177,7 +179,7 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
         TileSums sums;
         for (uint32_t page = 0; page < kPages; ++page) {
           if (!range.has_page(at + page * kPage)) continue;
-          const uint8_t* v = part_of_page(Operand::kv_v, at + page * kPage, args.symbols[3]);
+          const uint8_t* v = part_of_page(Operand::kv_v, at + page * kPage, args.symbols[Symbol::pitch_kv_v]);
           const uint32_t first = first_of_step<16>(0);
           const auto* codes = (const uint32_t*)(v + kv_integer::codes_at(kv_head, c.v_head_dim)) + first_column + lane;
           sums.add(shared.p_high[lane] + page * 4 + first / 4, shared.p_low[lane] + page * 4 + first / 4,

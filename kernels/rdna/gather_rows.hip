@@ -4,7 +4,8 @@
 ZRT_KERNEL(gather_rows, 256) {
   using namespace zinc_rt;
   using Operand = operand::GatherRows;
-  const uint32_t d = rdna::dim(args, 0), n = rdna::dim(args, 1), r = rdna::group(0);
+  const uint32_t d = rdna::dim(args, rdna::symbol::GatherRows::d), n = rdna::dim(args, rdna::symbol::GatherRows::n),
+                 r = rdna::group(0);
   const auto row = (uint32_t)rdna::buffer<const int32_t>(args, Operand::rows)[r];
   const float* x = rdna::buffer<const float>(args, Operand::x) + (uint64_t)(row < n ? row : 0) * d;
   float* y = rdna::buffer<float>(args, Operand::y) + (uint64_t)r * d;

@@ -4,7 +4,7 @@
 ZRT_KERNEL(gelu, 256) {
   using namespace zinc_rt;
   using Operand = operand::Gelu;
-  const uint32_t f = rdna::dim(args, 0);
+  const uint32_t f = rdna::dim(args, rdna::symbol::Row::width);
   const uint64_t row = (uint64_t)rdna::group(0) * f;
   const float* x = rdna::buffer<const float>(args, Operand::x) + row;
   float* y = rdna::buffer<float>(args, Operand::y) + row;

@@ -8,7 +8,7 @@ static_assert(operand::is_same_place(operand::Glu::y, operand::MoeSwiglu::y) &&
 
 ZRT_DEVICE void glu_row(const OpArgs& args) {
   using Operand = operand::Glu;
-  const uint32_t f = dim(args, 0);
+  const uint32_t f = dim(args, symbol::Row::width);
   const bool is_gelu = constants<push::Glu>(args).act == push::kGeluTanh;
   const uint64_t row = (uint64_t)group(0) * f;
   const float *gate = buffer<const float>(args, Operand::gate) + row,

@@ -7,21 +7,23 @@ namespace zinc_rt::rdna {
 template <class Store>
 ZRT_DEVICE void write_token(const OpArgs& args) {
   using Operand = operand::KvWriteBatched;
-  const uint32_t nk = dim(args, 0), nv = dim(args, 1), pages_per_slot = dim(args, 2), t = group(0),
-                 k_dim = constants<push::KvWriteBatched>(args).head_dim, n_heads = nk / k_dim, v_dim = nv / n_heads;
+  using Symbol = symbol::KvWrite;
+  const uint32_t nk = dim(args, Symbol::nk), nv = dim(args, Symbol::nv), pages_per_slot = dim(args, Symbol::m),
+                 t = group(0), k_dim = constants<push::KvWriteBatched>(args).head_dim, n_heads = nk / k_dim,
+                 v_dim = nv / n_heads;
   const auto pos = (uint32_t)buffer<const int32_t>(args, Operand::pos)[t];
   const auto page = (uint64_t)buffer<const int32_t>(
       args, Operand::page_table)[(uint64_t)buffer<const int32_t>(args, Operand::slot)[t] * pages_per_slot + pos / 16];
-  uint8_t *k_part = buffer<uint8_t>(args, Operand::kv_k) + page * args.symbols[4],
-          *v_part = buffer<uint8_t>(args, Operand::kv_v) + page * args.symbols[5];
+  uint8_t *k_part = buffer<uint8_t>(args, Operand::kv_k) + page * args.symbols[Symbol::pitch_kv_k],
+          *v_part = buffer<uint8_t>(args, Operand::kv_v) + page * args.symbols[Symbol::pitch_kv_v];
   for (uint32_t i = thread() / kWave; i < 2 * n_heads; i += 256 / kWave) {
     const uint32_t head = i % n_heads;
     if (i < n_heads)
       Store::store({buffer<const float>(args, Operand::k) + (uint64_t)t * nk + head * k_dim, head, n_heads, k_dim},
-                   k_part, pos % 16, args.symbols[3], true);
+                   k_part, pos % 16, args.symbols[Symbol::dtype_kv_k], true);
     else
       Store::store({buffer<const float>(args, Operand::v) + (uint64_t)t * nv + head * v_dim, head, n_heads, v_dim},
-                   v_part, pos % 16, args.symbols[3], false);
+                   v_part, pos % 16, args.symbols[Symbol::dtype_kv_k], false);
   }
 }
 

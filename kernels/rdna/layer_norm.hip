@@ -1,4 +1,4 @@
-// LAYER_NORM: y = (x - mean) * r * w + b over a row (kernels/cpu/layer_norm.cpp). A workgroup a row. push[1]: 1 / d.
+// LAYER_NORM: y = (x - mean) * r * w + b over a row (kernels/cpu/layer_norm.cpp). A workgroup a row.
 #include "kernels/rdna/norm.h"
 
 ZRT_KERNEL(layer_norm, 256) {
@@ -6,12 +6,12 @@ ZRT_KERNEL(layer_norm, 256) {
   using namespace zinc_rt::rdna;
   using Operand = operand::LayerNorm;
   __shared__ float parts[kMostParts], mean_of_row;
-  const uint32_t d = dim(args, 0);
+  const uint32_t d = dim(args, symbol::Row::width);
   const uint64_t row = (uint64_t)group(0) * d;
   const float *x = buffer<const float>(args, Operand::x) + row, *w = buffer<const float>(args, Operand::w),
               *b = buffer<const float>(args, Operand::b);
   float* y = buffer<float>(args, Operand::y) + row;
-  const float inverse = f32_from_bits(args.push[1]);
+  const float inverse = constants<LayerNormConstants>(args).inverse;
   if (thread() < kWave) {
     float sum = 0.0f;
     for (uint32_t i = thread() % 16; i < d; i += 16) sum = sum + x[i];

@@ -27,7 +27,7 @@ ZRT_KERNEL(moe_gate_topk, 32) {
   __shared__ float p[kMostExperts];
   __shared__ uint32_t keys[kMostExperts];  // 0: taken
   const auto c = constants<push::MoeGateTopk>(args);
-  const uint32_t e = dim(args, 1), t = group(0), lane = thread();
+  const uint32_t e = dim(args, symbol::GateTopk::e), t = group(0), lane = thread();
   const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)t * e;
   int32_t* ids = buffer<int32_t>(args, Operand::ids) + (uint64_t)t * c.n_used;
   float* weights = buffer<float>(args, Operand::weights) + (uint64_t)t * c.n_used;
@@ -71,14 +71,15 @@ ZRT_KERNEL(moe_gate_topk, 32) {
   }
 }
 
-// From the choices' experts to items of up to symbols[2] choices of one expert each: their number, then (expert, first
+// From the choices' experts to items of up to `columns` choices of one expert each: their number, then (expert, first
 // of `order`, count) each. Choices of no expert make items of an expert that there is not. One workgroup.
 ZRT_KERNEL(moe_items, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Buffer = binding::ChoiceItems;
+  using Symbol = symbol::ChoiceItems;
   __shared__ uint32_t counts[kMostExperts + 1], places[kMostExperts + 1];
-  const uint32_t n = dim(args, 0), e = args.symbols[1], most = args.symbols[2];
+  const uint32_t n = dim(args, Symbol::n), e = args.symbols[Symbol::e], most = args.symbols[Symbol::columns];
   const int32_t* ids = buffer<const int32_t>(args, Buffer::ids);
   int32_t *items = buffer<int32_t>(args, Buffer::items), *order = buffer<int32_t>(args, Buffer::order);
   const auto expert_of = [&](uint32_t i) { return (uint32_t)ids[i] < e ? (uint32_t)ids[i] : e; };

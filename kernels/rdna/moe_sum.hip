@@ -7,7 +7,9 @@ ZRT_KERNEL(choice_sum, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Buffer = binding::ChoiceSum;
-  const uint32_t d = dim(args, 0), k = dim(args, 1), e = args.symbols[2], t = group(0), i = group(1) * 256 + thread();
+  using Symbol = symbol::ChoiceSum;
+  const uint32_t d = dim(args, Symbol::d), k = dim(args, Symbol::k), e = args.symbols[Symbol::e], t = group(0),
+                 i = group(1) * 256 + thread();
   if (i >= d) return;
   const float *y = buffer<const float>(args, Buffer::y) + (uint64_t)t * k * d,
               *weights = buffer<const float>(args, Buffer::weights) + (uint64_t)t * k;

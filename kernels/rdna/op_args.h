@@ -5,15 +5,13 @@
 #include <stdint.h>
 
 #include "kernels/common/operands.h"
+#include "kernels/common/push.h"
 
 namespace zinc_rt::rdna {
 
 constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u;
 // What kernels have room for: experts, rows of a recurrent state, values of a head of V and of a head that is rotated.
 constexpr uint32_t kMostExperts = 1024, kMostStateRows = 128, kMostValues = 512, kMostRotated = 1024;
-// Symbols of attention behind the op's: parts of a history, chunks of a head that there is room for, the type of quantized
-// rows; of tiles the rows.
-constexpr uint32_t kSymbolParts = 6, kSymbolChunks = 7, kSymbolQuantized = 8, kSymbolRows = 6;
 // Threads of a workgroup of attention, and positions of a chunk.
 constexpr uint32_t kChunk = 128;
 constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 9, kMaxPushWords = 7;
@@ -21,15 +19,20 @@ constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 9, kMaxPushWords = 7;
 struct OpArgs {
   uint64_t buffers[kMaxBindings];  // the op's inputs, then its outputs; 0: absent
   uint64_t scratch;                // nothing in it outlives the packet
-  uint32_t symbols[kMaxSymbols];   // in the order of the op's row in cpp/ring/amd/ops.cpp
+  uint32_t symbols[kMaxSymbols];   // named in namespace symbol
   uint32_t push[kMaxPushWords];    // push::<Op>
   uint32_t n_tokens, n_outputs;
 
-  // Sets the first buffers: all that have names in Names.
+  // Sets the first buffers or symbols: all that have names in Names.
   template <class Names>
   void set_buffers(const typename Names::template Of<uint64_t>& values) {
     static_assert(sizeof(values) == Names::kCount * sizeof(uint64_t) && Names::kCount <= kMaxBindings);
     __builtin_memcpy(buffers, &values, sizeof(values));
+  }
+  template <class Names>
+  void set_symbols(const typename Names::template Of<uint32_t>& values) {
+    static_assert(sizeof(values) == Names::kCount * sizeof(uint32_t) && Names::kCount <= kMaxSymbols);
+    __builtin_memcpy(symbols, &values, sizeof(values));
   }
   template <class T>
   void set_constants(const T& value) {
@@ -49,10 +52,42 @@ ZRT_NAMES(ChoiceItems, ids, items, order)
 ZRT_NAMES(AttentionParts, q, kv_k, kv_v, pos, slot, page_table, y, quantized)
 }  // namespace binding
 
-// Constants of a norm; inverse: 1 / group.
+// The names of symbols. A kernel of an op has the op's first, in the order of its row (cpp/ring/amd/ops.cpp).
+namespace symbol {
+ZRT_NAMES(Row, width)  // values of a row
+ZRT_NAMES(Embed, v, d)
+ZRT_NAMES(Rope, d, p)
+ZRT_NAMES(GateTopk, d, e)
+ZRT_NAMES(SsmConv1d, c, n)
+ZRT_NAMES(SsmDeltaNet, n)
+ZRT_NAMES(PoolMean, d, n)
+ZRT_NAMES(GatherRows, d, n)
+ZRT_NAMES(StreamOut, n, entries)
+ZRT_NAMES(RequestState, s, fields, n)
+ZRT_NAMES(VerifyK, k, v)
+ZRT_NAMES(KvWrite, nk, nv, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
+ZRT_NAMES(RopeKvWrite, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_v)
+// parts: of a history; chunks: of a head that there is room for.
+ZRT_NAMES(Attention, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim, parts, chunks,
+          quantized_dtype)
+ZRT_NAMES(AttentionTiles, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim, rows)
+ZRT_NAMES(Quantize, k, dtype_y)
+ZRT_NAMES(ChoiceSum, d, k, e)
+// columns: choices of an item at most.
+ZRT_NAMES(ChoiceItems, n, e, columns)
+}  // namespace symbol
+
+// Constants that a kernel has besides its op's. inverse: 1 / group, 1 / d, 1 / head_dim.
 struct NormConstants {
   float eps;
   uint32_t group;
+  float inverse;
+};
+struct LayerNormConstants {
+  float eps, inverse;
+};
+struct RopeKvWriteConstants {
+  push::RmsNormFusedRopeKvWrite of_op;
   float inverse;
 };
 

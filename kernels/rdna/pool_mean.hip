@@ -6,7 +6,8 @@ ZRT_KERNEL(pool_mean, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Operand = operand::PoolMean;
-  const uint32_t d = dim(args, 0), n = dim(args, 1), column = group(0) * 256 + thread(), first = group(1);
+  const uint32_t d = dim(args, symbol::PoolMean::d), n = dim(args, symbol::PoolMean::n),
+                 column = group(0) * 256 + thread(), first = group(1);
   const int32_t *pos = buffer<const int32_t>(args, Operand::pos), *slot = buffer<const int32_t>(args, Operand::slot);
   if (column >= d || (first > 0 && slot[first - 1] == slot[first])) return;
   float& stored = buffer<float>(args, Operand::sum)[(uint64_t)(uint32_t)slot[first] * d + column];

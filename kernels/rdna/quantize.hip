@@ -5,16 +5,18 @@
 ZRT_KERNEL(quantize, 256) {
   using namespace zinc_rt;
   using Operand = operand::Quantize;
-  const uint32_t k = rdna::dim(args, 0), t = rdna::group(0);
+  using Symbol = rdna::symbol::Quantize;
+  const uint32_t k = rdna::dim(args, Symbol::k), t = rdna::group(0);
   const float* x = rdna::buffer<const float>(args, Operand::x) + (uint64_t)t * k;
-  rdna::write_quantized([&](uint32_t i) { return x[i]; }, args.symbols[1], args.buffers[Operand::y], t, k,
+  rdna::write_quantized([&](uint32_t i) { return x[i]; }, args.symbols[Symbol::dtype_y], args.buffers[Operand::y], t, k,
                         rdna::group(1) * 8 + rdna::thread() / 32, rdna::kOneBlock);
 }
 
 ZRT_KERNEL(glu_quantize, 256) {
   using namespace zinc_rt;
   using Buffer = rdna::binding::GluQuantize;
-  const uint32_t k = rdna::dim(args, 0), t = rdna::group(0);
+  using Symbol = rdna::symbol::Quantize;
+  const uint32_t k = rdna::dim(args, Symbol::k), t = rdna::group(0);
   const bool is_gelu = rdna::constants<push::Glu>(args).act == push::kGeluTanh;
   const uint64_t row = (uint64_t)t * k;
   const float *gate = rdna::buffer<const float>(args, Buffer::gate) + row,
@@ -26,6 +28,6 @@ ZRT_KERNEL(glu_quantize, 256) {
     if (is_wanted) y[i] = v;
     return v;
   };
-  rdna::write_quantized(value, args.symbols[1], args.buffers[Buffer::quantized], t, k,
+  rdna::write_quantized(value, args.symbols[Symbol::dtype_y], args.buffers[Buffer::quantized], t, k,
                         rdna::group(1) * 8 + rdna::thread() / 32, rdna::kOneBlock);
 }

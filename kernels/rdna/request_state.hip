@@ -6,9 +6,9 @@ ZRT_KERNEL(load_request_state, 32) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Operand = operand::LoadRequestState;
-  const uint32_t s = dim(args, 0), fields = dim(args, 1), r = group(0) * 32 + thread(),
-                 field = constants<push::RequestState>(args).field;
-  if (r >= dim(args, 2)) return;
+  const uint32_t s = dim(args, symbol::RequestState::s), fields = dim(args, symbol::RequestState::fields),
+                 r = group(0) * 32 + thread(), field = constants<push::RequestState>(args).field;
+  if (r >= dim(args, symbol::RequestState::n)) return;
   const auto slot = (uint32_t)buffer<const int32_t>(args, Operand::slot)[r];
   const bool is_inside = slot < s && field < fields;
   buffer<uint32_t>(args, Operand::value)[r] =
@@ -19,9 +19,9 @@ ZRT_KERNEL(store_request_state, 32) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Operand = operand::StoreRequestState;
-  const uint32_t s = dim(args, 0), fields = dim(args, 1), r = group(0) * 32 + thread(),
-                 field = constants<push::RequestState>(args).field;
-  if (r >= dim(args, 2)) return;
+  const uint32_t s = dim(args, symbol::RequestState::s), fields = dim(args, symbol::RequestState::fields),
+                 r = group(0) * 32 + thread(), field = constants<push::RequestState>(args).field;
+  if (r >= dim(args, symbol::RequestState::n)) return;
   const auto slot = (uint32_t)buffer<const int32_t>(args, Operand::slot)[r];
   if (slot < s && field < fields)
     buffer<uint32_t>(args, Operand::slots)[(uint64_t)slot * fields + field] =

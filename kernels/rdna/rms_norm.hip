@@ -22,7 +22,7 @@ ZRT_KERNEL(norm_rows, 256) {
   using namespace zinc_rt::rdna;
   using Buffer = binding::NormRows;
   __shared__ float parts[kMostParts];
-  const uint32_t d = dim(args, 0), t = group(0), wave = thread() / kWave;
+  const uint32_t d = dim(args, symbol::Row::width), t = group(0), wave = thread() / kWave;
   const auto push = constants<NormConstants>(args);
   const uint64_t row = (uint64_t)t * d;
   float* x = buffer<float>(args, Buffer::x) + row;

@@ -5,7 +5,8 @@
 ZRT_KERNEL(rope, 256) {
   using namespace zinc_rt;
   using Operand = operand::Rope;
-  const uint32_t d = rdna::dim(args, 0), rows = rdna::dim(args, 1), t = rdna::group(0);
+  const uint32_t d = rdna::dim(args, rdna::symbol::Rope::d), rows = rdna::dim(args, rdna::symbol::Rope::p),
+                 t = rdna::group(0);
   const auto c = rdna::constants<push::Rope>(args);
   const auto pos = (uint32_t)rdna::buffer<const int32_t>(args, Operand::pos)[t];
   const float* x = rdna::buffer<const float>(args, Operand::x) + (uint64_t)t * d;

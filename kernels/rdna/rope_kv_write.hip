@@ -1,6 +1,5 @@
 // RMS_NORM_FUSED_ROPE_KV_WRITE: heads of q and k normalized and rotated, then k and v into their cells
 // (kernels/cpu/rms_norm_fused_rope_kv_write.cpp). Grid: tokens; heads of q, then of k, then of v. A wave has a head.
-// symbols: nq, nk, nv, m, p, dtype, pitch of k, pitch of v. push[4]: 1 / head_dim.
 #include "kernels/rdna/kv_store.h"
 #include "kernels/rdna/norm.h"
 
@@ -31,12 +30,14 @@ ZRT_DEVICE void make_head(const float* x, const float* w, float inverse, const f
 template <class Cells>
 ZRT_DEVICE void rope_kv_write(const OpArgs& args, float* head) {
   using Operand = operand::RmsNormFusedRopeKvWrite;
+  using Symbol = symbol::RopeKvWrite;
   const auto c = constants<push::RmsNormFusedRopeKvWrite>(args);
-  const uint32_t nq = dim(args, 0), nk = dim(args, 1), nv = dim(args, 2), pages_per_slot = dim(args, 3),
-                 rows = dim(args, 4), t = group(0), n_q = nq / c.head_dim, n_k = nk / c.head_dim, h = group(1);
+  const uint32_t nq = dim(args, Symbol::nq), nk = dim(args, Symbol::nk), nv = dim(args, Symbol::nv),
+                 pages_per_slot = dim(args, Symbol::m), rows = dim(args, Symbol::p), t = group(0),
+                 n_q = nq / c.head_dim, n_k = nk / c.head_dim, h = group(1);
   const auto pos = (uint32_t)buffer<const int32_t>(args, Operand::pos)[t];
   const float* turns = pos < rows ? buffer<const float>(args, Operand::table) + (uint64_t)pos * c.n_rot : nullptr;
-  const float inverse = f32_from_bits(args.push[4]);
+  const float inverse = constants<RopeKvWriteConstants>(args).inverse;
   if (h < n_q) {
     const uint64_t at = (uint64_t)t * nq + h * c.head_dim;
     make_head(buffer<const float>(args, Operand::q) + at, buffer<const float>(args, Operand::q_norm), inverse, turns, c,
@@ -50,8 +51,8 @@ ZRT_DEVICE void rope_kv_write(const OpArgs& args, float* head) {
                                  pos / 16];
   const bool is_key = h < n_q + n_k;
   const uint32_t of_kind = is_key ? h - n_q : h - n_q - n_k, dim_of_head = is_key ? c.head_dim : nv / n_k;
-  uint8_t* part = is_key ? buffer<uint8_t>(args, Operand::kv_k) + (uint64_t)page * args.symbols[6]
-                         : buffer<uint8_t>(args, Operand::kv_v) + (uint64_t)page * args.symbols[7];
+  uint8_t* part = is_key ? buffer<uint8_t>(args, Operand::kv_k) + (uint64_t)page * args.symbols[Symbol::pitch_kv_k]
+                         : buffer<uint8_t>(args, Operand::kv_v) + (uint64_t)page * args.symbols[Symbol::pitch_kv_v];
   const float* x = is_key ? buffer<const float>(args, Operand::k) + (uint64_t)t * nk + of_kind * c.head_dim
                           : buffer<const float>(args, Operand::v) + (uint64_t)t * nv + of_kind * dim_of_head;
   if (is_key) {
@@ -60,7 +61,7 @@ ZRT_DEVICE void rope_kv_write(const OpArgs& args, float* head) {
     for (uint32_t i = thread(); i < dim_of_head; i += kWave) head[i] = x[i];
     workgroup_barrier();
   }
-  Cells::store({head, of_kind, n_k, dim_of_head}, part, pos % 16, args.symbols[5], is_key);
+  Cells::store({head, of_kind, n_k, dim_of_head}, part, pos % 16, args.symbols[Symbol::dtype_kv_k], is_key);
 }
 
 }  // namespace zinc_rt::rdna

@@ -268,7 +268,7 @@ ZRT_KERNEL(sample, 256) {
   using namespace zinc_rt::rdna;
   using Operand = operand::Sample;
   __shared__ SampleShared shared;
-  const uint32_t v = dim(args, 0), r = group(0);
+  const uint32_t v = dim(args, symbol::Row::width), r = group(0);
   const SampleParams& p = buffer<const SampleParams>(args, Operand::params)[r];
   const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)r * v;
   int32_t* out = buffer<int32_t>(args, Operand::token) + r;

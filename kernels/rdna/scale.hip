@@ -4,7 +4,7 @@
 ZRT_KERNEL(scale, 256) {
   using namespace zinc_rt;
   using Operand = operand::Scale;
-  const uint32_t d = rdna::dim(args, 0);
+  const uint32_t d = rdna::dim(args, rdna::symbol::Row::width);
   const uint64_t row = (uint64_t)rdna::group(0) * d;
   const float factor = rdna::constants<push::Scale>(args).scale;
   const float *x = rdna::buffer<const float>(args, Operand::x) + row, *w = rdna::buffer<const float>(args, Operand::w);

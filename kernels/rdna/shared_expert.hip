@@ -7,7 +7,7 @@ ZRT_KERNEL(shared_expert, 256) {
   using namespace zinc_rt::rdna;
   using Buffer = binding::SharedExpert;
   __shared__ float parts[kMostParts];
-  const uint32_t d = dim(args, 0);
+  const uint32_t d = dim(args, symbol::Row::width);
   const uint64_t row = (uint64_t)group(0) * d;
   const bool has_gate = args.buffers[Buffer::gate_inp] != 0;
   float factor = 1.0f;

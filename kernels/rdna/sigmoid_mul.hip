@@ -4,7 +4,7 @@
 ZRT_KERNEL(sigmoid_mul, 256) {
   using namespace zinc_rt;
   using Operand = operand::SigmoidMul;
-  const uint32_t d = rdna::dim(args, 0);
+  const uint32_t d = rdna::dim(args, rdna::symbol::Row::width);
   const uint64_t row = (uint64_t)rdna::group(0) * d;
   const float *x = rdna::buffer<const float>(args, Operand::x) + row,
               *gate = rdna::buffer<const float>(args, Operand::gate) + row;

@@ -7,8 +7,8 @@ ZRT_KERNEL(ssm_conv1d, 256) {
   using namespace zinc_rt::rdna;
   using Operand = operand::SsmConv1d;
   const auto c = constants<push::SsmConv1d>(args);
-  const uint32_t n = dim(args, 1), ch = group(0) * 256 + thread(), first = group(1);
-  const uint64_t channels = dim(args, 0);
+  const uint32_t n = dim(args, symbol::SsmConv1d::n), ch = group(0) * 256 + thread(), first = group(1);
+  const uint64_t channels = dim(args, symbol::SsmConv1d::c);
   const int32_t *pos = buffer<const int32_t>(args, Operand::pos), *slot = buffer<const int32_t>(args, Operand::slot);
   if (ch >= channels || (first > 0 && slot[first - 1] == slot[first])) return;
   const float *x = buffer<const float>(args, Operand::x) + ch,

@@ -26,7 +26,8 @@ ZRT_KERNEL(ssm_delta_net, 32) {
   using Operand = operand::SsmDeltaNet;
   __shared__ float q[kMostStateRows], k[kMostStateRows];
   const auto c = constants<push::SsmDeltaNet>(args);
-  const uint32_t n = dim(args, 0), h = group(0), lane = thread(), column = group(1) * kWave + lane, first = group(2);
+  const uint32_t n = dim(args, symbol::SsmDeltaNet::n), h = group(0), lane = thread(), column = group(1) * kWave + lane,
+                 first = group(2);
   const int32_t *pos = buffer<const int32_t>(args, Operand::pos), *slot = buffer<const int32_t>(args, Operand::slot);
   if (first > 0 && slot[first - 1] == slot[first]) return;
   const bool is_column = column < c.v_dim;

@@ -5,7 +5,8 @@
 ZRT_KERNEL(stream_out, 32) {
   using namespace zinc_rt;
   using Operand = operand::StreamOut;
-  const uint32_t n = rdna::dim(args, 0), entries = rdna::dim(args, 1);
+  const uint32_t n = rdna::dim(args, rdna::symbol::StreamOut::n),
+                 entries = rdna::dim(args, rdna::symbol::StreamOut::entries);
   uint32_t* ring = rdna::buffer<uint32_t>(args, Operand::ring);
   const uint32_t count = ring[0];
   for (uint32_t r = rdna::thread(); r < n; r += 32) {

@@ -6,7 +6,7 @@ ZRT_KERNEL(verify_k, 32) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Operand = operand::VerifyK;
-  const uint32_t k = dim(args, 0), v = dim(args, 1), b = group(0);
+  const uint32_t k = dim(args, symbol::VerifyK::k), v = dim(args, symbol::VerifyK::v), b = group(0);
   const int32_t* draft = buffer<const int32_t>(args, Operand::draft) + (uint64_t)b * k;
   const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)b * k * v;
   uint32_t accepted = 0;

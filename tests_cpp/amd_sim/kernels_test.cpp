@@ -68,7 +68,7 @@ Cost cost_of(DType dtype, std::uint32_t m, std::uint32_t k, std::uint32_t n) {
   const std::uint64_t w_bytes = m * row_bytes(dtype, k), x_bytes = n * row_bytes(act_dtype(dtype), k);
   const auto aligned = [](std::uint64_t bytes) { return (bytes + 255) / 256 * 256; };
   const std::uint64_t x_at = aligned(w_bytes), y_at = x_at + aligned(x_bytes), all = y_at + std::uint64_t{m} * n * 4;
-  plan_products(planner, {kData + x_at, act_dtype(dtype), n, k}, {{kData, dtype, m, 0, kData + y_at}});
+  plan_products(planner, n, {kData + x_at, act_dtype(dtype), k, {{kData, dtype, m, 0, kData + y_at}}});
   EXPECT_EQ(launches.size(), 1u);
   const AmdLaunch& launch = launches.front();
   for (const CodeImage& image : amd_images()) {

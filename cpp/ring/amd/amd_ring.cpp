@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "ring/gpu/fit.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -73,8 +74,8 @@ Status AmdRing::load_images(std::span<const CodeImage> images) {
 
 Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
   ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_.target()));
-  if (kernel.op->plan == nullptr && !functions_.contains(kernel.function))
-    return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
+  if (kernel.op->threads != 0 && !functions_.contains(kernel.name))
+    return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.name);
   kernels_.push_back(std::move(kernel));
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
@@ -86,38 +87,22 @@ Result<std::optional<DeviceMemory>> AmdRing::device_memory() const {
 }
 
 Status AmdRing::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) {
-  const Binding binding{to.id, offset, data.size()};
-  if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
-  std::ranges::copy(data, memory_.host(binding));
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, to, offset, data.size()));
+  std::ranges::copy(data, memory_.host(part));
   return {};
 }
 
 Result<std::span<const std::byte>> AmdRing::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
-  const Binding binding{from.id, offset, bytes};
-  if (from.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, from, offset, bytes));
   // The window is slow to read: each byte once.
   read_back_.resize(bytes);
-  std::memcpy(read_back_.data(), memory_.host(binding), bytes);
+  std::memcpy(read_back_.data(), memory_.host(part), bytes);
   return std::span<const std::byte>(read_back_);
 }
 
 Status AmdRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
-  const std::uint64_t bytes = row_bytes(matrix.dtype, matrix.k) * matrix.rows;
-  if (matrix.data.size() != bytes)
-    return fail(StatusCode::kInvalidArgument, "[amd] a matrix of {} bytes, {} given", bytes, matrix.data.size());
-  return write(to, offset, matrix.data);
-}
-
-Status AmdRing::fits(const Submission& submission) const {
-  ZRT_CHECK_OK(check_ranges(submission));
-  const auto& batch = *submission.batch;
-  for (std::uint32_t i = 0; i < submission.count; ++i) {
-    const Packet& packet = batch.packets[submission.first + i];
-    const std::size_t at = packet.kernel.id - 1;
-    ZRT_CHECK_OK(check_kernel("amd", packet, at < kernels_.size() ? &kernels_[at] : nullptr, kernels_.size()));
-    for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
-      if (!memory_.holds(binding)) return memory_.refuse(binding);
-  }
+  ZRT_TRY(const Binding part, gpu::part_of("amd", memory_, to, offset, matrix));
+  std::ranges::copy(matrix.data, memory_.host(part));
   return {};
 }
 
@@ -142,9 +127,8 @@ std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) co
 }
 
 Status AmdRing::use_scratch(const Buffer& buffer) {
-  const Binding binding{buffer.id, 0, buffer.bytes};
-  if (buffer.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
-  scratch_va_ = memory_.address(binding);
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, buffer, 0, buffer.bytes));
+  scratch_va_ = memory_.address(part);
   scratch_bytes_ = buffer.bytes;
   return {};
 }
@@ -224,7 +208,7 @@ Status AmdRing::run(const Step& step, std::uint64_t value) {
 
 Result<Fence> AmdRing::submit(const Submission& submission) {
   if (!queue_.broken()) return std::unexpected(queue_.broken().error());
-  ZRT_CHECK_OK(fits(submission));
+  ZRT_CHECK_OK(gpu::fits("amd", submission, std::span<const AmdKernel>(kernels_), memory_, amd_joins().size()));
   Step& step = steps_[submissions_ % std::size(steps_)];
   ZRT_CHECK_OK(queue_.wait(first_value_ + step.submission));
   if (const std::uint64_t bytes = plan(submission, scratch_va_, true, launches_); bytes > scratch_bytes_) {
@@ -239,8 +223,7 @@ Result<Fence> AmdRing::submit(const Submission& submission) {
 }
 
 Status AmdRing::wait(Fence fence) {
-  if (fence.value > submissions_)
-    return fail(StatusCode::kInvalidArgument, "[amd] fence {} was never given out, {} were", fence.value, submissions_);
+  ZRT_CHECK_OK(check_fence("amd", fence, submissions_));
   return queue_.wait(fence.value == 0 ? 0 : first_value_ + fence.value);
 }
 

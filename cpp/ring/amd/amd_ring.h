@@ -56,7 +56,6 @@ class AmdRing final : public Ring {
         memory_(device_),
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
-  Status fits(const Submission& submission) const;
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place);
   // plan_submission. has_memory: buffer objects exist.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,

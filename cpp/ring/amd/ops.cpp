@@ -1,19 +1,14 @@
-// The code of a table's entry is one 4-byte slot a symbol; its name is the op's, with its key's type.
+// A kernel's file is named as the op, with its key's type where that says which function of the images it is.
 #include "ring/amd/ops.h"
 
-#include <algorithm>
-
-#include "base/error.h"
 #include "base/kv_type.h"
-#include "base/name_list.h"
-#include "ir/op_rules.h"
-#include "kernel/slots.h"
 #include "kernels/rdna/dtypes.h"
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
 namespace {
 
+using gpu::Keys;
 using ir::Op;
 
 template <rdna::Type kNumber, DType kType>
@@ -23,150 +18,121 @@ static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF1
                   kIsSame<rdna::kQ8A256, DType::kQ8A256> && kIsSame<rdna::kQ16A256, DType::kQ16A256>,
               "kernels/rdna/dtypes.h");
 
+// Kernels find an op's symbols where its row has them.
+template <class OfKernel, class OfOp>
+constexpr bool kBeginsWith = gpu::begins_with(OfKernel::kText, OfOp::kText);
+static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
+              kBeginsWith<rdna::symbol::AttentionTiles, amd_symbol::FlashAttn> &&
+              kBeginsWith<rdna::symbol::RopeKvWrite, op_symbol::RopeKvWrite> &&
+              kBeginsWith<rdna::symbol::KvWrite, op_symbol::KvWrite> &&
+              kBeginsWith<rdna::symbol::Quantize, op_symbol::Quantize> &&
+              kBeginsWith<rdna::symbol::Embed, amd_symbol::Embed> && kBeginsWith<rdna::symbol::Rope, op_symbol::Rope> &&
+              kBeginsWith<op_symbol::GateTopk, rdna::symbol::GateTopk> &&
+              kBeginsWith<rdna::symbol::SsmConv1d, op_symbol::SsmConv1d> &&
+              kBeginsWith<amd_symbol::SsmDeltaNet, rdna::symbol::SsmDeltaNet> &&
+              kBeginsWith<rdna::symbol::PoolMean, op_symbol::PoolMean> &&
+              kBeginsWith<rdna::symbol::GatherRows, op_symbol::GatherRows> &&
+              kBeginsWith<rdna::symbol::StreamOut, op_symbol::StreamOut> &&
+              kBeginsWith<rdna::symbol::RequestState, amd_symbol::RequestState> &&
+              kBeginsWith<rdna::symbol::VerifyK, op_symbol::VerifyK>);
+// Plans read what the tiers share by its own names.
+static_assert(kBeginsWith<amd_symbol::FlashAttn, op_symbol::FlashAttn>);
+
 constexpr std::uint32_t kWave = 32, kRow = 256;
+
+// The op's own kernel.
+void own(AmdPlanner& p, const AmdCall& c) {
+  p.launch(c.kernel->name, c.kernel->op->threads, c.groups[0], c.groups[1], c.groups[2], p.args(c));
+}
 
 // Candidates twice, their logits, and an order of them (kernels/rdna/sample.hip).
 void sample(AmdPlanner& p, const AmdCall& c) {
-  auto args = c.args;
-  args.scratch = p.scratch(std::uint64_t{c.rows()} * c.dim(amd_symbols::kSample["dim:v"]) * 24);
+  auto args = p.args(c);
+  args.scratch = p.scratch(std::uint64_t{c.rows()} * c.symbols<op_symbol::Logits>().v * 24);
   p.launch("sample", kRow, c.rows(), 1, 1, args);
 }
 
-void linear(AmdPlanner& p, const AmdCall& c) {
-  plan_linear_op(p, c);
-}
-
-std::vector<DType> key_types(AmdKeys keys) {
-  std::vector<DType> types;
-  switch (keys) {
-    case AmdKeys::kNone: return {DType::kF32};
-    case AmdKeys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0, DType::kI16};
-    case AmdKeys::kWeights: return weight_types();
-    case AmdKeys::kQ4K: return {DType::kQ4_K};
-  }
-  return types;
-}
-
-std::string function_of(const AmdOp& op, DType key) {
-  std::string name(to_string(op.op));
-  if (op.keys == AmdKeys::kWeights || op.keys == AmdKeys::kQ4K) name += "_" + std::string(to_string(key));
-  if (op.keys == AmdKeys::kKv && find_kv_cell(key)->layout == KvLayout::kIntegers) name += "_integer";
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+std::string name_of(const gpu::OpRow& row, DType key) {
+  std::string name = gpu::kernel_name(row.op);
+  if (row.keys == Keys::kWeights || row.keys == Keys::kQ4K) name += "_" + std::string(to_string(key));
+  if (row.keys == Keys::kKv && find_kv_cell(key)->layout == KvLayout::kIntegers) name += "_integer";
   return name;
 }
+
+constexpr DType kCells[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kI16};
+constexpr gpu::Kernels kKernels{"amd", kCells, name_of};
 
 }  // namespace
 
 std::span<const AmdOp> amd_ops() {
+  using gpu::symbols_of;
+  static const std::vector<gpu::OpRow::Limit> of_heads{{amd_symbol::FlashAttn::attr_v_head_dim, rdna::kMostValues},
+                                                       {amd_symbol::FlashAttn::attr_head_dim, rdna::kMostRotated}};
   static const std::vector<AmdOp> ops{
-      {Op::EMBED, {"dim:v", "dim:d"}, {{"n"}}, kRow, AmdKeys::kWeights},
-      {Op::RMS_NORM, amd_symbols::kNorm, {{"n"}}, 0, AmdKeys::kNone, plan_norm},
-      {Op::RMS_NORM_FUSED_QKV, amd_symbols::kQkv, {{"n"}}, 0, AmdKeys::kWeights, plan_qkv},
-      {Op::RMS_NORM_FUSED_MLP_GATE_UP, amd_symbols::kGateUp, {{"n"}}, 0, AmdKeys::kWeights, plan_gate_up},
-      {Op::ROPE, {"dim:d", "dim:p"}, {{"n"}}, kRow},
-      {Op::RMS_NORM_FUSED_ROPE_KV_WRITE, amd_symbols::kRopeKvWrite, {{"n"}}, 0, AmdKeys::kKv, plan_rope_kv_write},
-      {Op::FLASH_ATTN,
-       amd_symbols::kFlashAttn,
-       {{"n"}},
-       0,
-       AmdKeys::kKv,
-       plan_flash_attn,
-       {{amd_symbols::kFlashAttn["attr:v_head_dim"], rdna::kMostValues},
-        {amd_symbols::kFlashAttn["attr:head_dim"], rdna::kMostRotated}}},
-      {Op::FLASH_ATTN_BATCHED,
-       amd_symbols::kFlashAttn,
-       {{"n"}},
-       0,
-       AmdKeys::kKv,
-       plan_flash_attn,
-       {{amd_symbols::kFlashAttn["attr:v_head_dim"], rdna::kMostValues},
-        {amd_symbols::kFlashAttn["attr:head_dim"], rdna::kMostRotated}}},
-      {Op::MOE_GATE_TOPK,
-       amd_symbols::kGateTopk,
-       {{"n"}},
-       0,
-       AmdKeys::kWeights,
-       plan_gate_topk,
-       {{amd_symbols::kGateTopk["dim:e"], rdna::kMostExperts}}},
-      {Op::MOE_GATE_UP, amd_symbols::kMoeGateUp, {{"n"}}, 0, AmdKeys::kWeights, plan_moe_gate_up},
-      {Op::MOE_SWIGLU, {"dim:f"}, {{"n"}}, kRow},
-      {Op::MOE_DOWN_ACC, amd_symbols::kMoeDownAcc, {{"n"}}, 0, AmdKeys::kWeights, plan_moe_down_acc},
-      {Op::SHARED_EXPERT, amd_symbols::kSharedExpert, {{"n"}}, 0, AmdKeys::kWeights, plan_shared_expert},
-      {Op::SSM_CONV1D, {"dim:c", "dim:n"}, {{"c", kRow}, {"n"}}, kRow},
-      {Op::SSM_DELTA_NET,
-       {"dim:n", "attr:k_dim"},
-       {{"n_v_heads"}, {"v_dim", kWave}, {"n"}},
-       kWave,
-       AmdKeys::kNone,
-       nullptr,
-       {{1, rdna::kMostStateRows}}},
-      {Op::SSM_GATED_NORM, amd_symbols::kNorm, {{"n"}}, 0, AmdKeys::kNone, plan_norm},
-      {Op::RESIDUAL_RMS_NORM, amd_symbols::kNorm, {{"n"}}, 0, AmdKeys::kNone, plan_norm},
-      {Op::LM_HEAD, amd_symbols::kLmHead, {{"n"}}, 0, AmdKeys::kWeights, linear},
-      {Op::ARGMAX, {"dim:v"}, {{"n"}}, kWave},
-      {Op::SAMPLE, amd_symbols::kSample, {{"n"}}, 0, AmdKeys::kNone, sample},
-      {Op::KV_WRITE_BATCHED,
-       {"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
-       {{"n"}},
-       kRow,
-       AmdKeys::kKv},
-      {Op::MATMUL_WMMA_Q4K, amd_symbols::kMatmulQ4K, {{"n"}}, 0, AmdKeys::kQ4K, plan_matmul_q4k},
-      {Op::STREAM_OUT, {"dim:n", "dim:entries"}, {}, kWave},
-      {Op::LOAD_REQUEST_STATE, {"dim:s", "dim:fields", "dim:n"}, {{"n", kWave}}, kWave},
-      {Op::STORE_REQUEST_STATE, {"dim:s", "dim:fields", "dim:n"}, {{"n", kWave}}, kWave},
-      {Op::VERIFY_K, {"dim:k", "dim:v"}, {{"b"}}, kWave},
-      {Op::LINEAR, amd_symbols::kProduct, {{"n"}}, 0, AmdKeys::kWeights, linear},
-      {Op::QUANTIZE, amd_symbols::kQuantize, {{"n"}}, 0, AmdKeys::kNone, plan_quantize},
-      {Op::ADD, {"dim:d"}, {{"n"}}, kRow},
-      {Op::GLU, {"dim:f"}, {{"n"}}, kRow},
-      {Op::SCALE, {"dim:d"}, {{"n"}}, kRow},
-      {Op::SOFTCAP, {"dim:d"}, {{"n"}}, kRow},
-      {Op::SIGMOID_MUL, {"dim:d"}, {{"n"}}, kRow},
-      {Op::GATHER_ROWS, {"dim:d", "dim:n"}, {{"r"}}, kRow},
-      {Op::SLICE, {}, {{"n"}}, kRow},
-      {Op::MOE_LINEAR, amd_symbols::kMoeLinear, {{"n"}}, 0, AmdKeys::kWeights, plan_moe_linear},
-      {Op::MOE_SUM, amd_symbols::kMoeSum, {{"n"}}, 0, AmdKeys::kNone, plan_moe_sum},
-      {Op::COPY_ROWS, {"dim:w"}, {{"n"}}, kRow},
-      {Op::POOL_MEAN, {"dim:d", "dim:n"}, {{"d", kRow}, {"n"}}, kRow},
-      {Op::LAYER_NORM, {"dim:d"}, {{"n"}}, 0, AmdKeys::kNone, plan_layer_norm},
-      {Op::GELU, {"dim:f"}, {{"n"}}, kRow},
+      {{Op::EMBED, symbols_of<amd_symbol::Embed>(), {{"n"}}, Keys::kWeights, kRow}, own},
+      {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::RMS_NORM_FUSED_QKV, symbols_of<op_symbol::Qkv>(), {{"n"}}, Keys::kWeights}, plan_qkv},
+      {{Op::RMS_NORM_FUSED_MLP_GATE_UP, symbols_of<op_symbol::GateUp>(), {{"n"}}, Keys::kWeights}, plan_gate_up},
+      {{Op::ROPE, symbols_of<op_symbol::Rope>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::RMS_NORM_FUSED_ROPE_KV_WRITE, symbols_of<op_symbol::RopeKvWrite>(), {{"n"}}, Keys::kKv},
+       plan_rope_kv_write},
+      {{Op::FLASH_ATTN, symbols_of<amd_symbol::FlashAttn>(), {{"n"}}, Keys::kKv, 0, of_heads}, plan_flash_attn},
+      {{Op::FLASH_ATTN_BATCHED, symbols_of<amd_symbol::FlashAttn>(), {{"n"}}, Keys::kKv, 0, of_heads}, plan_flash_attn},
+      {{Op::MOE_GATE_TOPK,
+        symbols_of<op_symbol::GateTopk>(),
+        {{"n"}},
+        Keys::kWeights,
+        0,
+        {{op_symbol::GateTopk::e, rdna::kMostExperts}}},
+       plan_gate_topk},
+      {{Op::MOE_GATE_UP, symbols_of<op_symbol::MoeGateUp>(), {{"n"}}, Keys::kWeights}, plan_moe_gate_up},
+      {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
+      {{Op::SHARED_EXPERT, symbols_of<op_symbol::SharedExpert>(), {{"n"}}, Keys::kWeights}, plan_shared_expert},
+      {{Op::SSM_CONV1D, symbols_of<op_symbol::SsmConv1d>(), {{"c", kRow}, {"n"}}, Keys::kNone, kRow}, own},
+      {{Op::SSM_DELTA_NET,
+        symbols_of<amd_symbol::SsmDeltaNet>(),
+        {{"n_v_heads"}, {"v_dim", kWave}, {"n"}},
+        Keys::kNone,
+        kWave,
+        {{amd_symbol::SsmDeltaNet::attr_k_dim, rdna::kMostStateRows}}},
+       own},
+      {{Op::SSM_GATED_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::RESIDUAL_RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::LM_HEAD, symbols_of<op_symbol::LmHead>(), {{"n"}}, Keys::kWeights}, plan_linear_op},
+      {{Op::ARGMAX, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone, kWave}, own},
+      {{Op::SAMPLE, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, sample},
+      {{Op::KV_WRITE_BATCHED, symbols_of<op_symbol::KvWrite>(), {{"n"}}, Keys::kKv, kRow}, own},
+      {{Op::MATMUL_WMMA_Q4K, symbols_of<op_symbol::MatmulQ4K>(), {{"n"}}, Keys::kQ4K}, plan_matmul_q4k},
+      {{Op::STREAM_OUT, symbols_of<op_symbol::StreamOut>(), {}, Keys::kNone, kWave}, own},
+      {{Op::LOAD_REQUEST_STATE, symbols_of<amd_symbol::RequestState>(), {{"n", kWave}}, Keys::kNone, kWave}, own},
+      {{Op::STORE_REQUEST_STATE, symbols_of<amd_symbol::RequestState>(), {{"n", kWave}}, Keys::kNone, kWave}, own},
+      {{Op::VERIFY_K, symbols_of<op_symbol::VerifyK>(), {{"b"}}, Keys::kNone, kWave}, own},
+      {{Op::LINEAR, symbols_of<op_symbol::Linear>(), {{"n"}}, Keys::kWeights}, plan_linear_op},
+      {{Op::QUANTIZE, symbols_of<op_symbol::Quantize>(), {{"n"}}, Keys::kNone}, plan_quantize},
+      {{Op::ADD, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::GLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::SCALE, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::SOFTCAP, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::SIGMOID_MUL, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::GATHER_ROWS, symbols_of<op_symbol::GatherRows>(), {{"r"}}, Keys::kNone, kRow}, own},
+      {{Op::SLICE, {}, {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::MOE_LINEAR, symbols_of<op_symbol::MoeLinear>(), {{"n"}}, Keys::kWeights}, plan_moe_linear},
+      {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
+      {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone, kRow}, own},
+      {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {{"d", kRow}, {"n"}}, Keys::kNone, kRow}, own},
+      {{Op::LAYER_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_layer_norm},
+      {{Op::GELU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone, kRow}, own},
   };
   return ops;
 }
 
 kernel::KernelTable make_amd_table(kernel::Target target) {
-  kernel::KernelTable table(target);
-  for (const AmdOp& op : amd_ops()) {
-    kernel::KernelEntry entry;
-    entry.file = kernel::with_slots(ir::rule(op.op), op.symbols);
-    entry.file.target = target;
-    entry.file.subgroup_size = kWave;
-    entry.file.workgroup_size[0] = op.threads != 0 ? op.threads : kWave;
-    for (std::size_t i = 0; i < std::size(op.grid); ++i)
-      if (op.grid[i].variable != nullptr) entry.grid[i] = {op.grid[i].variable, op.grid[i].tile};
-    for (const DType key : key_types(op.keys)) {
-      entry.file.name = function_of(op, key);
-      table.add(op.op, key, entry);
-    }
-  }
-  return table;
+  return gpu::make_table(kKernels, amd_ops(), target);
 }
 
 Result<AmdKernel> read_amd_kernel(std::span<const std::byte> zrt, kernel::Target target) {
-  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
-  ZRT_CHECK_OK(kernel::check_patched("amd", file, target));
-  for (const AmdOp& op : amd_ops()) {
-    const auto keys = key_types(op.keys);
-    if (std::ranges::none_of(keys, [&](DType key) { return function_of(op, key) == file.name; })) continue;
-    ZRT_TRY(auto slots, kernel::read_slots("amd", file, ir::rule(op.op), op.symbols));
-    AmdKernel kernel{std::move(slots), &op, file.name};
-    for (const AmdOp::Limit& limit : op.limits)
-      if (kernel.symbols[limit.symbol] > limit.most)
-        return fail(StatusCode::kUnavailable, "[amd] {} with {} = {}, its kernel goes to {}", file.name,
-                    op.symbols[limit.symbol], kernel.symbols[limit.symbol], limit.most);
-    return kernel;
-  }
-  return fail(StatusCode::kNotFound, "[amd] no kernel is named {}", file.name);
+  return gpu::read_kernel(kKernels, amd_ops(), zrt, target);
 }
 
 }  // namespace zinc_rt::ring

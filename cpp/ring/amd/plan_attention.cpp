@@ -3,11 +3,12 @@
 #include <bit>
 
 #include "base/kv_type.h"
-#include "kernels/common/push.h"
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
 namespace {
+
+namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
@@ -16,8 +17,8 @@ constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
-bool is_integer(const AmdCall& c, std::size_t symbol) {
-  return find_kv_cell(c.dtype(symbol))->layout == KvLayout::kIntegers;
+bool is_integer(std::uint32_t cell) {
+  return find_kv_cell(gpu::type_of(cell))->layout == KvLayout::kIntegers;
 }
 
 // Tokens of a tile of WMMA, and from how many tokens of a step on tiles pay.
@@ -25,46 +26,46 @@ constexpr std::uint32_t kTileTokens = 16, kTilesFrom = 64;
 
 // By tiles: steps of many tokens, which are prompts, over cells of integers.
 bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
-  return is_integer(c, amd_symbols::kFlashAttn["dtype:kv_k"]) && c.rows() >= kTilesFrom &&
+  return is_integer(c.symbols<op_symbol::FlashAttn>().dtype_kv_k) && c.rows() >= kTilesFrom &&
          push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
 // quantized: of type `type`, or 0.
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
-  constexpr auto kSymbols = amd_symbols::kFlashAttn;
+  const auto s = c.symbols<op_symbol::FlashAttn>();
+  const auto o = c.operands<operand::FlashAttn>();
   const auto push = c.constants<push::FlashAttn>();
   const std::uint32_t width = push.n_heads * push.v_head_dim;
   if (has_tiles(c, push)) {
-    auto args = c.args;
-    args.symbols[rdna::kSymbolRows] = c.rows();
+    auto args = p.args(c);
+    args.symbols[symbol::AttentionTiles::rows] = c.rows();
     p.launch(push.v_head_dim <= 128 ? "flash_attn_integer_tile" : "flash_attn_integer_wide_tile", kChunk,
              ceil_div(c.rows(), kTileTokens), push.n_heads, 1, args);
     if (quantized == 0) return;
     p.barrier();
-    plan_quantized_rows(p, {quantized, type, c.rows(), width}, c.buffer(operand::FlashAttn::y));
+    plan_quantized_rows(p, c.rows(), {o.y, quantized, type, width});
     return;
   }
-  const std::uint32_t chunks = ceil_div(std::uint64_t{c.dim(kSymbols["dim:m"])} * kPageTokens, kChunk),
-                      workgroups = c.rows() * push.n_heads;
+  const std::uint32_t chunks = ceil_div(std::uint64_t{s.m} * kPageTokens, kChunk), workgroups = c.rows() * push.n_heads;
   const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
   // By powers of two, so that a step takes no more memory than a larger one of those (AmdRing::scratch_bytes).
   const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
-  const std::string kernel = is_integer(c, kSymbols["dtype:kv_k"]) ? "flash_attn_integer" : "flash_attn";
-  auto args = c.args;
-  args.symbols[rdna::kSymbolParts] = parts;
-  args.symbols[rdna::kSymbolChunks] = chunks;
+  const std::string kernel = is_integer(s.dtype_kv_k) ? "flash_attn_integer" : "flash_attn";
+  auto args = p.args(c);
+  using Symbol = symbol::Attention;
+  args.symbols[Symbol::parts] = parts;
+  args.symbols[Symbol::chunks] = chunks;
   if (parts > 1) args.scratch = p.scratch(bytes);
   p.launch(kernel, kChunk, c.rows(), push.n_heads, parts, args);
   if (parts > 1) {
-    const auto o = c.operands<operand::FlashAttn>();
     args.set_buffers<rdna::binding::AttentionParts>({o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.y, quantized});
-    args.symbols[rdna::kSymbolQuantized] = static_cast<std::uint32_t>(type);
+    args.symbols[Symbol::quantized_dtype] = static_cast<std::uint32_t>(type);
     p.barrier();
     p.launch("attention_merge", kColumns, c.rows(), ceil_div(width, kColumns), 1, args);
   } else if (quantized != 0) {
     p.barrier();
-    plan_quantized_rows(p, {quantized, type, c.rows(), width}, c.buffer(operand::FlashAttn::y));
+    plan_quantized_rows(p, c.rows(), {o.y, quantized, type, width});
   }
 }
 
@@ -75,17 +76,18 @@ void plan_flash_attn(AmdPlanner& p, const AmdCall& c) {
 }
 
 std::size_t plan_attention_quantize(AmdPlanner& p, std::span<const AmdCall> calls, std::size_t) {
-  plan_attention(p, calls[0], calls[1].buffer(operand::Quantize::y), calls[1].dtype(amd_symbols::kQuantize["dtype:y"]));
+  const auto quantized = gpu::quantized(calls[1]);
+  plan_attention(p, calls[0], quantized.y, quantized.type);
   return 2;
 }
 
 void plan_rope_kv_write(AmdPlanner& p, const AmdCall& c) {
-  constexpr auto kSymbols = amd_symbols::kRopeKvWrite;
-  const std::uint32_t head_dim = c.constants<push::RmsNormFusedRopeKvWrite>().head_dim;
-  auto args = c.args;
-  args.push[4] = std::bit_cast<std::uint32_t>(1.0f / static_cast<float>(head_dim));
-  p.launch(is_integer(c, kSymbols["dtype:kv_k"]) ? "rope_kv_write_integer" : "rope_kv_write", 32, c.rows(),
-           (c.dim(kSymbols["dim:nq"]) + 2 * c.dim(kSymbols["dim:nk"])) / head_dim, 1, args);
+  const auto s = c.symbols<op_symbol::RopeKvWrite>();
+  const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
+  auto args = p.args(c);
+  args.set_constants(rdna::RopeKvWriteConstants{push, 1.0f / static_cast<float>(push.head_dim)});
+  p.launch(is_integer(s.dtype_kv_k) ? "rope_kv_write_integer" : "rope_kv_write", 32, c.rows(),
+           (s.nq + 2 * s.nk) / push.head_dim, 1, args);
 }
 
 }  // namespace zinc_rt::ring

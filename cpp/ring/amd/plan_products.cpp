@@ -25,15 +25,16 @@ std::uint32_t lanes_of(std::uint32_t k) {
   return 7 * by_8 <= 8 * by_4 ? 8 : 4;
 }
 // n: columns that are multiplied together.
-Shape shape_of(const AmdRows& x, DType w, std::uint32_t n) {
-  const std::uint32_t lanes = lanes_of(x.k);
+Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
+  const DType x = products.x_dtype;
+  const std::uint32_t lanes = lanes_of(products.k);
   using rdna::kFewThreads;
   const auto by_tiles = [](const char* kernel, rdna::TileShape tile) {
     return Shape{kernel, tile.threads, tile.rows(), tile.columns()};
   };
-  if (x.type == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
-  if (x.type != DType::kF32 && n >= kLargeTileFrom) return by_tiles("_tile4", rdna::kLargeTile);
-  if (x.type != DType::kF32 && n >= kTileFrom) return by_tiles("_tile1", rdna::kSmallTile);
+  if (x == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
+  if (x != DType::kF32 && n >= kLargeTileFrom) return by_tiles("_tile4", rdna::kLargeTile);
+  if (x != DType::kF32 && n >= kTileFrom) return by_tiles("_tile1", rdna::kSmallTile);
   const std::string of_lanes = lanes == 8 ? "_8x" : "_4x";
   if (n == 1) return {of_lanes + "1", kFewThreads, rdna::few_rows(lanes), 1};
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
@@ -51,7 +52,7 @@ Items sort_choices(AmdPlanner& planner, const AmdExperts& experts, std::uint32_t
   sorted.order = planner.scratch(std::uint64_t{n} * 4);
   rdna::OpArgs args{};
   args.set_buffers<rdna::binding::ChoiceItems>({.ids = experts.ids, .items = sorted.items, .order = sorted.order});
-  args.symbols[0] = n, args.symbols[1] = experts.n, args.symbols[2] = columns;
+  args.set_symbols<rdna::symbol::ChoiceItems>({.n = n, .e = experts.n, .columns = columns});
   planner.launch("moe_items", 256, 1, 1, 1, args);
   planner.barrier();
   return sorted;
@@ -59,9 +60,10 @@ Items sort_choices(AmdPlanner& planner, const AmdExperts& experts, std::uint32_t
 
 }  // namespace
 
-void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdMatrix>& matrices,
-                   const AmdExperts& experts, std::uint64_t residual) {
-  const std::uint32_t n = x.n * std::max(experts.choices, 1u);
+void plan_products(AmdPlanner& planner, std::uint32_t n_rows, const AmdProducts& products, std::uint64_t residual) {
+  const AmdExperts& experts = products.experts;
+  const std::vector<AmdMatrix>& matrices = products.matrices;
+  const std::uint32_t n = n_rows * std::max(experts.choices, 1u);
   // Choices are sorted where an expert has some on the average.
   const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
   Items items;
@@ -74,7 +76,7 @@ void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdM
       continue;
     std::uint32_t together = n;
     if (experts.choices != 0) together = is_sorted ? std::max(kTileFrom, n / experts.n) : 1;
-    const Shape shape = shape_of(x, dtype, together);
+    const Shape shape = shape_of(products, dtype, together);
     if (is_sorted && sorted_by != shape.columns) {
       items = sort_choices(planner, experts, n, shape.columns);
       sorted_by = shape.columns;
@@ -88,12 +90,12 @@ void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdM
       args.expert_bytes[part] = m.expert_bytes, args.rows[part] = m.rows, args.first_tile[part] = n_tiles;
       n_tiles += ceil_div(m.rows, shape.rows);
     }
-    args.x = x.at;
+    args.x = products.x;
     args.residual = residual;
     args.ids = experts.ids;
     args.items = items.items;
     args.order = items.order;
-    args.k = x.k;
+    args.k = products.k;
     args.n = n;
     args.choices = experts.choices;
     args.x_rows = experts.x_rows;
@@ -103,23 +105,17 @@ void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdM
   }
 }
 
-void plan_linear_op(AmdPlanner& p, const AmdCall& c, std::uint64_t residual) {
-  static_assert(operand::is_same_place(operand::Linear::x, operand::LmHead::x) &&
-                operand::is_same_place(operand::Linear::w, operand::LmHead::w));
-  constexpr auto kSymbols = amd_symbols::kProduct;
-  const bool is_linear = c.op() == ir::Op::LINEAR;
-  plan_products(p, {c.buffer(operand::Linear::x), c.dtype(kSymbols["dtype:x"]), c.rows(), c.dim(kSymbols["dim:k"])},
-                {{c.buffer(operand::Linear::w), c.dtype(kSymbols["dtype:w"]), c.dim(kSymbols["dim:m"]),
-                  is_linear ? c.buffer(operand::Linear::bias) : 0,
-                  is_linear ? c.buffer(operand::Linear::y) : c.buffer(operand::LmHead::logits)}},
-                {}, residual);
+void plan_linear_op(AmdPlanner& p, const AmdCall& c) {
+  plan_products(p, c.rows(), gpu::linear_products(c));
+}
+
+std::size_t plan_linear_sum(AmdPlanner& p, std::span<const AmdCall> calls, std::size_t) {
+  plan_products(p, calls[0].rows(), gpu::linear_products(calls[0]), calls[1].buffers[operand::Add::x]);
+  return 2;
 }
 
 void plan_matmul_q4k(AmdPlanner& p, const AmdCall& c) {
-  constexpr auto kSymbols = amd_symbols::kMatmulQ4K;
-  const auto o = c.operands<operand::MatmulWmmaQ4K>();
-  plan_products(p, {o.a, DType::kQ8A256, c.rows(), c.dim(kSymbols["dim:k"])},
-                {{o.b, DType::kQ4_K, c.dim(kSymbols["dim:m"]), 0, o.c}});
+  plan_products(p, c.rows(), gpu::matmul_q4k_products(c));
 }
 
 }  // namespace zinc_rt::ring
