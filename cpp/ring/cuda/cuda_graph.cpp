@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "ring/cuda/cuda_ring.h"
+#include "ring/gpu/fit.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -33,7 +34,7 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
   cuda::StepBeginArgs& begin = copies.begin;
   for (const Packet& packet : packets) {
     const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
-    const CudaOp::Pages& pages = kernel.op->pages;
+    const Pages pages = pages_of(kernel.op->op);
     const auto operand = [&](int i) -> const Binding& {
       return batch.bindings[packet.first_binding + static_cast<std::uint32_t>(i)];
     };
@@ -73,7 +74,7 @@ Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDim
   std::vector<OpCall> calls;
   for (const Packet& packet : std::span(batch.packets).subspan(submission.first, submission.count)) {
     calls.push_back(call_of(batch, packet, kernels_, bucket));
-    const CudaOp::Pages& pages = kernels_[packet.kernel.id - 1].op->pages;
+    const Pages pages = pages_of(packet.op);
     calls.back().has_places =
         pages.page_table >= 0 && std::ranges::all_of(std::array{pages.page_table, pages.pos, pages.slot}, [&](int i) {
           return copies.at.contains(batch.bindings[packet.first_binding + static_cast<std::uint32_t>(i)].value);
@@ -128,11 +129,10 @@ std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) c
 }
 
 Status CudaRing::use_scratch(const Buffer& buffer) {
-  const Binding binding{buffer.id, 0, buffer.bytes};
-  if (buffer.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, buffer, 0, buffer.bytes));
   ZRT_CHECK_OK(use_device());
   ZRT_CHECK_OK(drop_scratch());
-  scratch_ = memory_.address(binding);
+  scratch_ = memory_.address(part);
   scratch_bytes_ = buffer.bytes;
   return {};
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "ring/cuda/images.h"
+#include "ring/gpu/fit.h"
 #include "ring/wait.h"
 
 namespace zinc_rt::ring {
@@ -164,9 +165,8 @@ Result<std::byte*> CudaRing::staging(std::uint64_t bytes) {
 }
 
 Status CudaRing::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) {
-  const Binding binding{to.id, offset, data.size()};
-  if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
-  std::byte* at = memory_.address(binding);
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, to, offset, data.size()));
+  std::byte* at = memory_.address(part);
   if (memory_.is_host(to.id)) {
     std::ranges::copy(data, at);
     return {};
@@ -185,9 +185,8 @@ Status CudaRing::write(const Buffer& to, std::uint64_t offset, std::span<const s
 }
 
 Result<std::span<const std::byte>> CudaRing::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
-  const Binding binding{from.id, offset, bytes};
-  if (from.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
-  const std::byte* at = memory_.address(binding);
+  ZRT_TRY(const Binding part, gpu::part_of(memory_, from, offset, bytes));
+  const std::byte* at = memory_.address(part);
   if (memory_.is_host(from.id)) return std::span(at, bytes);
   ZRT_CHECK_OK(use_device());
   if (bytes > read_back_bytes_) {
@@ -205,12 +204,8 @@ Result<std::span<const std::byte>> CudaRing::read(const Buffer& from, std::uint6
 }
 
 Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
+  ZRT_TRY(const Binding part, gpu::part_of("t_cuda", memory_, to, offset, matrix));
   const std::uint64_t row = row_bytes(matrix.dtype, matrix.k);
-  const Binding binding{to.id, offset, row * matrix.rows};
-  if (matrix.data.size() != row * matrix.rows)
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] a matrix of {} bytes, {} given", row * matrix.rows,
-                matrix.data.size());
-  if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
   memory_.mark_weights(to.id);
   // Vectors are read as they are; so is what no product reads, rows that are no whole blocks of a product.
   if (matrix.rows == 1 && traits(matrix.dtype).block_elems == 1) return write(to, offset, matrix.data);
@@ -227,7 +222,7 @@ Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatr
     std::memcpy(half, matrix.data.data() + first * row, rows * row);
     ZRT_CHECK_OK(driver_.check(driver_.cuMemcpyHtoDAsync(device_pointer(device_half), half, rows * row, stream_),
                                "cuMemcpyHtoDAsync"));
-    cuda::RepackArgs args{device_half, memory_.address(binding) + first * row, rows, matrix.k, matrix.rows};
+    cuda::RepackArgs args{device_half, memory_.address(part) + first * row, rows, matrix.k, matrix.rows};
     CUlaunchConfig config{};
     config.gridDimX = 1024;
     config.gridDimY = config.gridDimZ = 1;
@@ -243,27 +238,8 @@ Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatr
 }
 
 Status CudaRing::fits(const Submission& submission) const {
-  ZRT_CHECK_OK(check_ranges(submission));
-  const auto& batch = *submission.batch;
-  for (std::uint32_t i = 0; i < submission.count; ++i) {
-    const Packet& packet = batch.packets[submission.first + i];
-    const std::size_t at = packet.kernel.id - 1;
-    ZRT_CHECK_OK(check_kernel("t_cuda", packet, at < kernels_.size() ? &kernels_[at] : nullptr, kernels_.size()));
-    for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
-      const Binding& binding = batch.bindings[packet.first_binding + b];
-      if (!memory_.holds(binding)) return memory_.refuse(binding);
-      if (binding.bo != 0 && binding.value >= batch.values.size())
-        return fail(StatusCode::kInvalidArgument, "[t_cuda] {} binds value {}, the batch has {}", to_string(packet.op),
-                    binding.value, batch.values.size());
-    }
-  }
-  for (const Value& value : batch.values)
-    if (!memory_.holds(value.at)) return memory_.refuse(value.at);
-  for (const Joined& joined : batch.joined)
-    if (joined.pattern >= cuda_joins().size())
-      return fail(StatusCode::kInvalidArgument, "[t_cuda] packets that match pattern {} of {}", joined.pattern,
-                  cuda_joins().size());
-  return {};
+  ZRT_CHECK_OK(gpu::fits("t_cuda", submission, std::span<const LoadedKernel>(kernels_), memory_, cuda_joins().size()));
+  return gpu::values_fit("t_cuda", submission, memory_);
 }
 
 namespace {
@@ -309,9 +285,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
 }
 
 Status CudaRing::wait(Fence fence) {
-  if (fence.value > submissions_)
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] fence {} was never given out, {} were", fence.value,
-                submissions_);
+  ZRT_CHECK_OK(check_fence("t_cuda", fence, submissions_));
   return wait_for(fence.value);
 }
 

@@ -1,9 +1,7 @@
 // What this tier carries out as one: patterns of packets, and how each is planned. A new join is a row here and a
 // kernel.
 #include <algorithm>
-#include <cstddef>
 
-#include "kernels/common/push.h"
 #include "ring/cuda/plan/ops.h"
 
 namespace zinc_rt::ring {
@@ -24,10 +22,10 @@ LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
 // product reads digits, plan(digits) makes these too and the product is planned with them.
 template <class Plan>
 std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
-  constexpr auto kSymbols = op_symbols::kQuantize;
-  const bool is_read = n > at + 1 && has_tiles(calls[at].dtype(kSymbols["dtype:y"]));
+  const auto quantized = gpu::quantized(calls[at]);
+  const bool is_read = n > at + 1 && has_tiles(quantized.type);
   const DigitRows digits =
-      is_read ? digits_before(planner, calls[at + 1], calls[at].symbols[kSymbols["dim:k"]], {matrix_of(calls[at + 1])})
+      is_read ? digits_before(planner, calls[at + 1], quantized.k, gpu::linear_products(calls[at + 1]).matrices)
               : DigitRows{};
   plan(digits);
   if (digits.columns == 0) return at + 1;
@@ -50,50 +48,40 @@ std::size_t linear_sum(Planner& planner, Calls calls, std::size_t n) {
 
 // Products by gate and up of one row, and their GLU. Its rows are written while other workgroups still read x.
 std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
-  const OpCall &products = calls[0], &glu = calls[1];
+  const OpCall& call = calls[0];
   if (!is_one_row(calls.first(n))) return 0;
-  const GluOf of{glu.buffers[operand::Glu::y], glu.constants<push::Glu>().act};
-  if (const auto experts = expert_products(products)) {
-    if (!can_glu(planner, products, experts->x_dtype, experts->matrices)) return 0;
-    plan_experts_op(planner, products, &of);
+  const auto glu = gpu::glu(calls[1]);
+  const GluOf of{glu.y, glu.act};
+  if (const auto experts = expert_products(call)) {
+    if (!can_glu(planner, call, experts->x_dtype, experts->matrices)) return 0;
+    plan_experts_op(planner, call, &of);
     return n;
   }
-  const auto matrices = gate_up_of(products);
-  const bool is_quantized = products.constants<push::RmsNormFusedMlpGateUp>().quantize != 0;
-  if (!can_glu(planner, products, is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32, matrices)) return 0;
-  plan_gate_up(planner, products, &of);
+  const auto products = gpu::normed_gate_up(call);
+  if (!can_glu(planner, call, products.type_of(products.matrices[0]), products.matrices)) return 0;
+  plan_gate_up(planner, call, &of);
   return n;
 }
 
 // A product of one row that quantizes the row itself. It writes while other workgroups still read the floats.
 std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
-  if (!is_one_row(calls.first(n)) ||
-      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kLinear["dim:k"]], matrix_of(calls[1]).dtype))
-    return 0;
+  const auto s = calls[1].symbols<op_symbol::Linear>();
+  if (!is_one_row(calls.first(n)) || !can_quantize_x(planner, calls[1], s.k, type_of(s.dtype_w))) return 0;
   LinearWith with = with_sum(calls, n, 1);
   with.floats = calls[0].buffers[operand::Quantize::x];
   plan_linear_op(planner, calls[1], with);
   return n;
 }
 std::size_t quantized_down(Planner& planner, Calls calls, std::size_t n) {
-  if (!is_one_row(calls.first(2)) ||
-      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kMoeDownAcc["dim:f"]], DType::kCount))
-    return 0;
+  const std::uint32_t f = calls[1].symbols<op_symbol::MoeDownAcc>().f;
+  if (!is_one_row(calls.first(2)) || !can_quantize_x(planner, calls[1], f, DType::kCount)) return 0;
   return 1 + plan_choice_sum(planner, calls.subspan(1, n - 1), calls[0].buffers[operand::Quantize::x]);
 }
 
 std::size_t glu_quantize(Planner& planner, Calls calls, std::size_t n) {
-  const OpCall& quantize = calls[1];
-  const auto glu = calls[0].operands<operand::Glu>();
-  const GluRows rows{glu.gate,
-                     glu.up,
-                     glu.y,
-                     calls[0].constants<push::Glu>().act,
-                     quantize.symbols[op_symbols::kQuantize["dim:k"]],
-                     quantize.buffers[operand::Quantize::y],
-                     quantize.dtype(op_symbols::kQuantize["dtype:y"])};
-  return quantize_and_multiply(planner, calls, n, 1,
-                               [&](const DigitRows& digits) { plan_glu_quantize(planner, calls[0], rows, digits); });
+  return quantize_and_multiply(planner, calls, n, 1, [&](const DigitRows& digits) {
+    plan_glu_quantize(planner, calls[0], gpu::glu(calls[0]), gpu::quantized(calls[1]), digits);
+  });
 }
 
 std::size_t norm_quantize(Planner& planner, Calls calls, std::size_t n) {
@@ -119,10 +107,6 @@ std::size_t write_and_attend(Planner& planner, Calls calls, std::size_t n) {
   attend({});
   return 2;
 }
-
-// GLU and MOE_SWIGLU are planned by the names of the first.
-static_assert(offsetof(push::Glu, act) == offsetof(push::MoeSwiglu, act));
-static_assert(std::string_view(operand::Glu::kText) == operand::MoeSwiglu::kText);
 
 constexpr CudaJoin kJoins[] = {
     {"MOE_GATE_TOPK", choices},

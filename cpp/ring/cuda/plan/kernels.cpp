@@ -1,12 +1,8 @@
-// The code of a table's entry is one 4-byte slot a symbol, and its name the opcode: which functions of the embedded
-// images an op is, and in which shapes, ops.cpp says.
+// A kernel's file is named as the op: which functions of the embedded images it is, and in which shapes, ops.cpp says.
 #include "ring/cuda/plan/kernels.h"
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "ir/op_rules.h"
-#include "kernel/slots.h"
 #include "kernels/cuda/dtypes.h"
 
 namespace zinc_rt::ring {
@@ -39,16 +35,11 @@ static_assert(static_cast<int>(cuda::kCacheI16) == static_cast<int>(DType::kI16)
 static_assert(static_cast<int>(cuda::kCacheR8) == static_cast<int>(DType::kR8));
 static_assert(static_cast<int>(cuda::kCacheR4) == static_cast<int>(DType::kR4));
 
-std::vector<DType> key_types(Keys keys) {
-  std::vector<DType> types;
-  switch (keys) {
-    case Keys::kNone: return {DType::kF32};
-    case Keys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0, DType::kR8, DType::kR4, DType::kI16};
-    case Keys::kQ4K: return {DType::kQ4_K};
-    case Keys::kWeights: return weight_types();
-  }
-  return types;
+std::string name_of(const gpu::OpRow& row, DType) {
+  return std::string(to_string(row.op));
 }
+constexpr DType kCells[] = {DType::kF32, DType::kF16, DType::kQ8_0, DType::kR8, DType::kR4, DType::kI16};
+constexpr gpu::Kernels kKernels{"t_cuda", kCells, name_of};
 
 std::uint32_t symbol_of(const GridExtent& extent) {
   switch (extent.extent.kind) {
@@ -59,52 +50,45 @@ std::uint32_t symbol_of(const GridExtent& extent) {
   return 1;
 }
 
+template <class Operand>
+constexpr Pages pages_of_operands(unsigned width_symbol) {
+  return {Operand::page_table, Operand::pos, Operand::slot, static_cast<int>(width_symbol)};
+}
+
 }  // namespace
 
 kernel::KernelTable make_cuda_table() {
-  kernel::KernelTable table(kernel::Target::kSm90);
-  for (const CudaOp& op : cuda_ops()) {
-    kernel::KernelEntry entry;
-    entry.file = kernel::with_slots(ir::rule(op.op), op.symbols);
-    entry.file.target = kernel::Target::kSm90;
-    entry.file.name = to_string(op.op);
-    entry.file.subgroup_size = 32;
-    if (op.rows != nullptr) entry.grid[0].variable = op.rows;
-    for (const DType key : key_types(op.keys)) table.add(op.op, key, entry);
-  }
-  return table;
+  return gpu::make_table(kKernels, cuda_ops(), kernel::Target::kSm90);
 }
 
 std::span<const std::string_view> cuda_join_patterns() {
-  static const auto patterns = [] {
-    std::vector<std::string_view> all;
-    for (const CudaJoin& join : cuda_joins()) all.push_back(join.pattern);
-    return all;
-  }();
-  return patterns;
+  static const auto kPatterns = gpu::patterns_of(cuda_joins());
+  return kPatterns;
 }
 
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt) {
-  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
-  ZRT_CHECK_OK(kernel::check_patched("t_cuda", file, kernel::Target::kSm90));
-  const auto code = ir::parse_op(file.name);
-  const CudaOp* op = code ? find_cuda_op(*code) : nullptr;
-  if (op == nullptr) return fail(StatusCode::kNotFound, "[t_cuda] no kernel is named {}", file.name);
-  ZRT_TRY(auto slots, kernel::read_slots("t_cuda", file, ir::rule(op->op), op->symbols));
-  return LoadedKernel{std::move(slots), op};
+  return gpu::read_kernel(kKernels, cuda_ops(), zrt, kernel::Target::kSm90);
+}
+
+Pages pages_of(ir::Op op) {
+  switch (op) {
+    case ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE:
+      return pages_of_operands<operand::RmsNormFusedRopeKvWrite>(op_symbol::RopeKvWrite::m);
+    case ir::Op::FLASH_ATTN: return pages_of_operands<operand::FlashAttn>(op_symbol::FlashAttn::m);
+    case ir::Op::FLASH_ATTN_BATCHED: return pages_of_operands<operand::FlashAttnBatched>(op_symbol::FlashAttn::m);
+    case ir::Op::KV_WRITE_BATCHED: return pages_of_operands<operand::KvWriteBatched>(op_symbol::KvWrite::m);
+    default: return {};
+  }
 }
 
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket) {
   const LoadedKernel& kernel = kernels[packet.kernel.id - 1];
-  OpCall call{kernel.op->op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
-  for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
-    call.buffers.push_back(binding.bo == 0 ? Place{} : place_of(PlaceKind::kValue, binding.value));
-  const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
-  call.push.assign(push.begin(), push.end());
+  const auto place = [](const Binding& binding) { return place_of(PlaceKind::kValue, binding.value); };
+  OpCall call{gpu::call_of<Place>(batch, packet, kernel, bucket, place), symbol_of(packet.grid[0])};
   // In a bucket of one token kernels need not ask how many there are.
   if (bucket.n_tokens == 1) {
     if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
-    std::ranges::replace(call.symbols, cuda::kSymbolicTokens, 1u);
+    std::ranges::replace(std::span(call.numbers).first(call.n_symbols), cuda::kSymbolicTokens, 1u);
   }
   return call;
 }

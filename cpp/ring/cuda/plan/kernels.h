@@ -7,23 +7,24 @@
 #include <string_view>
 #include <vector>
 
-#include "kernel/kernel_table.h"
-#include "kernel/slots.h"
 #include "ring/cuda/plan/plan.h"
 
 namespace zinc_rt::ring {
 
-// An op whose symbols have their numbers.
-struct LoadedKernel : kernel::SlotKernel {  // symbols: by the places of op_symbols.h
-  const CudaOp* op;
-};
+using LoadedKernel = gpu::Kernel<CudaOp>;
 
 kernel::KernelTable make_cuda_table();
 // The patterns of cuda_joins, in their order.
 std::span<const std::string_view> cuda_join_patterns();
-// Errors: kCorrupt for a file that cannot be read or has other symbols than the op, kUnavailable for another target,
-// kInvalidArgument for a symbol without its number, kNotFound for an op that is not in the table.
+// Errors: as gpu::read_kernel.
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt);
+
+// Operands of an op that reads a page table, by their places, and the place of the symbol that is the table's width.
+// -1: it reads none.
+struct Pages {
+  int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
+};
+Pages pages_of(ir::Op op);
 
 // A packet of a batch in steps of up to `bucket`. kernels: by Kernel::id - 1; the packet's is among them.
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket);

@@ -1,47 +1,33 @@
-// The symbols of each op that a kernel of the tier bakes (docs/abi.md), in the order of OpCall::symbols:
-// call.symbols[op_symbols::kLinear["dim:k"]].
+// The symbols of each op that a kernel of the tier bakes: those of ring/gpu/symbols.h, and its own here.
 // Thread rule: constants.
 #pragma once
 
-#include "base/name_list.h"
+#include <string_view>
 
-namespace zinc_rt::ring::op_symbols {
+#include "kernels/cuda/op_args.h"
+#include "ring/gpu/symbols.h"
 
-inline constexpr NameList kEmbed{"dim:v", "dim:d", "dtype:table"};
-inline constexpr NameList kNorm{"dim:d"};
-inline constexpr NameList kRmsNormFusedQkv{"dim:d",     "dim:nq",    "dim:nk",   "dim:nv",
-                                           "dtype:q_w", "dtype:k_w", "dtype:v_w"};
-inline constexpr NameList kRmsNormFusedMlpGateUp{"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"};
-inline constexpr NameList kRope{"dim:d", "dim:p"};
-inline constexpr NameList kRmsNormFusedRopeKvWrite{"dim:nq", "dim:nk",     "dim:nv",     "dim:m",
-                                                   "dim:p",  "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
-inline constexpr NameList kFlashAttn{"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
-inline constexpr NameList kMoeGateTopk{"dim:d", "dim:e", "dtype:gate_w", "dtype:x"};
-inline constexpr NameList kMoeGateUp{"dim:d",      "dim:e",   "dim:f",        "dim:k",     "dtype:gate_w",
-                                     "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"};
-inline constexpr NameList kMoeDownAcc{"dim:f", "dim:e", "dim:d", "dim:k", "dtype:down_w", "dtype:x", "pitch:down_w"};
-inline constexpr NameList kSharedExpert{"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w", "dtype:down_w"};
-inline constexpr NameList kSsmConv1d{"dim:c", "dim:n"};
-inline constexpr NameList kSsmDeltaNet{"dim:n"};
-inline constexpr NameList kLinear{"dim:k", "dim:m", "dtype:w", "dtype:x"};
-inline constexpr NameList kLmHead{"dim:d", "dim:v", "dtype:w", "dtype:x"};
-inline constexpr NameList kSample{"dim:v"};
-inline constexpr NameList kKvWriteBatched{"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
-inline constexpr NameList kMatmulWmmaQ4K{"dim:k", "dim:m"};
-inline constexpr NameList kStreamOut{"dim:n", "dim:entries"};
-inline constexpr NameList kRequestState{"dim:s", "dim:fields"};
-inline constexpr NameList kVerifyK{"dim:k", "dim:v"};
-inline constexpr NameList kQuantize{"dim:k", "dtype:y"};
-inline constexpr NameList kAdd{"dim:d"};
-inline constexpr NameList kGlu{"dim:f"};
-inline constexpr NameList kGatherRows{"dim:d", "dim:n"};
-inline constexpr NameList kMoeLinear{"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
-inline constexpr NameList kMoeSum{"dim:d", "dim:k", "dim:e"};
-inline constexpr NameList kCopyRows{"dim:w"};
-inline constexpr NameList kPoolMean{"dim:d", "dim:n"};
+namespace zinc_rt::ring {
 
-// LINEAR and LM_HEAD have the same: columns and rows of the matrix, and types.
-static_assert(kLinear["dim:k"] == kLmHead["dim:d"] && kLinear["dim:m"] == kLmHead["dim:v"] &&
-              kLinear["dtype:w"] == kLmHead["dtype:w"] && kLinear["dtype:x"] == kLmHead["dtype:x"]);
+namespace op_symbol = gpu::op_symbol;
 
-}  // namespace zinc_rt::ring::op_symbols
+namespace cuda_symbol {
+ZRT_NAMES(Embed, v, d, dtype_table)
+ZRT_NAMES(SsmDeltaNet, n)
+ZRT_NAMES(RequestState, s, fields)
+}  // namespace cuda_symbol
+
+// Whether a kernel's symbols begin with the rows and the op's, as Planner::args_of_op lays them out.
+constexpr bool has_symbols_of_op(std::string_view kernel, std::string_view op) {
+  constexpr std::string_view kRows = "rows, ";
+  return kernel.starts_with(kRows) && gpu::begins_with(kernel.substr(kRows.size()), op);
+}
+static_assert(has_symbols_of_op(cuda::symbol::Rope::kText, op_symbol::Rope::kText));
+static_assert(has_symbols_of_op(cuda::symbol::KvWrite::kText, op_symbol::KvWrite::kText));
+static_assert(has_symbols_of_op(cuda::symbol::RopeKvWrite::kText, op_symbol::RopeKvWrite::kText));
+static_assert(has_symbols_of_op(cuda::symbol::Quantize::kText, op_symbol::Quantize::kText));
+static_assert(has_symbols_of_op(cuda::symbol::RequestState::kText, cuda_symbol::RequestState::kText));
+static_assert(has_symbols_of_op(cuda::symbol::VerifyK::kText, op_symbol::VerifyK::kText));
+static_assert(has_symbols_of_op(cuda::symbol::GatherRows::kText, op_symbol::GatherRows::kText));
+
+}  // namespace zinc_rt::ring

@@ -3,76 +3,48 @@
 #include <algorithm>
 
 #include "base/kv_type.h"
-#include "kernels/common/push.h"
+#include "ring/cuda/plan/op_symbols.h"
 #include "ring/cuda/plan/ops.h"
 
 namespace zinc_rt::ring {
 namespace {
 
+using gpu::Keys;
 using ir::Op;
 namespace symbol = cuda::symbol;
 
 constexpr std::uint32_t kThreads = 256;
 
-// Whether a kernel's symbols begin with the rows and the op's, as Planner::args_of_op lays them out: "dim:d" is named
-// d, "dtype:kv_k" dtype_kv_k.
-template <std::size_t N>
-constexpr bool has_symbols_of_op(std::string_view names, const NameList<N>& symbols) {
-  if (!names.starts_with("rows")) return false;
-  names.remove_prefix(4);
-  for (std::string_view symbol : symbols.names) {
-    if (symbol.starts_with("dim:")) symbol.remove_prefix(4);
-    if (names.size() < symbol.size() + 2) return false;
-    names.remove_prefix(2);  // ", "
-    for (const char c : symbol) {
-      if (names.front() != (c == ':' ? '_' : c)) return false;
-      names.remove_prefix(1);
-    }
-    if (!names.empty() && names.front() != ',') return false;
-  }
-  return true;
-}
-static_assert(has_symbols_of_op(symbol::Rope::kText, op_symbols::kRope));
-static_assert(has_symbols_of_op(symbol::KvWrite::kText, op_symbols::kKvWriteBatched));
-static_assert(has_symbols_of_op(symbol::RopeKvWrite::kText, op_symbols::kRmsNormFusedRopeKvWrite));
-static_assert(has_symbols_of_op(symbol::Quantize::kText, op_symbols::kQuantize));
-static_assert(has_symbols_of_op(symbol::RequestState::kText, op_symbols::kRequestState));
-static_assert(has_symbols_of_op(symbol::VerifyK::kText, op_symbols::kVerifyK));
-static_assert(has_symbols_of_op(symbol::GatherRows::kText, op_symbols::kGatherRows));
-
 // A kernel named as the op, over rows as wide as the op's first symbol: a thread has one value where rows are few, else
 // four.
 void wide(Planner& p, const OpCall& c) {
   const std::uint32_t values = c.rows() <= 8 ? kThreads : 4 * kThreads;
-  p.launch(kernel_name(c.op), kernel_name(c.op), c.rows(), ceil_div(c.symbols.front(), values), 1, kThreads, 0,
+  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), c.rows(), ceil_div(c.numbers[0], values), 1, kThreads, 0,
            p.args_of_op(c));
 }
 // A workgroup a row.
 template <std::uint32_t kBlock>
 void row(Planner& p, const OpCall& c) {
-  p.launch(kernel_name(c.op), kernel_name(c.op), c.rows(), 1, 1, kBlock, 0, p.args_of_op(c));
+  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), c.rows(), 1, 1, kBlock, 0, p.args_of_op(c));
 }
 // A thread a row.
 void thread(Planner& p, const OpCall& c) {
-  p.launch(kernel_name(c.op), kernel_name(c.op), ceil_div(c.rows(), 128), 1, 1, 128, 0, p.args_of_op(c));
+  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), ceil_div(c.rows(), 128), 1, 1, 128, 0, p.args_of_op(c));
 }
 void stream_out(Planner& p, const OpCall& c) {
-  constexpr auto kSymbols = op_symbols::kStreamOut;
-  const auto args = p.args<symbol::StreamOut>(
-      c, {.rows = c.symbols[kSymbols["dim:n"]], .entries = c.symbols[kSymbols["dim:entries"]]});
-  p.launch(kernel_name(c.op), kernel_name(c.op), 1, 1, 1, 128, 0, args);
+  const auto s = c.symbols<op_symbol::StreamOut>();
+  const auto args = p.args<symbol::StreamOut>(c, {.rows = s.n, .entries = s.entries});
+  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), 1, 1, 1, 128, 0, args);
 }
 
 void embed(Planner& p, const OpCall& c) {
-  constexpr auto kSymbols = op_symbols::kEmbed;
-  const std::uint32_t d = c.symbols[kSymbols["dim:d"]];
-  p.launch("linear." + std::string(to_string(c.dtype(kSymbols["dtype:table"]))), "embed", c.rows(), ceil_div(d, 1024),
-           1, kThreads, 0,
-           p.args<symbol::Embed>(c, {.rows = c.rows_symbol, .v = c.symbols[kSymbols["dim:v"]], .d = d}));
+  const auto s = c.symbols<cuda_symbol::Embed>();
+  p.launch("linear." + std::string(to_string(type_of(s.dtype_table))), "embed", c.rows(), ceil_div(s.d, 1024), 1,
+           kThreads, 0, p.args<symbol::Embed>(c, {.rows = c.rows_symbol, .v = s.v, .d = s.d}));
 }
 
 void quantize(Planner& p, const OpCall& c) {
-  p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols[op_symbols::kQuantize["dim:k"]], 2048), 1, kThreads, 0,
+  p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols<op_symbol::Quantize>().k, 2048), 1, kThreads, 0,
            p.args_of_op(c));
 }
 
@@ -88,10 +60,7 @@ void linear(Planner& p, const OpCall& c) {
   plan_linear_op(p, c);
 }
 void matmul_q4k(Planner& p, const OpCall& c) {
-  using Operand = operand::MatmulWmmaQ4K;
-  const std::uint32_t m = c.symbols[op_symbols::kMatmulWmmaQ4K["dim:m"]];
-  plan_linear(p, c, c.buffers[Operand::a], DType::kQ8A256, c.symbols[op_symbols::kMatmulWmmaQ4K["dim:k"]],
-              {{c.buffers[Operand::b], DType::kQ4_K, m, {}, c.buffers[Operand::c], m}});
+  plan_linear(p, c, gpu::matmul_q4k_products(c));
 }
 void qkv(Planner& p, const OpCall& c) {
   plan_qkv(p, c);
@@ -111,26 +80,24 @@ KvLayout layout_of(DType keys) {
 }
 
 void kv_write(Planner& p, const OpCall& c) {
-  const bool is_rotated = layout_of(c.dtype(op_symbols::kKvWriteBatched["dtype:kv_k"])) == KvLayout::kRotated;
+  const bool is_rotated = layout_of(type_of(c.symbols<op_symbol::KvWrite>().dtype_kv_k)) == KvLayout::kRotated;
   p.launch("kv_write_batched", is_rotated ? "kv_write_rotated" : "kv_write_batched", c.rows(), 1, 1, kThreads, 0,
            p.args_of_op(c));
 }
 
 void rope_kv_write(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
-  constexpr auto kSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
-  const std::uint32_t q_heads = c.symbols[kSymbols["dim:nq"]] / push.head_dim,
-                      k_heads = c.symbols[kSymbols["dim:nk"]] / push.head_dim;
+  const auto s = c.symbols<op_symbol::RopeKvWrite>();
+  const std::uint32_t q_heads = s.nq / push.head_dim, k_heads = s.nk / push.head_dim;
   auto args = p.args_of_op(c);
   // Where the cells of a head lie together, a warp writes the head as a whole.
   constexpr std::uint32_t kMostOfWarp = 256;
-  const KvLayout layout = layout_of(c.dtype(kSymbols["dtype:kv_k"]));
-  const std::uint32_t nv = c.symbols[kSymbols["dim:nv"]],
-                      v_part = layout == KvLayout::kTokens ? kMostOfWarp : nv / k_heads;
+  const KvLayout layout = layout_of(type_of(s.dtype_kv_k));
+  const std::uint32_t v_part = layout == KvLayout::kTokens ? kMostOfWarp : s.nv / k_heads;
   if (push.head_dim <= kMostOfWarp && v_part <= kMostOfWarp) {
     args.symbols[symbol::RopeKvWrite::v_part] = v_part;
     p.launch("kv_write_batched", layout == KvLayout::kRotated ? "rope_kv_write_rotated" : "rope_kv_write_heads",
-             c.rows(), ceil_div(q_heads + k_heads + ceil_div(nv, v_part), 4), 1, 128, 0, args);
+             c.rows(), ceil_div(q_heads + k_heads + ceil_div(s.nv, v_part), 4), 1, 128, 0, args);
     return;
   }
   args.symbols[symbol::RopeKvWrite::q_parts] = q_heads;
@@ -145,29 +112,28 @@ void attention(Planner& p, const OpCall& c) {
 
 // Grid: channels, then the tokens with which a slot may begin.
 void conv1d(Planner& p, const OpCall& c) {
-  const std::uint32_t channels = c.symbols[op_symbols::kSsmConv1d["dim:c"]],
-                      n = c.symbols[op_symbols::kSsmConv1d["dim:n"]];
-  p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(channels, 256), c.most(n), 1, 256, 0,
-           p.args<symbol::SsmConv1d>(c, {.rows = n, .c = channels}));
+  const auto s = c.symbols<op_symbol::SsmConv1d>();
+  p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(s.c, 256), c.count(s.n), 1, 256, 0,
+           p.args<symbol::SsmConv1d>(c, {.rows = s.n, .c = s.c}));
 }
 // As conv1d.
 void pool_mean(Planner& p, const OpCall& c) {
-  const std::uint32_t d = c.symbols[op_symbols::kPoolMean["dim:d"]], n = c.symbols[op_symbols::kPoolMean["dim:n"]];
-  p.launch("pool_mean", "pool_mean", ceil_div(d, 256), c.most(n), 1, 256, 0,
-           p.args<symbol::PoolMean>(c, {.rows = n, .d = d}));
+  const auto s = c.symbols<op_symbol::PoolMean>();
+  p.launch("pool_mean", "pool_mean", ceil_div(s.d, 256), c.count(s.n), 1, 256, 0,
+           p.args<symbol::PoolMean>(c, {.rows = s.n, .d = s.d}));
 }
 void delta_net(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::SsmDeltaNet>();
-  const std::uint32_t n = c.symbols[op_symbols::kSsmDeltaNet["dim:n"]];
+  const std::uint32_t n = c.symbols<cuda_symbol::SsmDeltaNet>().n;
   const std::uint64_t floats = std::uint64_t{push.k_dim} * push.v_dim + 2 * push.k_dim + 2 * (push.k_dim / 256 + 1);
-  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.most(n), 1, (push.v_dim + 31) / 32 * 32, floats * 4,
+  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.count(n), 1, (push.v_dim + 31) / 32 * 32, floats * 4,
            p.args<symbol::Rows>(c, {.rows = n}));
 }
 
 void sample(Planner& p, const OpCall& c) {
   constexpr std::uint32_t kParts = 32;  // of a row (sample.cu)
-  p.scratch(c.rows() * std::max(std::uint64_t{c.symbols[op_symbols::kSample["dim:v"]]} * 6, std::uint64_t{2} * kParts) *
-            4);
+  const std::uint64_t v = c.symbols<op_symbol::Logits>().v;
+  p.scratch(c.rows() * std::max(v * 6, std::uint64_t{2} * kParts) * 4);
   p.launch("sample", "sample_parts", c.rows(), kParts, 1, kThreads, spreading_shared(p, c.rows() * kParts),
            p.args_of_op(c));
   p.launch("sample", "sample", c.rows(), 1, 1, 1024, 0, p.args_of_op(c));
@@ -178,113 +144,78 @@ void slice(Planner& p, const OpCall& c) {
            p.args_of_op(c));
 }
 void copy_rows(Planner& p, const OpCall& c) {
-  p.launch("copy_rows", "copy_rows", c.rows(), std::min(ceil_div(c.symbols[op_symbols::kCopyRows["dim:w"]], 4096), 64u),
-           1, kThreads, 0, p.args_of_op(c));
-}
-
-template <class Operand>
-constexpr CudaOp::Pages pages_of(std::size_t width_symbol) {
-  return {Operand::page_table, Operand::pos, Operand::slot, static_cast<int>(width_symbol)};
+  p.launch("copy_rows", "copy_rows", c.rows(), std::min(ceil_div(c.symbols<op_symbol::CopyRows>().w, 4096), 64u), 1,
+           kThreads, 0, p.args_of_op(c));
 }
 
 }  // namespace
 
-std::string kernel_name(ir::Op op) {
-  std::string name(to_string(op));
-  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return name;
-}
-
-Matrix matrix_of(const OpCall& c) {
-  static_assert(operand::is_same_place(operand::Linear::w, operand::LmHead::w) &&
-                operand::is_same_place(operand::Linear::x, operand::LmHead::x));
-  constexpr auto kSymbols = op_symbols::kLinear;
-  const bool is_linear = c.op == Op::LINEAR;
-  const std::uint32_t m = c.symbols[kSymbols["dim:m"]];
-  return {c.buffers[operand::Linear::w],
-          c.dtype(kSymbols["dtype:w"]),
-          m,
-          is_linear ? c.buffers[operand::Linear::bias] : Place{},
-          is_linear ? c.buffers[operand::Linear::y] : c.buffers[operand::LmHead::logits],
-          m};
-}
-
 void plan_linear_op(Planner& p, const OpCall& c, const LinearWith& with) {
-  constexpr auto kSymbols = op_symbols::kLinear;
-  plan_linear(p, c, c.buffers[operand::Linear::x], c.dtype(kSymbols["dtype:x"]), c.symbols[kSymbols["dim:k"]],
-              {matrix_of(c)}, with);
+  plan_linear(p, c, gpu::linear_products(c), with);
 }
 
 DigitRows digits_before(Planner& p, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices) {
   return p.is_fast() ? DigitRows{} : plan_digits(p, products, k, matrices);
 }
 
-void plan_glu_quantize(Planner& p, const OpCall& c, const GluRows& rows, const DigitRows& digits) {
+void plan_glu_quantize(Planner& p, const OpCall& c, const gpu::Glu<Place>& glu, const gpu::Quantized<Place>& rows,
+                       const DigitRows& digits) {
   auto args = p.args<symbol::GluQuantize>(c, {.rows = c.rows_symbol,
                                               .k = rows.k,
                                               .dtype_y = static_cast<std::uint32_t>(rows.type),
                                               .digit_columns = digits.columns});
   args.set_buffers<cuda::binding::GluQuantize>(
-      {.gate = rows.gate, .up = rows.up, .y = rows.y, .quantized = rows.quantized, .digits = digits.tiles});
-  args.set_constants(push::Glu{rows.act});
+      {.gate = glu.gate, .up = glu.up, .y = glu.y, .quantized = rows.y, .digits = digits.tiles});
+  args.set_constants(push::Glu{glu.act});
   const std::uint32_t pieces = ceil_div(rows.k, 1024);
   p.launch("quantize", "glu_quantize", c.rows(), pieces, 1, 128,
            c.rows() > 1 ? spreading_shared(p, c.rows() * pieces) : 0, args);
 }
 
-const std::vector<CudaOp>& cuda_ops() {
+std::span<const CudaOp> cuda_ops() {
+  using gpu::symbols_of;
   static const std::vector<CudaOp> ops{
-      {Op::EMBED, "n", op_symbols::kEmbed, Keys::kWeights, embed},
-      {Op::RMS_NORM, "n", op_symbols::kNorm, Keys::kNone, plan_norm},
-      {Op::RMS_NORM_FUSED_QKV, "n", op_symbols::kRmsNormFusedQkv, Keys::kWeights, qkv},
-      {Op::RMS_NORM_FUSED_MLP_GATE_UP, "n", op_symbols::kRmsNormFusedMlpGateUp, Keys::kWeights, gate_up},
-      {Op::ROPE, "n", op_symbols::kRope, Keys::kNone, row<kThreads>},
-      {Op::RMS_NORM_FUSED_ROPE_KV_WRITE, "n", op_symbols::kRmsNormFusedRopeKvWrite, Keys::kKv, rope_kv_write,
-       pages_of<operand::RmsNormFusedRopeKvWrite>(op_symbols::kRmsNormFusedRopeKvWrite["dim:m"])},
-      {Op::FLASH_ATTN, "n", op_symbols::kFlashAttn, Keys::kKv, attention,
-       pages_of<operand::FlashAttn>(op_symbols::kFlashAttn["dim:m"])},
-      {Op::FLASH_ATTN_BATCHED, "n", op_symbols::kFlashAttn, Keys::kKv, attention,
-       pages_of<operand::FlashAttnBatched>(op_symbols::kFlashAttn["dim:m"])},
-      {Op::MOE_GATE_TOPK, "n", op_symbols::kMoeGateTopk, Keys::kWeights, gate_topk},
-      {Op::MOE_GATE_UP, "n", op_symbols::kMoeGateUp, Keys::kWeights, experts},
-      {Op::MOE_SWIGLU, "n", op_symbols::kGlu, Keys::kNone, wide},
-      {Op::MOE_DOWN_ACC, "n", op_symbols::kMoeDownAcc, Keys::kWeights, plan_moe_down_acc},
-      {Op::SHARED_EXPERT, "n", op_symbols::kSharedExpert, Keys::kWeights, plan_shared_expert},
-      {Op::SSM_CONV1D, nullptr, op_symbols::kSsmConv1d, Keys::kNone, conv1d},
-      {Op::SSM_DELTA_NET, nullptr, op_symbols::kSsmDeltaNet, Keys::kNone, delta_net},
-      {Op::SSM_GATED_NORM, "n", op_symbols::kNorm, Keys::kNone, plan_norm},
-      {Op::RESIDUAL_RMS_NORM, "n", op_symbols::kNorm, Keys::kNone, plan_norm},
-      {Op::LM_HEAD, "n", op_symbols::kLmHead, Keys::kWeights, linear},
-      {Op::ARGMAX, "n", op_symbols::kSample, Keys::kNone, row<1024>},
-      {Op::SAMPLE, "n", op_symbols::kSample, Keys::kNone, sample},
-      {Op::KV_WRITE_BATCHED, "n", op_symbols::kKvWriteBatched, Keys::kKv, kv_write,
-       pages_of<operand::KvWriteBatched>(op_symbols::kKvWriteBatched["dim:m"])},
-      {Op::MATMUL_WMMA_Q4K, "n", op_symbols::kMatmulWmmaQ4K, Keys::kQ4K, matmul_q4k},
-      {Op::STREAM_OUT, nullptr, op_symbols::kStreamOut, Keys::kNone, stream_out},
-      {Op::LOAD_REQUEST_STATE, "n", op_symbols::kRequestState, Keys::kNone, thread},
-      {Op::STORE_REQUEST_STATE, "n", op_symbols::kRequestState, Keys::kNone, thread},
-      {Op::VERIFY_K, "b", op_symbols::kVerifyK, Keys::kNone, row<1024>},
-      {Op::LINEAR, "n", op_symbols::kLinear, Keys::kWeights, linear},
-      {Op::QUANTIZE, "n", op_symbols::kQuantize, Keys::kNone, quantize},
-      {Op::ADD, "n", op_symbols::kAdd, Keys::kNone, wide},
-      {Op::GLU, "n", op_symbols::kGlu, Keys::kNone, wide},
-      {Op::SCALE, "n", op_symbols::kAdd, Keys::kNone, wide},
-      {Op::SOFTCAP, "n", op_symbols::kAdd, Keys::kNone, wide},
-      {Op::SIGMOID_MUL, "n", op_symbols::kAdd, Keys::kNone, wide},
-      {Op::GATHER_ROWS, "r", op_symbols::kGatherRows, Keys::kNone, wide},
-      {Op::SLICE, "n", {}, Keys::kNone, slice},
-      {Op::MOE_LINEAR, "n", op_symbols::kMoeLinear, Keys::kWeights, experts},
-      {Op::MOE_SUM, "n", op_symbols::kMoeSum, Keys::kNone, plan_moe_sum},
-      {Op::COPY_ROWS, "n", op_symbols::kCopyRows, Keys::kNone, copy_rows},
-      {Op::POOL_MEAN, nullptr, op_symbols::kPoolMean, Keys::kNone, pool_mean},
+      {{Op::EMBED, symbols_of<cuda_symbol::Embed>(), {{"n"}}, Keys::kWeights}, embed},
+      {{Op::RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::RMS_NORM_FUSED_QKV, symbols_of<op_symbol::Qkv>(), {{"n"}}, Keys::kWeights}, qkv},
+      {{Op::RMS_NORM_FUSED_MLP_GATE_UP, symbols_of<op_symbol::GateUp>(), {{"n"}}, Keys::kWeights}, gate_up},
+      {{Op::ROPE, symbols_of<op_symbol::Rope>(), {{"n"}}, Keys::kNone}, row<kThreads>},
+      {{Op::RMS_NORM_FUSED_ROPE_KV_WRITE, symbols_of<op_symbol::RopeKvWrite>(), {{"n"}}, Keys::kKv}, rope_kv_write},
+      {{Op::FLASH_ATTN, symbols_of<op_symbol::FlashAttn>(), {{"n"}}, Keys::kKv}, attention},
+      {{Op::FLASH_ATTN_BATCHED, symbols_of<op_symbol::FlashAttn>(), {{"n"}}, Keys::kKv}, attention},
+      {{Op::MOE_GATE_TOPK, symbols_of<op_symbol::GateTopk>(), {{"n"}}, Keys::kWeights}, gate_topk},
+      {{Op::MOE_GATE_UP, symbols_of<op_symbol::MoeGateUp>(), {{"n"}}, Keys::kWeights}, experts},
+      {{Op::MOE_SWIGLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::MOE_DOWN_ACC, symbols_of<op_symbol::MoeDownAcc>(), {{"n"}}, Keys::kWeights}, plan_moe_down_acc},
+      {{Op::SHARED_EXPERT, symbols_of<op_symbol::SharedExpert>(), {{"n"}}, Keys::kWeights}, plan_shared_expert},
+      {{Op::SSM_CONV1D, symbols_of<op_symbol::SsmConv1d>(), {}, Keys::kNone}, conv1d},
+      {{Op::SSM_DELTA_NET, symbols_of<cuda_symbol::SsmDeltaNet>(), {}, Keys::kNone}, delta_net},
+      {{Op::SSM_GATED_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::RESIDUAL_RMS_NORM, symbols_of<op_symbol::Norm>(), {{"n"}}, Keys::kNone}, plan_norm},
+      {{Op::LM_HEAD, symbols_of<op_symbol::LmHead>(), {{"n"}}, Keys::kWeights}, linear},
+      {{Op::ARGMAX, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, row<1024>},
+      {{Op::SAMPLE, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, sample},
+      {{Op::KV_WRITE_BATCHED, symbols_of<op_symbol::KvWrite>(), {{"n"}}, Keys::kKv}, kv_write},
+      {{Op::MATMUL_WMMA_Q4K, symbols_of<op_symbol::MatmulQ4K>(), {{"n"}}, Keys::kQ4K}, matmul_q4k},
+      {{Op::STREAM_OUT, symbols_of<op_symbol::StreamOut>(), {}, Keys::kNone}, stream_out},
+      {{Op::LOAD_REQUEST_STATE, symbols_of<cuda_symbol::RequestState>(), {{"n"}}, Keys::kNone}, thread},
+      {{Op::STORE_REQUEST_STATE, symbols_of<cuda_symbol::RequestState>(), {{"n"}}, Keys::kNone}, thread},
+      {{Op::VERIFY_K, symbols_of<op_symbol::VerifyK>(), {{"b"}}, Keys::kNone}, row<1024>},
+      {{Op::LINEAR, symbols_of<op_symbol::Linear>(), {{"n"}}, Keys::kWeights}, linear},
+      {{Op::QUANTIZE, symbols_of<op_symbol::Quantize>(), {{"n"}}, Keys::kNone}, quantize},
+      {{Op::ADD, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::GLU, symbols_of<op_symbol::Glu>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::SCALE, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::SOFTCAP, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::SIGMOID_MUL, symbols_of<op_symbol::Row>(), {{"n"}}, Keys::kNone}, wide},
+      {{Op::GATHER_ROWS, symbols_of<op_symbol::GatherRows>(), {{"r"}}, Keys::kNone}, wide},
+      {{Op::SLICE, {}, {{"n"}}, Keys::kNone}, slice},
+      {{Op::MOE_LINEAR, symbols_of<op_symbol::MoeLinear>(), {{"n"}}, Keys::kWeights}, experts},
+      {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
+      {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone}, copy_rows},
+      {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {}, Keys::kNone}, pool_mean},
   };
   return ops;
-}
-
-const CudaOp* find_cuda_op(ir::Op op) {
-  for (const CudaOp& entry : cuda_ops())
-    if (entry.op == op) return &entry;
-  return nullptr;
 }
 
 }  // namespace zinc_rt::ring

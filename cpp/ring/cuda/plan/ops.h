@@ -4,15 +4,11 @@
 
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "ring/cuda/plan/plan.h"
 
 namespace zinc_rt::ring {
-
-// An op's own kernel, and the image that has it.
-std::string kernel_name(ir::Op op);
 
 // Bytes of shared memory of the norm of a row of d values in groups: whole vectors of 16 bytes, since the compiler may
 // read it as such.
@@ -21,35 +17,19 @@ constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
 }
 
 // LINEAR, LM_HEAD.
-Matrix matrix_of(const OpCall& call);
 void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
 // The layout that the launch in front of products of q8a256 rows makes of these rows besides. Not in arithmetic `fast`,
 // whose products read another one.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
-// GLU and QUANTIZE of its rows, of k values.
-struct GluRows {
-  Place gate, up, y;
-  std::uint32_t act, k;
-  Place quantized;
-  DType type;  // of these
-};
-void plan_glu_quantize(Planner& planner, const OpCall& call, const GluRows& rows, const DigitRows& digits = {});
+// GLU, and its rows quantized to rows.y; rows.x is not read.
+void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Place>& glu,
+                       const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
-// A norm of whole rows: y = RMS_NORM(x, w). If `added` is there, x becomes x + added in place first.
-struct RowNorm {
-  Place x, added, w, y;
-  float eps;
-};
-bool is_row_norm(const OpCall& call);
-RowNorm row_norm_of(const OpCall& call);  // of one that is
+bool is_row_norm(const OpCall& call);  // a norm of whole rows by w
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
-// The sum over the experts that each token has chosen, to be added to hidden rows if these are there.
-struct ChoiceSum {
-  Place y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
-  std::uint32_t k = 0, e = 0;
-};
+using ChoiceSum = gpu::ChoiceSum<Place>;
 // Whether a norm of rows of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
 // RMS_NORM_FUSED_QKV, of rows to which a sum is added first if it is not null; RMS_NORM_FUSED_MLP_GATE_UP, with the GLU
@@ -57,12 +37,9 @@ bool can_norm_sum(const Planner& planner, std::uint32_t d);
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
 void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
 
-// Gate and up of RMS_NORM_FUSED_MLP_GATE_UP.
-std::vector<Matrix> gate_up_of(const OpCall& call);
-
 // Experts.
 // The products of an op of experts, or nothing.
-std::optional<ExpertProducts> expert_products(const OpCall& call);
+std::optional<Products> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
 // MOE_GATE_TOPK. It sorts the choices as the first products behind it that read them want.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);

@@ -4,23 +4,24 @@
 // Thread rule: plain values.
 #pragma once
 
-#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
-#include "ir/op.h"
-#include "kernels/common/operands.h"
 #include "kernels/cuda/args.h"
-#include "ring/cuda/plan/op_symbols.h"
 #include "ring/cuda/plan/places.h"
 #include "ring/cuda/plan/profile.h"
-#include "ring/packet.h"
+#include "ring/gpu/call.h"
+#include "ring/gpu/op_table.h"
+#include "ring/gpu/plan.h"
+#include "ring/gpu/products.h"
 
 namespace zinc_rt::ring {
 
 using cuda::Place;
+using gpu::ceil_div;
+using gpu::type_of;
+namespace op_symbol = gpu::op_symbol;
 
 // What a place in arguments stands for.
 enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
@@ -32,10 +33,6 @@ constexpr PlaceKind kind_of(Place place) {
 }
 constexpr std::uint64_t number_of(Place place) {
   return place.word & ((std::uint64_t{1} << 60) - 1);
-}
-
-constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
-  return static_cast<std::uint32_t>((n + by - 1) / by);
 }
 
 struct Launch {
@@ -55,36 +52,10 @@ struct Launch {
   std::vector<Tensor> tensors;
 };
 
-// A packet on its way to launches.
-struct OpCall {
-  ir::Op op;
-  std::vector<Place> buffers;          // values, in the order of operand::<Op>
-  std::uint32_t rows_symbol;           // rows that the first axis of the grid counts: a number or a symbol of args.h
-  std::vector<std::uint32_t> symbols;  // by the places of op_symbols.h
-  std::vector<std::byte> push;
-  StepDims bucket;
-  bool has_places = false;  // positions, slots and the page table are copies that step_begin makes
-
-  std::uint32_t most(std::uint32_t symbol) const {  // of a dimension, in the bucket
-    if (symbol == cuda::kSymbolicTokens) return bucket.n_tokens;
-    return symbol == cuda::kSymbolicOutputs ? bucket.n_outputs : symbol;
-  }
-  std::uint32_t rows() const { return most(rows_symbol); }
-  DType dtype(std::size_t symbol) const { return static_cast<DType>(symbols[symbol]); }
-  // Its operands by name. REQUIRES: Names are those of the op.
-  template <class Names>
-  typename Names::template Of<Place> operands() const {
-    typename Names::template Of<Place> named;
-    static_assert(sizeof(named) == Names::kCount * sizeof(Place));
-    std::memcpy(static_cast<void*>(&named), buffers.data(), sizeof(named));
-    return named;
-  }
-  template <class T>
-  T constants() const {
-    T value;
-    std::memcpy(&value, push.data(), sizeof(value));
-    return value;
-  }
+// A packet on its way to launches. Its operands are values of the batch, its dims the bucket.
+struct OpCall : gpu::Call<Place> {
+  std::uint32_t rows_symbol;  // rows that the first axis of the grid counts: a number or a symbol of args.h
+  bool has_places = false;    // positions, slots and the page table are copies that step_begin makes
 };
 
 class Planner {
@@ -96,16 +67,16 @@ class Planner {
   std::uint32_t most_shared() const { return device_.most_shared; }
   bool has_wgmma() const { return device_.has_wgmma; }
   bool is_fast() const { return device_.is_fast; }
-  // Memory of the packets that are being planned together, aligned to 256 bytes.
-  Place scratch(std::uint64_t bytes);
+  // Memory of the packets that are being planned together.
+  Place scratch(std::uint64_t bytes) { return place_of(PlaceKind::kScratch, scratch_.take(bytes)); }
   // Ends the plan of the packets up to here: their scratch memory is free again, and so is the sorting of choices that
   // no later packet reads (is_read(value)).
   template <class IsRead>
   void end_packets(const IsRead& is_read) {
     if (sorted_.ids && !is_read(sorted_.ids)) sorted_ = {}, kept_ = 0;
-    used_ = kept_;
+    scratch_.free_behind(kept_);
   }
-  std::uint64_t scratch_bytes() const { return most_used_; }
+  std::uint64_t scratch_bytes() const { return scratch_.most(); }
 
   // Choices sorted by expert, as a launch leaves them in scratch memory. They serve all packets behind it that read
   // `ids`, until another sorting takes their place.
@@ -152,7 +123,8 @@ class Planner {
   cuda::OpArgs args_without_symbols(const OpCall& call) const;
 
   const DeviceProfile& device_;
-  std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0;  // bytes
+  gpu::Scratch scratch_;
+  std::uint64_t kept_ = 0;  // bytes of it
   Sorted sorted_;
   SortedAt sorted_at_{};
   Place known_ids_, known_items_;
@@ -160,19 +132,9 @@ class Planner {
 };
 
 // Matrix products (plan_linear.cpp).
-struct Matrix {
-  Place w;
-  DType dtype;
-  std::uint32_t rows;
-  Place bias;
-  Place y;
-  std::uint32_t pitch;             // floats from a row of y to the next
-  std::uint64_t expert_pitch = 0;  // bytes
-};
-struct Experts {
-  Place ids = {};  // [rows, choices]; absent: no experts
-  std::uint32_t choices = 0, n = 0, x_rows = 1;
-};
+using Matrix = gpu::Matrix<Place>;
+using Experts = gpu::Experts<Place>;
+using Products = gpu::Products<Place>;
 // The RMS_NORM in front of products of one row, which the products compute themselves where can_norm.
 struct Norm {
   Place w;
@@ -206,18 +168,16 @@ struct GluOf {
 bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up);
 // Whether a product of one row of k values by dense matrices of a type may quantize it itself (LinearWith::floats).
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
-// What belongs to a product besides matrices and x.
+// What belongs to products besides matrices and x.
 struct LinearWith {
-  Experts experts = {};
   Place residual = {};         // absent, or rows to which y is added besides
   const Norm* norm = nullptr;  // null, or x is a row of floats, which becomes one of its type by it
   DigitRows digits = {};       // what plan_digits left, if the launch before makes it of x; else a launch here does
   const GluOf* glu = nullptr;
   Place floats = {};  // absent, or one row (of experts one a choice) that the product quantizes itself to x
 };
-// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch.
-void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const LinearWith& with = {});
+// Matrices of one type go into one launch.
+void plan_linear(Planner& planner, const OpCall& call, const Products& products, const LinearWith& with = {});
 // A norm's rows as they are wanted; absent: not so.
 struct NormedRows {
   Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
@@ -238,20 +198,13 @@ struct NormedRows {
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
-// The products of an op of experts: x W^T of each token's choices.
-struct ExpertProducts {
-  DType x_dtype;
-  std::uint32_t k;
-  std::vector<Matrix> matrices;
-  Experts experts;
-};
-// Where the launch that writes the ids of `products`, which come behind it, leaves them sorted as these products want
+// Where the launch that writes the ids of `products`, products of experts that come behind it, leaves them sorted as these products want
 // them. columns: choices of an item; 0: they want them as they are.
 struct Sorting {
   std::uint32_t columns = 0;
   Planner::SortedAt at = {};
 };
-Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products);
+Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& products);
 // Rows of k floats to rows of an activation type, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
@@ -262,32 +215,11 @@ void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
 bool can_write_cache(const Planner& planner, const OpCall& attention, const OpCall& before);
 
-// The table of ops (ops.cpp).
-enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
-struct CudaOp {
-  ir::Op op;
-  const char* rows;  // the dimension of the op's rule that counts rows; null: 1
-  std::vector<const char*> symbols;
-  Keys keys;
-  void (*plan)(Planner& planner, const OpCall& call);
-  // Operands of ops that read page tables, and the symbol that is the table's width.
-  struct Pages {
-    int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
-  };
-  Pages pages = {};
-};
-// A pattern of packets that are planned as one (joins.cpp; lower/join.h says how patterns are written). The launches
-// write all that later packets read.
-struct CudaJoin {
-  std::string_view pattern;
-  // The first n of `calls` match; the packets behind them follow. Returns how many of the n it has planned. 0: it does
-  // not take these rows and types, and has planned nothing.
-  std::size_t (*plan)(Planner& planner, std::span<const OpCall> calls, std::size_t n);
-};
+// The table of ops (ops.cpp), and of packets that are planned as one (joins.cpp).
+using CudaOp = gpu::Op<Planner, OpCall>;
+std::span<const CudaOp> cuda_ops();
+using CudaJoin = gpu::Join<Planner, OpCall>;
 std::span<const CudaJoin> cuda_joins();
-
-const std::vector<CudaOp>& cuda_ops();
-const CudaOp* find_cuda_op(ir::Op op);
 
 // The launches of a part of a batch on a device, in a bucket.
 struct PartPlan {

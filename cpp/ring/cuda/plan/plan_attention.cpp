@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "base/kv_type.h"
-#include "kernels/common/push.h"
 #include "kernels/cuda/merge_few.h"
 #include "kernels/cuda/rotated_args.h"
 #include "ring/cuda/plan/plan.h"
@@ -15,11 +14,7 @@ namespace zinc_rt::ring {
 namespace {
 
 namespace symbol = cuda::symbol;
-using Operand = operand::FlashAttn;
-static_assert(std::string_view(Operand::kText) == operand::FlashAttnBatched::kText);
-constexpr auto kSymbols = op_symbols::kFlashAttn;
-using Write = operand::RmsNormFusedRopeKvWrite;
-constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
+static_assert(std::string_view(operand::FlashAttn::kText) == operand::FlashAttnBatched::kText);
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
@@ -41,6 +36,11 @@ struct Plan {
   bool has_records() const { return parts > 1 || run_tokens > 0; }
 };
 
+// The type of the cache's keys.
+DType keys_of(const OpCall& c) {
+  return type_of(c.symbols<op_symbol::FlashAttn>().dtype_kv_k);
+}
+
 // What chunks leave for flash_attn_merge: chunks of a head that there is room for, as many as the longest history of the
 // bucket has at most; floats of each.
 struct Records {
@@ -49,8 +49,8 @@ struct Records {
 };
 Records records_of(const OpCall& c) {
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint64_t capacity = std::uint64_t{c.symbols[kSymbols["dim:m"]]} * 16,
-                      positions = c.bucket.n_positions == 0 ? capacity : c.bucket.n_positions;
+  const std::uint64_t capacity = std::uint64_t{c.symbols<op_symbol::FlashAttn>().m} * 16,
+                      positions = c.dims.n_positions == 0 ? capacity : c.dims.n_positions;
   const std::uint32_t chunks = ceil_div(std::min(capacity, positions), kChunk),
                       floats = (push.v_head_dim + 2 + 3) / 4 * 4;
   return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
@@ -105,7 +105,7 @@ Plan plan_of_integers(const Planner& p, const OpCall& c) {
   return plan;
 }
 Plan plan_of_rotated(const Planner& p, const OpCall& c) {
-  const bool is_r8 = c.dtype(kSymbols["dtype:kv_k"]) == DType::kR8;
+  const bool is_r8 = keys_of(c) == DType::kR8;
   const auto bytes = [&](std::uint32_t width) { return cuda::attend_rotated_tile_bytes(is_r8, width); };
   if (const auto tiles = tiles_of_codes(p, c, Kind::kRotatedTile, bytes, cuda::kAttendRotatedShared)) return *tiles;
   const auto push = c.constants<push::FlashAttn>();
@@ -122,7 +122,7 @@ Plan plan_of_rotated(const Planner& p, const OpCall& c) {
 Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
-  const DType type = c.dtype(kSymbols["dtype:kv_k"]);
+  const DType type = keys_of(c);
   switch (find_kv_cell(type)->layout) {
     case KvLayout::kIntegers: return plan_of_integers(p, c);
     case KvLayout::kRotated: return plan_of_rotated(p, c);
@@ -188,8 +188,8 @@ struct MergeKernel {
 MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, const OpCall* quantize) {
   const std::string name = kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
   if (chunks <= cuda::kMergeFew) {
-    const bool is_fixed = kind != Kind::kRotated && quantize != nullptr &&
-                          quantize->dtype(op_symbols::kQuantize["dtype:y"]) == DType::kQ16A256;
+    const bool is_fixed =
+        kind != Kind::kRotated && quantize != nullptr && gpu::quantized(*quantize).type == DType::kQ16A256;
     return {name + (is_fixed ? "_few_fixed" : "_few"), 0};
   }
   if (const std::uint64_t deep = cuda::merge_bytes(chunks, cuda::kMergeDepth); deep + kOwnShared <= p.most_shared())
@@ -201,14 +201,15 @@ MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, cons
 // memory.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
   const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
+  const auto o = write.operands<operand::RmsNormFusedRopeKvWrite>();
   return {attention,
-          {.q = write.buffers[Write::q],
-           .k = write.buffers[Write::k],
-           .v = write.buffers[Write::v],
-           .q_norm = write.buffers[Write::q_norm],
-           .k_norm = write.buffers[Write::k_norm],
-           .table = write.buffers[Write::table],
-           .table_rows = write.symbols[kWriteSymbols["dim:p"]],
+          {.q = o.q,
+           .k = o.k,
+           .v = o.v,
+           .q_norm = o.q_norm,
+           .k_norm = o.k_norm,
+           .table = o.table,
+           .table_rows = write.symbols<op_symbol::RopeKvWrite>().p,
            .n_rot = push.n_rot,
            .neox = push.neox,
            .eps = push.eps}};
@@ -223,7 +224,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
                     const DigitRows& digits) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  const std::string type(to_string(c.dtype(kSymbols["dtype:kv_k"])));
+  const std::string type(to_string(keys_of(c)));
   auto args = p.args_of_op(c);
   const std::string type_and_width = type + "_" + std::to_string(plan.width);
   if (is_tile(plan.kind)) {
@@ -242,8 +243,9 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[Symbol::floats] = records.floats;
   if (plan.has_records()) args.scratch = p.scratch(records.bytes);
   if (quantize != nullptr) {
-    args.buffers[cuda::binding::Attention::quantized] = quantize->buffers[operand::Quantize::y];
-    args.symbols[Symbol::quantized_dtype] = quantize->symbols[op_symbols::kQuantize["dtype:y"]];
+    const auto quantized = gpu::quantized(*quantize);
+    args.buffers[cuda::binding::Attention::quantized] = quantized.y;
+    args.symbols[Symbol::quantized_dtype] = static_cast<std::uint32_t>(quantized.type);
     args.buffers[cuda::binding::Attention::digits] = digits.tiles;
     args.symbols[Symbol::digit_columns] = digits.columns;
   }
@@ -291,7 +293,7 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   if (is_tile(plan.kind) || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
-  const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
+  const DType type = gpu::quantized(next).type;
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
   return values % traits(type).block_elems == 0;
 }
@@ -305,9 +307,9 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   const auto push = c.constants<push::FlashAttn>();
   const std::uint32_t nq = push.n_heads * push.head_dim, nk = push.n_kv_heads * push.head_dim,
                       nv = push.n_kv_heads * push.v_head_dim;
-  if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim ||
-      nq != before.symbols[kWriteSymbols["dim:nq"]] || nk != before.symbols[kWriteSymbols["dim:nk"]] ||
-      nv != before.symbols[kWriteSymbols["dim:nv"]])
+  const auto written = before.symbols<op_symbol::RopeKvWrite>();
+  if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim || nq != written.nq ||
+      nk != written.nk || nv != written.nv)
     return false;
   const Plan plan = plan_of(p, c);
   if (plan.width > 128 || plan.parts == 1) return false;

@@ -41,7 +41,7 @@ Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k,
 void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu, std::uint32_t rows) {
   const Matrix& up = gate_up[1];
   set_parts(args, {gate_up[0]}, up.dtype, rows);
-  args.parts[1] = {up.w, up.bias, up.y, up.rows, up.pitch, cuda::kAbsent};
+  args.parts[1] = {up.w, up.bias, up.y, up.rows, up.rows, cuda::kAbsent};
   args.glu = glu.y, args.act = glu.act;
 }
 
@@ -161,7 +161,7 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
   return wanted.n_items;
 }
 
-Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products) {
+Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& products) {
   const Experts& experts = products.experts;
   if (call.rows() <= planner.device().products.most_from_choice) return {};
   const std::uint32_t columns =
@@ -173,8 +173,8 @@ void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtyp
   std::uint32_t n_parts = 0, blocks = 0;
   for (const Matrix& m : matrices) {
     if (m.dtype != dtype) continue;
-    args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
-    args.expert_pitch[n_parts++] = m.expert_pitch;
+    args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.rows, blocks};
+    args.expert_pitch[n_parts++] = m.expert_bytes;
     blocks += ceil_div(m.rows, block_rows);
   }
   for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
@@ -184,13 +184,12 @@ void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtyp
 bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up) {
   if (x_dtype == DType::kF32 || gate_up.size() != 2) return false;
   const Matrix &gate = gate_up[0], &up = gate_up[1];
-  if (gate.dtype != up.dtype || gate.rows != up.rows || gate.pitch != up.pitch ||
-      gate.expert_pitch != up.expert_pitch || gate.rows % 16 != 0)
+  if (gate.dtype != up.dtype || gate.rows != up.rows || gate.expert_bytes != up.expert_bytes || gate.rows % 16 != 0)
     return false;
   const Shape shape = glu_shape(planner.device(), gate.dtype);
   // Wide groups of some types leave room for one workgroup a multiprocessor. Then blocks should not come after one
   // another.
-  const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_pitch == 0,
+  const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_bytes == 0,
              fits_twice = is_fixed_row || shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
          can_quantize_x(planner, call, gate.rows, gate.dtype);  // as what follows does
@@ -202,14 +201,17 @@ bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k,
          k <= (dtype == DType::kFixed16 ? measured.most_quantized_inside_fixed : measured.most_quantized_inside);
 }
 
-void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const LinearWith& with) {
-  const Experts& experts = with.experts;
+void plan_linear(Planner& planner, const OpCall& call, const Products& products, const LinearWith& with) {
+  const DType x_dtype = products.x_dtype;
+  const std::uint32_t k = products.k;
+  const std::vector<Matrix>& matrices = products.matrices;
+  const Experts& experts = products.experts;
+  Place x = products.x;
   const Place residual = with.residual;
   const DeviceProfile::Products& measured = planner.device().products;
   const Norm* const norm = with.norm;
   const DigitRows& digits = with.digits;
-  if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
+  if (plan_linear_wgmma(planner, call, products, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
   if (norm != nullptr) set_norm(args, *norm);

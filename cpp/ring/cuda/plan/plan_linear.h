@@ -18,7 +18,6 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
 
 // The products of arithmetic `fast` (linear_wgmma.cuh). Returns false, and plans nothing, where they are not allowed,
 // not faster, or impossible.
-bool plan_linear_wgmma(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
-                       const std::vector<Matrix>& matrices, const Experts& experts, Place residual);
+bool plan_linear_wgmma(Planner& planner, const OpCall& call, const Products& products, Place residual);
 
 }  // namespace zinc_rt::ring

@@ -39,7 +39,7 @@ std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DTyp
   std::uint32_t at = offsetof(cuda::WgmmaArgs, maps);
   for (const Matrix& m : matrices) {
     if (m.dtype != dtype) continue;
-    const std::uint64_t bytes = n_experts > 0 ? m.expert_pitch : std::uint64_t{m.rows} * k * 2;
+    const std::uint64_t bytes = n_experts > 0 ? m.expert_bytes : std::uint64_t{m.rows} * k * 2;
     tensors.push_back({at, m.w, k, m.rows, box_rows, std::max(n_experts, 1u), bytes});
     at += sizeof(cuda::TensorMap);
   }
@@ -48,8 +48,8 @@ std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DTyp
 
 }  // namespace
 
-bool plan_linear_wgmma(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
-                       const std::vector<Matrix>& matrices, const Experts& experts, Place residual) {
+bool plan_linear_wgmma(Planner& planner, const OpCall& call, const Products& products, Place residual) {
+  const auto& [x, x_dtype, k, matrices, experts] = products;
   const std::uint32_t rows = call.rows(), met = rows_met(planner.device(), call, experts);
   const bool is_expert{experts.ids};
   const DeviceProfile::Products& measured = planner.device().products;
