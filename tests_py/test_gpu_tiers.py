@@ -12,6 +12,9 @@ MOST = 5  # lines
 NAMES = re.compile(r"(?:t_)?cuda_?|amd_?|rdna", re.IGNORECASE)
 PASSED_OVER = re.compile(r"#|namespace\b|using namespace\b|(public|private|protected):")
 
+# Operands, symbols and constants have names (kernels/common/operands.h, cpp/ring/gpu/symbols.h).
+BY_NUMBER = re.compile(r"\b(?:buffers|symbols|push)\[\d|\b(?:dim|buffer<[^<>]*>)\((?:args, )?\d")
+
 
 def lines_of(path):
     """Pairs of a line's number and what it says. Comments, includes and lines of punctuation alone say nothing."""
@@ -62,3 +65,30 @@ def test_what_is_shared_is_found(tmp_path, other, n):
         (tmp_path / tier).mkdir()
         (tmp_path / tier / "a.cpp").write_text(text + "\n")
     assert len(list(shared([tmp_path / "amd", tmp_path / "cuda"]))) == n
+
+
+def test_no_operand_and_no_symbol_has_a_number():
+    found = [
+        f"{path}:{number}: {line.strip()}"
+        for folder in ("cpp/ring", "kernels/cuda", "kernels/rdna")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.is_file()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if BY_NUMBER.search(line)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "args.symbols[0] = sum.d, args.symbols[1] = sum.k;",
+        "args.push[4] = inverse;",
+        "const Place x = call.buffers[2];",
+        "const uint32_t d = dim(args, 0);",
+        "const uint32_t d = args.dim(0);",
+        "const float* x = rdna::buffer<const float>(args, 1);",
+    ],
+)
+def test_a_number_is_found(line):
+    assert BY_NUMBER.search(line)
