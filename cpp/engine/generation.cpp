@@ -65,6 +65,9 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   p.min_tokens = request_.min_tokens;
   p.second_text = second_text_;
   p.scores_prompt = scores_prompt();
+  p.is_masked = mask_ != nullptr;
+  p.is_processed = has_processor();
+  p.wants_logits = request_.logprobs > 0 || request_.return_logits_hash;
   p.cache_salt = request_.cache_salt;
   p.stop_tokens = request_.stop_token_ids;
   if (!request_.ignore_eos)

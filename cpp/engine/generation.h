@@ -68,8 +68,6 @@ class Generation {
 
   // Step thread.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
-  bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
-  bool has_processor() const { return request_.logits_processor != nullptr; }
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);  // false: it failed
   const std::shared_ptr<AnswerMask>& mask() const { return mask_; }             // null: the answer is free
   // Of the next pick; nothing: it failed. REQUIRES: mask()
@@ -105,6 +103,7 @@ class Generation {
   sched::RequestParams pending;        // until the step thread takes it
 
  private:
+  bool has_processor() const { return request_.logits_processor != nullptr; }
   bool scores_prompt() const { return request_.prompt_logprobs.has_value() && index_ == 0; }
   void keep(Error error);  // what the request ends with
   void offer(StreamEvent event);

@@ -24,100 +24,66 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
     const std::size_t width = executor_.config().vocab_size;
     logits_rows_.clear();
-    for (std::size_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
-      const bool is_prompt = row >= n_picks_;
+    for (std::uint32_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
+      const sched::PlanRow& of = plan_->rows[row];
+      const bool is_prompt = row >= plan_->n_outputs;
       if (!is_prompt && output_.tokens[row] == kNoToken) continue;  // the request ends: it has no token to score
-      logits_rows_.push_back({row_users_[row], is_prompt ? score_tokens_[row - n_picks_] : output_.tokens[row],
-                              is_prompt, logits.subspan(i * width, width)});
+      logits_rows_.push_back(
+          {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
     }
     if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
   input_.on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
     const std::size_t width = executor_.info().embedding_dim;
-    for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row)
-      if (!listener_->on_embedding(row_users_[row], rows.subspan(i * width, width)))
-        bad_embeddings_.push_back(embedded_[row]);
+    for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row) {
+      const sched::PlanItem& of = plan_->items[embedded_[row]];
+      if (!listener_->on_embedding(of.user, rows.subspan(i * width, width))) bad_embeddings_.push_back(of.request);
+    }
   };
   input_.mask = [this](std::uint32_t row) { return mask(row); };
   input_.process = [this](std::uint32_t row, std::span<float> logits) {
-    const auto it = std::ranges::find(bound_, row, &Bound::row);
-    it->has_failed |= !listener_->process(row_users_[row], it->tokens, logits);
+    const sched::PlanRow& of = plan_->rows[row];
+    if (!listener_->process(of.user, of.text, logits)) failed_rows_.push_back(row);
   };
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
-  bound_.reserve(n_slots);
   in_slots_.reserve(n_slots);
-  row_users_.reserve(n_slots + n_tokens);
+  failed_rows_.reserve(n_slots);
   logits_rows_.reserve(n_slots + n_tokens);
-  score_tokens_.reserve(n_tokens);
-  score_requests_.reserve(n_tokens);
   embedded_.reserve(n_slots);
   bad_embeddings_.reserve(n_slots);
   leased_variants_.resize(n_slots);
 }
 
-// Copies what the plan names from the slots to the flat lists of the step.
-void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
+// Makes the step's input of the plan, and the page tables of the slots.
+void ModelRunner::fill(const sched::StepPlan& plan) {
   const auto& slots = scheduler_.slots();
-  listener_ = &listener;
-  input_.token_ids.clear();
+  input_.token_ids.assign(plan.ids.begin(), plan.ids.end());
   input_.positions.clear();
   input_.slots.clear();
   input_.token_types.clear();
   input_.outputs.clear();
-  row_users_.clear();
-  bound_.clear();
+  failed_rows_.clear();
   input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
   input_.rope_variants = slots.rope_variants();
   const bool has_types = executor_.config().n_token_types > 0;
-  for (const sched::PlanItem& item : plan.items) {
-    const sched::Request& request = *scheduler_.in_slot(item.slot);
+  for (const sched::PlanItem& item : plan.items)
     for (std::uint32_t i = item.begin; i < item.begin + item.n; ++i) {
-      input_.token_ids.push_back(request.tokens[i]);
       input_.positions.push_back(static_cast<std::int32_t>(i));
       input_.slots.push_back(static_cast<std::int32_t>(item.slot));
-      if (has_types)
-        input_.token_types.push_back(request.params.second_text > 0 && i >= request.params.second_text ? 1 : 0);
+      if (has_types) input_.token_types.push_back(item.second_text > 0 && i >= item.second_text ? 1 : 0);
     }
-    for (std::uint32_t left = item.n_picks; left > 0; --left) {
-      OutputRow row;
-      row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - left);
-      row.position = item.begin + item.n - left + 1;
-      row.sampling = slots[item.slot].sampling();
-      if (row.sampling.has_penalties()) {
-        row.history = std::span(request.tokens).first(row.position);
-        row.n_prompt = request.n_prompt;
-      }
-      row.bias = request.params.bias;
-      if (request.bans_stops(row.position)) row.banned = request.params.stop_tokens;
-      row.wants_logits = listener.wants_logits(request.params.user);
-      bind(row, request);
-      input_.outputs.push_back(row);
-      row_users_.push_back(request.params.user);
-    }
-  }
-  n_picks_ = row_users_.size();
-  fill_scores(plan);
+  for (const sched::PlanRow& row : plan.rows) input_.outputs.push_back(row.output);
   fill_embeddings(plan);
-}
-
-// A row that is next to be added. A request with masks has one row a step: a mask belongs to the token after all others.
-void ModelRunner::bind(OutputRow& row, const sched::Request& request) {
-  const auto user = request.params.user;
-  row.is_processed = listener_->has_processor(user);
-  row.is_masked = listener_->has_mask(user);
-  if (!row.is_processed && !row.is_masked) return;
-  bound_.push_back({static_cast<std::uint32_t>(row_users_.size()), request.id,
-                    std::span(request.tokens).first(row.position), false});
 }
 
 // A row whose mask failed is picked without one, and its request ends.
 std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
-  const auto words = listener_->mask(row_users_[row]);
+  const auto words = listener_->mask(plan_->rows[row].user);
   if (!words) {
-    std::ranges::find(bound_, row, &Bound::row)->has_failed = true;
+    failed_rows_.push_back(row);
     return {};
   }
   constexpr std::size_t kWord = 32;
@@ -133,16 +99,15 @@ void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   const Pooling pooling = executor_.info().pooling;
   const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;  // whose row is the text's
   std::uint32_t end = 0;                                                        // of the item, in the step
-  for (const sched::PlanItem& item : plan.items) {
-    const sched::Request& request = *scheduler_.in_slot(item.slot);
+  for (std::uint32_t i = 0; i < plan.items.size(); ++i) {
+    const sched::PlanItem& item = plan.items[i];
     end += item.n;
-    if (item.begin + item.n < request.n_prompt) continue;
+    if (!item.ends_text) continue;
     OutputRow row;
     row.token_index = is_first ? end - item.n : end - 1;
-    row.position = request.n_prompt;
+    row.position = item.begin + item.n;
     input_.outputs.push_back(row);
-    row_users_.push_back(request.params.user);
-    embedded_.push_back(request.id);
+    embedded_.push_back(i);
   }
 }
 
@@ -150,40 +115,21 @@ void ModelRunner::end_bad_embeddings() {
   for (const sched::RequestId id : bad_embeddings_) scheduler_.cancel(id, sched::Finish::kBadLogits);
 }
 
-// Adds rows for the scores of prompts. What they pick is thrown away.
-void ModelRunner::fill_scores(const sched::StepPlan& plan) {
-  score_tokens_.clear();
-  score_requests_.clear();
-  std::uint32_t first = 0;  // of the item, in the step
-  for (const sched::PlanItem& item : plan.items) {
-    const sched::Request& request = *scheduler_.in_slot(item.slot);
-    for (std::uint32_t i = item.begin; request.params.scores_prompt && i < item.begin + item.n; ++i) {
-      if (!request.wants_score(i)) continue;
-      OutputRow row;
-      row.token_index = first + i - item.begin;
-      row.position = i + 1;
-      input_.outputs.push_back(row);
-      row_users_.push_back(request.params.user);
-      score_tokens_.push_back(request.tokens[i + 1]);
-      score_requests_.push_back(request.id);
-    }
-    first += item.n;
-  }
-}
-
 // A request whose prompt cannot be scored ends like one for which no token can be picked.
-void ModelRunner::end_bad_scores() {
-  for (std::size_t i = 0; i < score_requests_.size(); ++i)
-    if (output_.tokens[n_picks_ + i] == kNoToken) scheduler_.cancel(score_requests_[i], sched::Finish::kBadLogits);
+void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
+  for (std::size_t i = plan.n_outputs; i < plan.rows.size(); ++i)
+    if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
 // A request whose processor or mask failed, or left nothing that can be picked, ends before it gets a token.
-void ModelRunner::end_failed_bounds() {
-  for (const Bound& b : bound_) {
-    const bool has_token = output_.tokens[b.row] != kNoToken;
-    if (has_token && !b.has_failed) continue;
-    if (!b.has_failed) listener_->no_token_left(row_users_[b.row]);
-    scheduler_.cancel(b.request, sched::Finish::kProcessorFailed);
+void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
+  for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
+    const sched::PlanRow& row = plan.rows[i];
+    if (!row.output.is_masked && !row.output.is_processed) continue;
+    const bool has_failed = std::ranges::find(failed_rows_, i) != failed_rows_.end();
+    if (output_.tokens[i] != kNoToken && !has_failed) continue;
+    if (!has_failed) listener_->no_token_left(row.user);
+    scheduler_.cancel(row.request, sched::Finish::kProcessorFailed);
   }
 }
 
@@ -213,12 +159,14 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   scheduler_.admit(begin);
   const auto admitted = now_us();
   const sched::StepPlan& plan = scheduler_.plan(admitted);
+  listener_ = &listener;
+  plan_ = &plan;
   Turn result{!plan.empty(), plan.wake_at};
   report(listener);  // before the step, so that admissions and ends do not wait for it
   const auto planned = now_us();
   if (result.ran) {
-    const auto n_decode = plan.n_decode, n_prefill = plan.n_tokens - plan.n_decode;
-    fill(plan, listener);
+    const auto n_decode = plan.n_decode, n_prefill = plan.n_prompt_tokens();
+    fill(plan);
     const auto filled = now_us();
     const auto status = execute(plan);
     const auto executed = now_us();
@@ -226,10 +174,10 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     busy_us_ += used_us;
     if (status) {
       failed_in_a_row_ = 0;
-      end_bad_scores();
+      end_bad_scores(plan);
       end_bad_embeddings();
-      end_failed_bounds();
-      scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
+      end_failed_picks(plan);
+      scheduler_.commit(std::span(output_.tokens).first(plan.n_outputs), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
       ++failed_steps_;

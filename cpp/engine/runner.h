@@ -16,6 +16,7 @@ namespace zinc_rt {
 // A row of logits that a request wants.
 struct LogitsRow {
   std::uint64_t user = 0;
+  std::uint32_t row = 0;            // of the step's output rows
   std::int32_t token = 0;           // the pick; for a prompt that is scored, the token that came next
   bool is_prompt = false;           // the row belongs to a prompt that is scored
   std::span<const float> logits{};  // valid during the call
@@ -25,18 +26,14 @@ struct LogitsRow {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
-  virtual bool wants_logits(std::uint64_t user) const = 0;
-  // Whether the request has a processor of logits; asked once a row. Then process() is called before each of its picks,
-  // and may change the logits; false: the request ends as processor_failed. no_token_left() is the same end.
-  virtual bool has_processor(std::uint64_t) const { return false; }
+  // Before each pick of a request with RequestParams::is_processed: it may change the logits. `tokens`: those before the
+  // pick. False: the request ends as processor_failed. no_token_left() tells of the same end.
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
-  // Whether the request has masks (OutputRow::is_masked); asked once a row. Then mask() gives that of its pick, which
-  // stays until the step has ended; nothing: the request ends as processor_failed.
-  virtual bool has_mask(std::uint64_t) const { return false; }
+  // Before each pick of a request with RequestParams::is_masked: the mask (StepInput::mask), which stays until the step
+  // has ended. Nothing: the request ends as processor_failed.
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
-  // Before is_held_up() is asked for those that are in slots.
+  // Begins a turn, with the requests that are in slots. Then is_held_up() is asked for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
   // Rows of the present step. Those of a prompt come in order, beginning with the one that predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
@@ -88,14 +85,12 @@ class ModelRunner {
 
  private:
   void report(StepListener& listener);
-  void fill(const sched::StepPlan& plan, StepListener& listener);
-  void fill_scores(const sched::StepPlan& plan);
+  void fill(const sched::StepPlan& plan);
   void fill_embeddings(const sched::StepPlan& plan);
-  void end_bad_scores();
+  void end_bad_scores(const sched::StepPlan& plan);
   void end_bad_embeddings();
+  void end_failed_picks(const sched::StepPlan& plan);
   std::span<const std::uint32_t> mask(std::uint32_t row);
-  void bind(OutputRow& row, const sched::Request& request);
-  void end_failed_bounds();
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
@@ -107,24 +102,15 @@ class ModelRunner {
   StepOutput output_;
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
-  std::vector<std::uint64_t> row_users_;  // by output row: first those that pick, then those of prompts that are scored
-  // A row of a request that says by more than numbers what may be picked.
-  struct Bound {
-    std::uint32_t row = 0;
-    sched::RequestId request = 0;
-    std::span<const std::int32_t> tokens;
-    bool has_failed = false;
-  };
-  std::vector<Bound> bound_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that has a slot
-  std::vector<std::int32_t> score_tokens_;  // by row of prompts that are scored
-  std::vector<sched::RequestId> score_requests_;
-  std::vector<sched::RequestId> embedded_;  // by output row, of a model with pooling
+  std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
+  std::vector<std::uint32_t> embedded_;     // by output row, of a model with pooling: the item of the plan
   std::vector<sched::RequestId> bad_embeddings_;
-  std::size_t n_picks_ = 0;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
-  StepListener* listener_ = nullptr;  // during a turn
+  // During a turn.
+  StepListener* listener_ = nullptr;
+  const sched::StepPlan* plan_ = nullptr;
   double busy_us_ = 0;
   std::atomic<std::uint64_t> failed_steps_{0}, failed_in_a_row_{0}, bad_logits_{0};
 };

@@ -101,20 +101,8 @@ void StepLoop::apply(Command& command, sched::Micros now) {
   shared_.output.push(event);
 }
 
-bool StepLoop::wants_logits(std::uint64_t user) const {
-  return generations_[user].wants_row();
-}
-
-bool StepLoop::has_processor(std::uint64_t user) const {
-  return generations_[user].has_processor();
-}
-
 bool StepLoop::process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) {
   return generations_[user].process(tokens, logits);
-}
-
-bool StepLoop::has_mask(std::uint64_t user) const {
-  return generations_[user].mask() != nullptr;
 }
 
 // Asked while the device computes. The first one makes those of all, on all threads.
@@ -126,6 +114,7 @@ std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user)
 
 // Stale masks that take little are made within the step, the others on threads of their own.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
+  details_.clear();  // a step that failed may have left some
   quick_masks_.clear();
   for (const auto user : users) {
     const Generation& g = generations_[user];
@@ -158,10 +147,12 @@ void StepLoop::on_logits(std::span<const LogitsRow> rows) {
   row_threads_.parallel_for(
       rows.size(), [&](std::uint64_t i, int) { row_details_[i] = generations_[rows[i].user].make_details(rows[i]); });
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].is_prompt)
+    if (rows[i].is_prompt) {
       generations_[rows[i].user].add_prompt_logprob(std::move(row_details_[i]->logprob));
-    else
-      details_[rows[i].user] = std::move(row_details_[i]);
+      continue;
+    }
+    if (rows[i].row >= details_.size()) details_.resize(rows[i].row + 1);
+    details_[rows[i].row] = std::move(row_details_[i]);
   }
   row_details_.clear();
 }
@@ -185,16 +176,11 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
       out.kind = OutputKind::kToken;
       out.token_id = e.token;
       if (g.mask()) g.mask()->take(e.token);
-      if (details_.empty()) break;
-      if (const auto it = details_.find(e.user); it != details_.end()) {
-        out.details = it->second.release();
-        details_.erase(it);
-      }
+      if (e.output_row < details_.size()) out.details = details_[e.output_row].release();
       break;
     case sched::EventKind::kFinished:
       out.kind = OutputKind::kFinished;
       out.reason = e.reason;
-      details_.erase(e.user);  // left from a step that failed after it had given logits
       generations_.remove(e.user);
       if (!g.was_admitted) --g.model().n_queued;
       break;

@@ -63,10 +63,7 @@ class StepLoop final : public StepListener {
   void join();
 
   // StepListener
-  bool wants_logits(std::uint64_t user) const override;
-  bool has_processor(std::uint64_t user) const override;
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
-  bool has_mask(std::uint64_t user) const override;
   std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user) override;
   void before_step(std::span<const std::uint64_t> users) override;
   void no_token_left(std::uint64_t user) override;
@@ -90,8 +87,8 @@ class StepLoop final : public StepListener {
   Shared shared_;
   Turn turn_;
   std::vector<Replica*> replicas_;
-  GenerationTable generations_;                                               // that the schedulers here have
-  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
+  GenerationTable generations_;                         // that the schedulers here have
+  std::vector<std::unique_ptr<TokenDetails>> details_;  // of the turn under way, by output row; null: none
   ThreadPool row_threads_;
   std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call

@@ -35,6 +35,33 @@ std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
 }
 
+// The row after the request's i-th token, which is the one of this index in the step.
+PlanRow row_after(const Request& r, std::uint32_t i, std::uint32_t token_index) {
+  PlanRow row;
+  row.output.token_index = token_index;
+  row.output.position = i + 1;
+  row.request = r.id;
+  row.user = r.params.user;
+  row.text = std::span(r.tokens).first(i + 1);
+  return row;
+}
+
+PlanRow pick_row(const Request& r, std::uint32_t i, std::uint32_t token_index) {
+  PlanRow row = row_after(r, i, token_index);
+  OutputRow& output = row.output;
+  output.sampling = r.params.sampling;
+  if (output.sampling.has_penalties()) {
+    output.history = row.text;
+    output.n_prompt = r.n_prompt;
+  }
+  output.bias = r.params.bias;
+  if (r.bans_stops(output.position)) output.banned = r.params.stop_tokens;
+  output.is_masked = r.params.is_masked;
+  output.is_processed = r.params.is_processed;
+  output.wants_logits = r.params.wants_logits;
+  return row;
+}
+
 }  // namespace
 
 bool Scheduler::is_throttled(const Request& r, Micros now) {
@@ -51,12 +78,40 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
 }
 
 void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
-  const std::uint32_t n_picks = n == r.n_left() && r.picks() ? 1 : 0;
-  plan_.items.push_back({r.slot, r.n_done, n, n_picks, is_decode});
+  PlanItem item;
+  item.slot = r.slot;
+  item.begin = r.n_done;
+  item.n = n;
+  item.is_decode = is_decode;
+  item.ends_text = n == r.n_left();
+  item.n_picks = item.ends_text && r.picks() ? 1 : 0;
+  item.second_text = r.params.second_text;
+  item.request = r.id;
+  item.user = r.params.user;
+  const auto tokens = std::span(r.tokens).subspan(item.begin, n);
+  plan_.items.push_back(item);
+  plan_.ids.insert(plan_.ids.end(), tokens.begin(), tokens.end());
+  for (std::uint32_t left = item.n_picks; left > 0; --left)
+    plan_.rows.push_back(pick_row(r, item.begin + n - left, static_cast<std::uint32_t>(plan_.ids.size()) - left));
   plan_.n_tokens += n;
   plan_.n_decode += is_decode ? 1 : 0;
-  plan_.n_outputs += n_picks;
-  if (options_.is_recurrent) save_state(r, r.n_done + n);
+  plan_.n_outputs += item.n_picks;
+  if (options_.is_recurrent) save_state(r, item.begin + n);
+}
+
+// Adds the rows that score prompts, behind those of all picks. What they pick is thrown away.
+void Scheduler::add_scores() {
+  std::uint32_t first = 0;  // token of the item, in the step
+  for (const PlanItem& item : plan_.items) {
+    const Request& r = *slot_requests_[item.slot];
+    for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
+      if (r.wants_score(i)) {
+        PlanRow row = row_after(r, i, first + i - item.begin);
+        row.next = r.tokens[i + 1];
+        plan_.rows.push_back(row);
+      }
+    first += item.n;
+  }
 }
 
 // Plans a copy of the recurrent state after `at` tokens, where a page ends. A decoding slot has one copy, which is
@@ -106,7 +161,7 @@ double Scheduler::prompt_budget(Qos decoding, std::uint32_t n_decode, double alo
 // After a step: how many prompt tokens the next one may have beside slots that decode. They become fewer only while
 // steps take longer than expected, and not when a burst of prompts has ended, so that the next burst is taken at once.
 void Scheduler::note_prompts(double step_us, double expected_us) {
-  const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode;
+  const std::uint32_t n_prompt = plan_.n_prompt_tokens();
   if (n_prompt == 0 || plan_.n_decode == 0) return;
   if (step_us > kLate * expected_us) prompt_cap_ -= prompt_cap_ / 8;
   prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
@@ -126,7 +181,7 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
     if (item.is_decode) decodes.add(item.begin, item.n);
     if (item.is_decode || other < qos) urgent.add(item.begin, item.n);
   }
-  const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode;
+  const std::uint32_t n_prompt = plan_.n_prompt_tokens();
   const std::uint32_t cap = decoding == Qos::kBatch ? options_.chunk_cap : std::max(kFirstChunk, prompt_cap_);
   const std::uint32_t room = cap - std::min(cap, n_prompt);
   if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
@@ -198,12 +253,12 @@ void Scheduler::plan_prefills(Micros now) {
 
 const StepPlan& Scheduler::plan(Micros now) {
   const auto lock = tenants_.lock();
-  plan_.items.clear();
-  plan_.saves.clear();
+  plan_.clear_items();
   plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
   plan_.wake_at = kNever;
   plan_decodes(now);
   plan_prefills(now);
+  add_scores();
   const bool has_preempted = stats_.preemptions > preemptions_planned_;
   preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;

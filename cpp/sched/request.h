@@ -26,7 +26,9 @@ struct RequestParams {
   std::uint32_t min_tokens = 0;           // stop tokens are banned from the first so many picks
   std::uint32_t second_text = 0;          // prompt tokens from here on are of type 1; 0: none are
   bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
-  std::string cache_salt;                 // prefixes are shared only between requests of one salt
+  // What the output rows of its picks say (base/output_row.h).
+  bool is_masked = false, is_processed = false, wants_logits = false;
+  std::string cache_salt;      // prefixes are shared only between requests of one salt
   std::uint32_t n_cached = 0;  // of the prompt's tokens, when the request was placed; for backlog_tokens() alone
   Micros deadline = kNever;
   RequestId after = 0;     // waits until this request's prompt is computed, to share its pages

@@ -22,6 +22,8 @@ Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Share
   tenant_rows_.reserve(n);
   prefilling_.reserve(n);
   plan_.items.reserve(n);
+  plan_.ids.reserve(options_.chunk_cap);
+  plan_.rows.reserve(n + options_.chunk_cap);
   plan_.page_copies.reserve(n);
   plan_.restores.reserve(n);
   plan_.saves.reserve(n);
@@ -267,7 +269,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
     note_prompts(step_us, cost_.is_known() ? cost_.step_us(size) : step_us);
     cost_.observe(size, step_us);
   }
-  plan_.items.clear();
+  plan_.clear_items();
 }
 
 void Scheduler::fail_step(Micros now) {
@@ -281,8 +283,7 @@ void Scheduler::fail_step(Micros now) {
         std::ranges::any_of(plan_.restores, is_here))
       finish(*r, Finish::kFault, now);
   }
-  plan_.items.clear();
-  plan_.saves.clear();
+  plan_.clear_items();
 }
 
 Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {

@@ -22,6 +22,7 @@
 
 #include "mem/prefix_cache.h"
 #include "sched/cost_model.h"
+#include "sched/plan.h"
 #include "sched/request_queue.h"
 #include "sched/shares.h"
 #include "sched/slot_table.h"
@@ -62,33 +63,6 @@ struct Options {
 // Whether a request could ever run. Errors: kInvalidArgument with both numbers.
 Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
                      std::uint64_t reserved_for_others);
-
-struct PlanItem {
-  std::uint32_t slot = 0;
-  std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the slot's request
-  std::uint32_t n_picks = 0;       // picks: one after each of the last n_picks tokens
-  bool is_decode = false;
-};
-
-struct PageMove {
-  std::uint32_t slot = 0, from = 0, to = 0;
-};
-
-// A copy between entries of recurrent state; slots come first, then checkpoints.
-struct StateMove {
-  std::uint32_t slot = 0, from = 0, to = 0;
-};
-
-struct StepPlan {
-  std::vector<PlanItem> items;  // decoding slots first
-  std::uint32_t n_tokens = 0, n_decode = 0;
-  std::uint32_t n_outputs = 0;        // picks of all items; a slot may have several
-  std::vector<PageMove> page_copies;  // done before the step
-  std::vector<StateMove> restores;    // done before the step
-  std::vector<StateMove> saves;       // done after the step
-  Micros wake_at = kNever;            // where there is nothing to run: when to look again unless something happens
-  bool empty() const { return items.empty() && page_copies.empty() && restores.empty(); }
-};
 
 enum class EventKind : std::uint8_t { kAdmitted, kPreempted, kToken, kFinished };
 
@@ -244,6 +218,7 @@ class Scheduler {
   std::uint32_t chunk_end(const Request& request, std::uint32_t n) const;
   std::uint32_t whole_end(const Request& request, std::uint32_t room, std::uint32_t allowed) const;
   void add_item(Request& request, std::uint32_t n, bool is_decode);
+  void add_scores();
   void save_state(Request& request, std::uint32_t at);
   bool is_throttled(const Request& request, Micros now);
   void note_stall(Request& request);

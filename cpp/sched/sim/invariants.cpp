@@ -79,6 +79,30 @@ void Invariants::check_write(std::uint32_t slot, std::uint32_t page) {
                                  n_listed_[page], s_.pages().meta(page).owner_slot));
 }
 
+// The plan carries what its requests have, so who runs it need not look at them.
+void Invariants::check_contents(const StepPlan& plan) {
+  std::uint32_t first = 0, n_rows = 0;  // token of the item, and rows so far
+  for (const PlanItem& item : plan.items) {
+    const Request& r = *s_.in_slot(item.slot);
+    const auto tokens = std::span(r.tokens).subspan(item.begin, item.n);
+    const bool has_tokens = first + item.n <= plan.ids.size() && n_rows + item.n_picks <= plan.rows.size() &&
+                            std::ranges::equal(std::span(plan.ids).subspan(first, item.n), tokens);
+    if (!has_tokens || item.request != r.id || item.user != r.params.user || item.ends_text != (item.n == r.n_left()))
+      return report("plan", fmt::format("slot {}: the plan has other tokens than its request", item.slot));
+    for (std::uint32_t i = item.n - item.n_picks; i < item.n; ++i) {
+      const PlanRow& row = plan.rows[n_rows++];
+      if (row.request != r.id || row.user != r.params.user || row.output.token_index != first + i ||
+          row.output.position != item.begin + i + 1 || row.text.data() != r.tokens.data() ||
+          row.text.size() != row.output.position)
+        return report("plan", fmt::format("slot {}: output row {} is not after token {}", item.slot, n_rows - 1, i));
+    }
+    first += item.n;
+  }
+  if (first != plan.ids.size() || n_rows != plan.rows.size())  // no scenario scores a prompt
+    report("plan", fmt::format("{} ids and {} rows are planned, {} and {} are of items", plan.ids.size(),
+                               plan.rows.size(), first, n_rows));
+}
+
 void Invariants::after_plan(const StepPlan& plan) {
   std::uint32_t n_tokens = 0, n_decode = 0, n_outputs = 0, next = 0;
   if (!plan.empty()) count_listed();
@@ -111,6 +135,7 @@ void Invariants::after_plan(const StepPlan& plan) {
     report("plan",
            fmt::format("{} tokens, {} decoding, {} outputs; the plan says {}, {}, {}, the cap {}", n_tokens, n_decode,
                        n_outputs, plan.n_tokens, plan.n_decode, plan.n_outputs, s_.options().chunk_cap));
+  check_contents(plan);
   for (const auto& [slot, id] : decoding_) {
     while (next < plan.n_decode && plan.items[next].slot < slot) ++next;  // both are in the order of slots
     const Request* r = s_.in_slot(slot);

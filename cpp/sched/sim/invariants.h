@@ -8,7 +8,8 @@
 //               lowered is reached by waiting)
 //   reserved    no tenant takes a page that is reserved for another
 //   slots       the slot table agrees with the requests in it: states, positions, counts
-//   plan        items are contiguous from what is done, under the caps, one for each slot, decoding slots first
+//   plan        items are contiguous from what is done, under the caps, one for each slot, decoding slots first; ids and
+//               rows are those of their requests
 //   decode      every decoding slot that is neither held up by its sink nor out of tokens is in the plan
 //   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
 //               computed its prompt may be passed; a request that its own tenant's page quota holds up may not
@@ -90,6 +91,7 @@ class Invariants {
     std::uint32_t slot = 0;
     RequestId id = 0;
   };
+  void check_contents(const StepPlan& plan);
   bool is_held_by_leader(const Request& r) const;
   bool may_start(const Request& r, Micros now) const;
   Line& line_of(const Request& r) { return lines_[r.params.tenant][static_cast<std::size_t>(r.params.qos)]; }

@@ -88,7 +88,7 @@ class LoadRun {
       now_ = std::max(now_ + 1, std::min(plan.wake_at, load_.rate > 0 ? next_at_ : kNever));
       return;
     }
-    const std::uint32_t n_prompt = plan.n_tokens - plan.n_decode;
+    const std::uint32_t n_prompt = plan.n_prompt_tokens();
     const double us = machine_.base_us + machine_.decode_us * plan.n_decode + (n_prompt > 0 ? machine_.prompt_us : 0) +
                       machine_.prompt_token_us * n_prompt;
     now_ += static_cast<Micros>(us);

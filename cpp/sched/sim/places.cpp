@@ -179,7 +179,7 @@ class Places {
     if (plan.empty()) {
       place.wake_at = std::max(now_ + 1, plan.wake_at);
     } else {
-      const std::uint32_t n_prompt = plan.n_tokens - plan.n_decode;
+      const std::uint32_t n_prompt = plan.n_prompt_tokens();
       place.step_us = load_.machine.base_us + load_.machine.decode_us * plan.n_decode +
                       (n_prompt > 0 ? load_.machine.prompt_us : 0) + load_.machine.prompt_token_us * n_prompt;
       place.n_outputs = plan.n_outputs;
