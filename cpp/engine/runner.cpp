@@ -143,7 +143,10 @@ Status ModelRunner::execute(const sched::StepPlan& plan) {
   for (const auto& copy : plan.page_copies) page_copies_.push_back({copy.from, copy.to});
   if (!page_copies_.empty()) ZRT_CHECK_OK(executor_.copy_pages(page_copies_));
   ZRT_CHECK_OK(copy_state(plan.restores, restores_));
-  if (!plan.items.empty()) ZRT_CHECK_OK(executor_.step(input_, output_));
+  if (!plan.items.empty()) {
+    ZRT_CHECK_OK(executor_.begin(input_));
+    ZRT_CHECK_OK(executor_.finish(output_));
+  }
   return copy_state(plan.saves, saves_);
 }
 

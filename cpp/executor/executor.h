@@ -79,16 +79,24 @@ class Executor {
   virtual const MemoryPlan& plan() const = 0;
   virtual std::uint64_t allocated_bytes() const = 0;  // held by the tier; equals plan().allocated_bytes()
 
-  // Runs a step and sets `output`. A slot may have several output rows and thus several picks. Nothing is allocated
-  // once input and output have grown to their size. Errors: kInvalidArgument for an input outside the limits of info(),
-  // with both numbers; nothing has run then (step_check.h).
-  virtual Status step(const StepInput& input, StepOutput& output) = 0;
-  // Copies the recurrent state of slots to checkpoints, or back. All pairs are copied at once, between two steps.
-  // Models without such state have nothing to copy. Errors: kInvalidArgument for an entry that does not exist, and for
-  // one that is written and named again.
+  // A step is two calls: begin() checks it and gives the device what it can run without the caller, finish() waits for it
+  // and sets `output`. StepInput's functions are called within finish(). Between the two there is no other call, and
+  // `input` and the memory of its views stay as they are. Nothing is allocated once input and output have grown to their
+  // size. Errors of begin(): kInvalidArgument for an input outside the limits of info(), with both numbers
+  // (step_check.h); there is nothing to finish then. Errors of finish(): what went wrong in the step, which is over.
+  virtual Status begin(const StepInput& input) = 0;
+  virtual Status finish(StepOutput& output) = 0;
+  // Both, for callers who have nothing to do in between.
+  Status step(const StepInput& input, StepOutput& output) {
+    output.tokens.clear();
+    if (auto status = begin(input); !status) return status;
+    return finish(output);
+  }
+  // Copies the recurrent state of slots to checkpoints, or back, between two steps. All pairs are copied at once, so an
+  // entry that is written may be in one pair only. Models without such state have nothing to copy. Errors:
+  // kInvalidArgument for an entry that does not exist or that is written and in another pair.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
-  // Copies whole KV pages. All pairs are copied at once, between two steps. Errors: kInvalidArgument for a page that
-  // does not exist, and for one that is written and named again.
+  // Copies whole KV pages, between two steps. Pairs and errors: as for copy_state.
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
   // Copies whole KV pages to and from memory of the host, info().page_bytes each, between two steps. Only an executor of
   // the same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or

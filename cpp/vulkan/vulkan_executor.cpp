@@ -154,32 +154,46 @@ void VulkanExecutor::give_logits(const StepInput& input, std::size_t first, std:
   }
 }
 
-Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
-  output.tokens.clear();
+std::size_t VulkanExecutor::group_size(std::size_t first) const {
+  return std::min<std::size_t>(sizes_.max_outputs, input_->outputs.size() - first);
+}
+
+Status VulkanExecutor::begin_group(std::size_t first) {
+  const std::size_t count = group_size(first);
+  const auto group = std::span(input_->outputs).subspan(first, count);
+  auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
+  for (std::size_t i = 0; i < count; ++i) rows[i] = group[i].token_index;
+  rows_.n_outputs = static_cast<std::uint32_t>(count);
+  forward_.set_rows(rows_);
+  if (count > 0) commands_.push_back(forward_.head(count));
+  const auto wants_logits = [&](const OutputRow& row) {
+    return !takes_largest(row) || (row.wants_logits && input_->on_logits);
+  };
+  if (std::ranges::any_of(group, takes_largest)) commands_.push_back(forward_.largest_logits());
+  if (std::ranges::any_of(group, wants_logits)) commands_.push_back(forward_.logits_copy());
+  return device_->submit(commands_);
+}
+
+Status VulkanExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
+  input_ = &input;
   fill_body(input);
-  commands_ = {forward_.body(input.token_ids.size())};
-  std::size_t first = 0;
-  do {  // the body runs with the first group of output rows
-    const std::size_t count = std::min<std::size_t>(sizes_.max_outputs, input.outputs.size() - first);
-    auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
-    for (std::size_t i = 0; i < count; ++i) rows[i] = input.outputs[first + i].token_index;
-    rows_.n_outputs = static_cast<std::uint32_t>(count);
-    forward_.set_rows(rows_);
-    if (count > 0) commands_.push_back(forward_.head(count));
-    const auto group = std::span(input.outputs).subspan(first, count);
-    const auto wants_logits = [&](const OutputRow& row) {
-      return !takes_largest(row) || (row.wants_logits && input.on_logits);
-    };
-    if (std::ranges::any_of(group, takes_largest)) commands_.push_back(forward_.largest_logits());
-    if (std::ranges::any_of(group, wants_logits)) commands_.push_back(forward_.logits_copy());
-    ZRT_CHECK_OK(device_->run(commands_));
-    ZRT_CHECK_OK(pick(input, first, count, output));
-    if (input.on_logits) give_logits(input, first, count);
-    commands_.clear();
+  commands_ = {forward_.body(input.token_ids.size())};  // it runs with the first group of output rows
+  return begin_group(0);
+}
+
+Status VulkanExecutor::finish(StepOutput& output) {
+  output.tokens.clear();
+  for (std::size_t first = 0;;) {
+    const std::size_t count = group_size(first);
+    ZRT_CHECK_OK(device_->wait());
+    ZRT_CHECK_OK(pick(*input_, first, count, output));
+    if (input_->on_logits) give_logits(*input_, first, count);
     first += count;
-  } while (first < input.outputs.size());
-  return {};
+    if (first >= input_->outputs.size()) return {};
+    commands_.clear();
+    ZRT_CHECK_OK(begin_group(first));
+  }
 }
 
 Result<std::vector<float>> VulkanExecutor::hidden(const StepInput& input, int layer) {

@@ -23,7 +23,8 @@ class VulkanExecutor final : public Executor {
   const Weights& weights() const override { return *weights_; }
   const MemoryPlan& plan() const override { return memory_.plan; }
   std::uint64_t allocated_bytes() const override { return device_->allocated_bytes(); }
-  Status step(const StepInput& input, StepOutput& output) override;
+  Status begin(const StepInput& input) override;
+  Status finish(StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override;
   Status copy_pages(std::span<const PageCopy> copies) override;
   Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
@@ -36,6 +37,9 @@ class VulkanExecutor final : public Executor {
   VulkanExecutor() = default;
   Status load(const ExecutorOptions& options);
   void fill_body(const StepInput& input);
+  // Submits commands_ and what gives the group of output rows that begins with `first`.
+  Status begin_group(std::size_t first);
+  std::size_t group_size(std::size_t first) const;
   std::span<float> logits_row(std::size_t i) const;
   Status pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output);
   void give_logits(const StepInput& input, std::size_t first, std::size_t count) const;
@@ -53,6 +57,7 @@ class VulkanExecutor final : public Executor {
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
+  const StepInput* input_ = nullptr;       // of the step that has begun
   StepRows rows_;                          // of the step
   std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
   std::vector<float> processed_;           // scratch: rows that the caller changed

@@ -40,13 +40,17 @@ class ProbeExecutor final : public Executor {
   std::uint64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return inner_->rope_variant(n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override { return inner_->hidden(input, layer); }
-  Status step(const StepInput& input, StepOutput& output) override {
-    const std::uint64_t n = ++probe_->n_steps;
+  Status begin(const StepInput& input) override {
+    input_ = &input;
+    n_ = ++probe_->n_steps;
     if (probe_->before)
-      if (auto status = probe_->before(input, n); !status) return status;
-    if (auto status = inner_->step(input, output); !status) return status;
-    if (probe_->change) probe_->change(input, output);
-    auto status = probe_->after ? probe_->after(input, n) : Status{};
+      if (auto status = probe_->before(input, n_); !status) return status;
+    return inner_->begin(input);
+  }
+  Status finish(StepOutput& output) override {
+    if (auto status = inner_->finish(output); !status) return status;
+    if (probe_->change) probe_->change(*input_, output);
+    auto status = probe_->after ? probe_->after(*input_, n_) : Status{};
     probe_->n_copied_for = 0;
     return status;
   }
@@ -71,6 +75,8 @@ class ProbeExecutor final : public Executor {
  private:
   std::unique_ptr<Executor> inner_;
   std::shared_ptr<Probe> probe_;
+  const StepInput* input_ = nullptr;  // of the step that has begun, which is the n_-th
+  std::uint64_t n_ = 0;
 };
 
 // Lets as many through as it was told to; open for all at first.

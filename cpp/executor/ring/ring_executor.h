@@ -22,7 +22,8 @@ class RingExecutor final : public Executor {
   const Weights& weights() const override { return *prepared_.weights; }
   const MemoryPlan& plan() const override { return prepared_.layout.plan; }
   std::uint64_t allocated_bytes() const override { return ring_->stats().allocated_bytes; }
-  Status step(const StepInput& input, StepOutput& output) override;
+  Status begin(const StepInput& input) override;
+  Status finish(StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override;
   Status copy_pages(std::span<const PageCopy> copies) override;
   Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
@@ -49,13 +50,13 @@ class RingExecutor final : public Executor {
   void fill_body(const StepInput& input);
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
+  Status wait(ring::Fence fence);
   // Floats of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
-  // Runs the output part for rows [first, first + count), and what comes before it from packet `from` on.
-  Status embed_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from, std::size_t first,
-                    std::uint32_t count);
-  Status pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from, std::size_t first,
-                   std::uint32_t count, StepOutput& output);
+  // Submits the group of output rows that begins with `first`, and the packets before the output part from `from` on.
+  Status begin_group(std::size_t first, std::uint32_t from);
+  Status finish_embeddings();
+  Status finish_picks(StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Asks for the masks of the rows, which SAMPLE alone reads: what comes before it may run.
   Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
@@ -82,6 +83,18 @@ class RingExecutor final : public Executor {
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
+  // What begin() and begin_group() have submitted.
+  struct Begun {
+    const StepInput* input = nullptr;
+    const ring::PacketBatch* batch = nullptr;
+    ring::StepDims dims{};
+    std::size_t first = 0;  // output row of the group
+    std::uint32_t count = 0;
+    std::uint32_t next = 0;  // the packet behind those that were submitted
+    bool is_processed = false;
+    ring::Fence fence{};
+  };
+
   Prepared prepared_;
   ExecutorInfo info_;
   std::unique_ptr<ring::Ring> ring_;
@@ -90,6 +103,7 @@ class RingExecutor final : public Executor {
   ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
   Views views_;
   StepCheck check_;
+  Begun begun_;
   bool has_mapped_weights_ = false;  // kernels read them where the file is mapped
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group

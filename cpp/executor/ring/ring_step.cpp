@@ -104,11 +104,15 @@ Status RingExecutor::fill_masks(const StepInput& input, std::size_t first, std::
   return {};
 }
 
+Status RingExecutor::wait(ring::Fence fence) {
+  ZRT_CHECK_OK(ring_->wait(fence));
+  return has_mapped_weights_ ? prepared_.weights->is_whole() : Status{};
+}
+
 Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count,
                          ring::StepDims dims) {
   ZRT_TRY(const auto fence, ring_->submit({&batch, first, count, dims}));
-  ZRT_CHECK_OK(ring_->wait(fence));
-  return has_mapped_weights_ ? prepared_.weights->is_whole() : Status{};
+  return wait(fence);
 }
 
 Result<std::span<const float>> RingExecutor::read_floats(std::string_view region, std::uint64_t offset,
@@ -171,60 +175,81 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
   return {};
 }
 
-Status RingExecutor::embed_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
-                                std::size_t first, std::uint32_t count) {
-  const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
-  for (std::uint32_t i = 0; i < count; ++i)
-    views_.output_rows[i] = static_cast<std::int32_t>(input.outputs[first + i].token_index);
-  ZRT_CHECK_OK(run(batch, from, static_cast<std::uint32_t>(batch.packets.size()) - from, dims_of(input, count)));
-  if (!input.on_embeddings) return {};
-  ZRT_TRY(const auto rows, read_floats("embeddings", offset, count * width));
-  input.on_embeddings(static_cast<std::uint32_t>(first), rows);
+// Where the caller has a say in a pick, the packets from SAMPLE on are left to finish_picks().
+Status RingExecutor::begin_group(std::size_t first, std::uint32_t from) {
+  const StepInput& input = *begun_.input;
+  const auto& packets = begun_.batch->packets;
+  const auto rows = std::span(input.outputs).subspan(first);
+  begun_.first = first;
+  begun_.count = static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, rows.size()));
+  begun_.dims.n_outputs = begun_.count;
+  begun_.next = static_cast<std::uint32_t>(packets.size());
+  begun_.is_processed = false;
+  if (rows.empty()) {
+    begun_.next = begun_.batch->body_end;
+  } else if (info_.pooling != Pooling::kNone) {
+    for (std::uint32_t i = 0; i < begun_.count; ++i)
+      views_.output_rows[i] = static_cast<std::int32_t>(rows[i].token_index);
+  } else {
+    fill_outputs(input, first, begun_.count);
+    const auto group = rows.first(begun_.count);
+    begun_.is_processed = input.process && std::ranges::any_of(group, &OutputRow::is_processed);
+    if (begun_.is_processed || std::ranges::any_of(group, &OutputRow::is_masked))
+      begun_.next =
+          static_cast<std::uint32_t>(std::ranges::find(packets, ir::Op::SAMPLE, &ring::Packet::op) - packets.begin());
+  }
+  ZRT_TRY(begun_.fence, ring_->submit({begun_.batch, from, begun_.next - from, begun_.dims}));
   return {};
 }
 
-Status RingExecutor::pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
-                               std::size_t first, std::uint32_t count, StepOutput& output) {
-  const ring::StepDims dims = dims_of(input, count);
-  const auto n_packets = static_cast<std::uint32_t>(batch.packets.size());
-  fill_outputs(input, first, count);
-  const auto rows = std::span(input.outputs).subspan(first, count);
-  const bool is_processed = input.process && std::ranges::any_of(rows, &OutputRow::is_processed);
-  if (is_processed || std::ranges::any_of(rows, &OutputRow::is_masked)) {
-    const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
-    const auto picks = static_cast<std::uint32_t>(sample);
-    ZRT_TRY(const auto logits, ring_->submit({&batch, from, picks - from, dims}));
+Status RingExecutor::finish_embeddings() {
+  const StepInput& input = *begun_.input;
+  const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
+  ZRT_CHECK_OK(wait(begun_.fence));
+  if (!input.on_embeddings) return {};
+  ZRT_TRY(const auto rows, read_floats("embeddings", offset, begun_.count * width));
+  input.on_embeddings(static_cast<std::uint32_t>(begun_.first), rows);
+  return {};
+}
+
+Status RingExecutor::finish_picks(StepOutput& output) {
+  const StepInput& input = *begun_.input;
+  const std::size_t first = begun_.first, count = begun_.count;
+  const auto n_packets = static_cast<std::uint32_t>(begun_.batch->packets.size());
+  if (begun_.next < n_packets) {
     const auto masks = fill_masks(input, first, count);
-    if (is_processed || !masks) ZRT_CHECK_OK(ring_->wait(logits));
+    if (begun_.is_processed || !masks) ZRT_CHECK_OK(ring_->wait(begun_.fence));
     ZRT_CHECK_OK(masks);
-    if (is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
-    ZRT_CHECK_OK(run(batch, picks, n_packets - picks, dims));
+    if (begun_.is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
+    ZRT_CHECK_OK(run(*begun_.batch, begun_.next, n_packets - begun_.next, begun_.dims));
   } else {
-    ZRT_CHECK_OK(run(batch, from, n_packets - from, dims));
+    ZRT_CHECK_OK(wait(begun_.fence));
   }
   ZRT_CHECK_OK(drain_tokens(count, output.tokens));
-  if (is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
+  if (begun_.is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
   return input.on_logits ? read_logits(input, first, count) : Status{};
 }
 
-Status RingExecutor::step(const StepInput& input, StepOutput& output) {
-  output.tokens.clear();
+Status RingExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
   // Where each slot has one token, the decode graph runs. It gives the bits of the prefill graph.
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
-  const auto& batch = one_each ? decode_ : prefill_;
-  if (input.outputs.empty()) return run(batch, 0, batch.body_end, dims_of(input, 0));
-  std::uint32_t from = 0;  // the body runs with the first group of output rows
-  for (std::size_t first = 0; first < input.outputs.size();
-       first += prepared_.limits.max_outputs, from = batch.body_end) {
-    const auto count =
-        static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, input.outputs.size() - first));
-    ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? pick_rows(input, batch, from, first, count, output)
-                                                 : embed_rows(input, batch, from, first, count));
+  begun_ = {.input = &input, .batch = one_each ? &decode_ : &prefill_, .dims = dims_of(input, 0)};
+  return begin_group(0, 0);
+}
+
+Status RingExecutor::finish(StepOutput& output) {
+  output.tokens.clear();
+  const std::size_t n_rows = begun_.input->outputs.size();
+  if (n_rows == 0) return wait(begun_.fence);
+  for (;;) {
+    ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? finish_picks(output) : finish_embeddings());
+    const std::size_t next = begun_.first + begun_.count;
+    if (next == n_rows) return {};
+    ZRT_CHECK_OK(begin_group(next, begun_.batch->body_end));  // the body has run with the first group
   }
-  return {};
 }
 
 template <class Copy>

@@ -233,7 +233,7 @@ Result<VkCommandBuffer> Device::record(const std::function<void(Recorder&)>& wri
   return commands;
 }
 
-Status Device::run(std::span<const VkCommandBuffer> commands) {
+Status Device::submit(std::span<const VkCommandBuffer> commands) {
   std::vector<VkCommandBufferSubmitInfo> infos(commands.size());
   for (std::size_t i = 0; i < commands.size(); ++i) {
     infos[i].sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO;
@@ -246,21 +246,29 @@ Status Device::run(std::span<const VkCommandBuffer> commands) {
   signal.semaphore = timeline_;
   signal.value = n_submitted_;
   signal.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
-  VkSubmitInfo2 submit{};
-  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2;
-  submit.commandBufferInfoCount = static_cast<std::uint32_t>(infos.size());
-  submit.pCommandBufferInfos = infos.data();
-  submit.signalSemaphoreInfoCount = 1;
-  submit.pSignalSemaphoreInfos = &signal;
-  ZRT_CHECK_OK(check(api_->QueueSubmit2(queue_, 1, &submit, nullptr), "a submission"));
-  VkSemaphoreWaitInfo wait{};
-  wait.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
-  wait.semaphoreCount = 1;
-  wait.pSemaphores = &timeline_;
-  wait.pValues = &n_submitted_;
-  ZRT_CHECK_OK(check(api_->WaitSemaphores(device_, &wait, UINT64_MAX), "waiting for a submission"));
+  VkSubmitInfo2 submission{};
+  submission.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2;
+  submission.commandBufferInfoCount = static_cast<std::uint32_t>(infos.size());
+  submission.pCommandBufferInfos = infos.data();
+  submission.signalSemaphoreInfoCount = 1;
+  submission.pSignalSemaphoreInfos = &signal;
+  return check(api_->QueueSubmit2(queue_, 1, &submission, nullptr), "a submission");
+}
+
+Status Device::wait() {
+  VkSemaphoreWaitInfo until{};
+  until.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
+  until.semaphoreCount = 1;
+  until.pSemaphores = &timeline_;
+  until.pValues = &n_submitted_;
+  ZRT_CHECK_OK(check(api_->WaitSemaphores(device_, &until, UINT64_MAX), "waiting for a submission"));
   if (stopwatch_) stopwatch_->collect(*api_, device_);
   return {};
+}
+
+Status Device::run(std::span<const VkCommandBuffer> commands) {
+  ZRT_CHECK_OK(submit(commands));
+  return wait();
 }
 
 }  // namespace zinc_rt::vulkan

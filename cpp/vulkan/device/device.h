@@ -74,7 +74,10 @@ class Device {
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
   // REQUIRES: they do not run any more.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
-  // Runs them one after another and waits. Errors: kInternal, the device is lost then.
+  // submit() queues them to run one after another; wait() waits for all that was submitted; run() does both. Errors:
+  // kInternal, the device is lost then.
+  Status submit(std::span<const VkCommandBuffer> commands);
+  Status wait();
   Status run(std::span<const VkCommandBuffer> commands);
 
   // With Faults::timed: a kernel with its constants ("linear.guarded 10 20 1"), and the dispatches of the last run().

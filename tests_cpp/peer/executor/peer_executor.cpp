@@ -50,9 +50,15 @@ Result<std::unique_ptr<Executor>> PeerExecutor::open(const std::string& path, co
   return peer;
 }
 
-Status PeerExecutor::step(const StepInput& input, StepOutput& output) {
-  output.tokens.clear();
+Status PeerExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
+  input_ = &input;
+  return {};
+}
+
+Status PeerExecutor::finish(StepOutput& output) {
+  const StepInput& input = *input_;
+  output.tokens.clear();
   const auto n_vocab = static_cast<std::int32_t>(config_.vocab_size);
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];

@@ -17,7 +17,8 @@ class PeerExecutor final : public Executor {
   const Weights& weights() const override { return *weights_; }
   const MemoryPlan& plan() const override { return plan_; }
   std::uint64_t allocated_bytes() const override { return kv_.size(); }
-  Status step(const StepInput& input, StepOutput& output) override;
+  Status begin(const StepInput& input) override;
+  Status finish(StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override { return check_.check(copies); }
   Status copy_pages(std::span<const PageCopy> copies) override { return check_.check(copies); }
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override;
@@ -32,6 +33,7 @@ class PeerExecutor final : public Executor {
   std::vector<std::byte> kv_;
   std::vector<float> logits_;
   StepCheck check_;
+  const StepInput* input_ = nullptr;  // of the step that has begun
 };
 
 }  // namespace zinc_rt
