@@ -20,10 +20,11 @@ std::uint64_t random_word() {
 
 }  // namespace
 
-EngineCore::EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty)
+EngineCore::EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive)
     : max_models_(options.max_models),
       may_be_empty_(may_be_empty),
       n_threads_(n_threads),
+      drive_(drive),
       key_{random_word(), random_word()} {}
 
 Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, const EngineOptions& options) {
@@ -31,7 +32,8 @@ Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, co
   return start(std::move(model));
 }
 
-std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n_threads, bool may_be_empty) {
+std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n_threads, bool may_be_empty,
+                                             Drive drive) {
   // A sink may own the last handle. Then one of the engine's own threads destroys the core, and it cannot wait for
   // itself.
   const auto destroy = [](EngineCore* core) {
@@ -42,18 +44,19 @@ std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n
     else
       delete core;
   };
-  return {new EngineCore(options, n_threads, may_be_empty), destroy};
+  return {new EngineCore(options, n_threads, may_be_empty, drive), destroy};
 }
 
 void EngineCore::start_drainer() {
+  if (drive_ == Drive::kPump) return output_.use([this] { take_events(); });
   drainer_ = std::thread([this] {
     name_thread("zrt-drain");
     run_drainer();
   });
 }
 
-Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model) {
-  const auto core = make(model->options(), model->n_threads(), false);
+Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model, Drive drive) {
+  const auto core = make(model->options(), model->n_threads(), false, drive);
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
   ZRT_CHECK_OK(core->join(std::move(model), name));
   core->start_drainer();
@@ -62,7 +65,7 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start_empty(const EngineOptions& options) {
   ZRT_TRY(const auto threads, chosen_threads(options));
-  const auto core = make(options, threads > 0 ? threads : usable_threads(), true);
+  const auto core = make(options, threads > 0 ? threads : usable_threads(), true, Drive::kThreads);
   core->start_drainer();
   return core;
 }
@@ -90,7 +93,7 @@ Result<StepLoop*> EngineCore::loop_for(const DeviceId& device) {
     if (loop->device() == device) return loop.get();
   loops_.push_back(std::make_unique<StepLoop>(
       device, static_cast<std::uint32_t>(loops_.size()), n_threads_,
-      StepLoop::Shared{output_, book_, timeline_, mask_maker_, [this](const StepLoop& from) { poke(&from); }}));
+      StepLoop::Shared{output_, book_, timeline_, mask_maker_, drive_, [this](const StepLoop& from) { poke(&from); }}));
   return loops_.back().get();
 }
 
@@ -109,13 +112,17 @@ void EngineCore::poke(const StepLoop* but) {
 
 void EngineCore::close() {
   if (is_closed_.exchange(true)) return;
+  const std::lock_guard pumping(pump_mutex_);
   const auto loops = this->loops();
   for (StepLoop* loop : loops) loop->stop();
   for (StepLoop* loop : loops) loop->join();
   mask_maker_.stop();
   compiles_.stop();
   output_.ring().close();
-  if (drainer_.joinable()) drainer_.join();
+  if (drive_ == Drive::kPump)
+    run_drainer();
+  else if (drainer_.joinable())
+    drainer_.join();
   const auto models = [&] {
     const std::lock_guard lock(names_mutex_);
     return models_;
@@ -123,11 +130,16 @@ void EngineCore::close() {
   for (const auto& model : models) take_out(*model);
 }
 
+bool EngineCore::wait_idle(double timeout_ms, const std::function<bool()>& is_idle) {
+  if (drive_ == Drive::kPump) return pump_until(timeout_ms, is_idle);
+  std::unique_lock lock(idle_mutex_);
+  if (timeout_ms < 0) return went_idle_.wait(lock, is_idle), true;
+  return went_idle_.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), is_idle);
+}
+
 bool EngineCore::drain(double timeout_ms) {
   is_draining_.store(true);
-  std::unique_lock lock(idle_mutex_);
-  return went_idle_.wait_for(lock, std::chrono::duration<double, std::milli>(std::max(0.0, timeout_ms)),
-                             [&] { return n_open_.load() == 0; });
+  return wait_idle(std::max(0.0, timeout_ms), [&] { return n_open_.load() == 0; });
 }
 
 }  // namespace zinc_rt

@@ -1,9 +1,10 @@
-// The engine behind its handles: models, tenants, a step thread a device, and the drainer. Client threads check a
-// request, place it on a device and put it in the inbox of that device's step loop (engine/step_loop.h); step threads
-// run the models' turns and write output events; the drainer reads those and feeds the sinks.
+// The engine behind its handles: models, tenants, a step loop for each device, and the drainer. Client threads check a
+// request, place it on a device and put it in the inbox of that device's step loop (engine/step_loop.h); the loops run
+// the models' turns and write output events; the drainer reads those and feeds the sinks. Loops and drainer have threads
+// of their own, or whoever waits for the engine does their work by pump().
 // Thread rule: `names_mutex_` guards the names, the lock of `book_` the tenants' numbers and what schedulers show, the
-// turn of a step loop its replicas. Where several are held they are taken in this order: a turn, names_mutex_, a
-// tenant's mutex, the book's lock, loops_mutex_, an inbox. Nobody holds two turns.
+// turn of a step loop its replicas. Where several are held they are taken in this order: pump_mutex_, a turn,
+// names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. Nobody holds two turns.
 #pragma once
 
 #include <atomic>
@@ -24,7 +25,7 @@ namespace zinc_rt {
 class EngineCore final : public std::enable_shared_from_this<EngineCore> {
  public:
   static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options);
-  static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model);
+  static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model, Drive drive = Drive::kThreads);
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
@@ -63,6 +64,13 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
   std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
+  // drainer.cpp. With Drive::kPump: one look of each step loop, then what came out goes to the sinks. `ran`: something
+  // was done. A caller waits while another one pumps. Not from a sink. Grammars, slow masks and callbacks keep threads of
+  // their own.
+  ModelRunner::Turn pump();
+  bool pump_until(double timeout_ms, const std::function<bool()>& done);  // as Waiter
+  Waiter waiter();                                                        // does nothing once the engine is gone
+
   bool drain(double timeout_ms);
   void close();
   bool is_closed() const { return is_closed_.load(); }
@@ -74,8 +82,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
 
  private:
   using Command = StepLoop::Command;
-  EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty);
-  static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty);
+  EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive);
+  static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive);
   void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
   void take_out(Model& model);  // of its step loops, and frees it. REQUIRES: nothing of it runs or waits
@@ -85,8 +93,12 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void post(Replica& place, std::vector<Command> commands);  // all together; all are of this place
   void poke(const StepLoop* but = nullptr);  // makes all step threads look again, since something became free
 
+  // Waits until `is_idle`, which is asked when the last request of all, or of a model, has ended. Otherwise as Waiter.
+  bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
+
   // drainer.cpp
   void run_drainer();
+  bool take_events();  // those that are there; false: none is
   void handle(const OutputEvent& event);
   void retry_held();
   void settle(Generation& generation);
@@ -124,6 +136,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   const std::uint32_t max_models_;
   const bool may_be_empty_;  // it was started without a model
   const int n_threads_;
+  const Drive drive_;
+  std::mutex pump_mutex_;  // for whoever pumps
   mutable std::mutex names_mutex_;
   std::vector<std::shared_ptr<Model>> models_;
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;

@@ -1,5 +1,5 @@
-// The drainer thread turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a
-// sink: what a sink has no room for is offered again until it has, and meanwhile the step thread holds that request up.
+// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink: what
+// a sink has no room for is offered again until it has, and meanwhile the step loop holds that request up.
 #include <algorithm>
 #include <chrono>
 
@@ -7,6 +7,11 @@
 #include "engine/core.h"
 
 namespace zinc_rt {
+namespace {
+
+constexpr auto kRetry = std::chrono::milliseconds(1);  // that a sink without room, or an idle pump, is looked at again
+
+}  // namespace
 
 void EngineCore::handle(const OutputEvent& event) {
   Generation& g = *event.generation;
@@ -60,8 +65,45 @@ void EngineCore::retry_held() {
   }
 }
 
+bool EngineCore::take_events() {
+  bool any = false;
+  for (OutputEvent event; output_.ring().pop(event); any = true) handle(event);
+  return any;
+}
+
+ModelRunner::Turn EngineCore::pump() {
+  const auto self = shared_from_this();  // a sink may own the last handle
+  const std::lock_guard pumping(pump_mutex_);
+  ModelRunner::Turn all;
+  if (is_closed()) return all;
+  for (StepLoop* loop : loops()) {
+    const auto looked = loop->look();
+    all = {all.ran || looked.ran, std::min(all.wake_at, looked.wake_at)};
+  }
+  all.ran |= take_events();
+  retry_held();
+  return all;
+}
+
+bool EngineCore::pump_until(double timeout_ms, const std::function<bool()>& done) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!done()) {
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+    if (timeout_ms >= 0 && passed.count() > timeout_ms) return false;
+    if (!pump().ran) std::this_thread::sleep_for(kRetry);
+  }
+  return true;
+}
+
+Waiter EngineCore::waiter() {
+  if (drive_ == Drive::kThreads) return {};
+  return [core = weak_from_this()](double timeout_ms, const std::function<bool()>& done) {
+    const auto self = core.lock();
+    return self == nullptr || self->pump_until(timeout_ms, done);
+  };
+}
+
 void EngineCore::run_drainer() {
-  constexpr auto kRetry = std::chrono::milliseconds(1);
   OutputEvent event;
   for (;;) {
     if (held_.empty()) {

@@ -372,6 +372,7 @@ Status Generation::error() const {
 }
 
 Status Generation::wait() const {
+  if (on_wait) on_wait(-1, [this] { return is_done(); });
   {
     std::unique_lock lock(mutex_);
     ended_.wait(lock, [&] { return is_done_; });
@@ -383,6 +384,7 @@ bool Generation::wait_for(double timeout_ms) const {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   const auto begin = std::chrono::steady_clock::now();
   timeout_ms = std::max(0.0, timeout_ms);
+  if (on_wait && !on_wait(timeout_ms, [this] { return is_done(); })) return false;
   {
     std::unique_lock lock(mutex_);
     if (!ended_.wait_for(lock, Milliseconds(timeout_ms), [&] { return is_done_; })) return false;

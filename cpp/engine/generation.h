@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engine/answer_mask.h"
+#include "engine/drive.h"
 #include "engine/model.h"
 #include "engine/output_stage.h"
 #include "engine/replica.h"
@@ -92,10 +93,11 @@ class Generation {
   // What the scheduler has to be told: the text has ended, or the sink failed. It is given once.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: where it runs, how to tell it of a cancellation, and what keeps this object alive until its last
-  // event.
+  // Set by the core: where it runs, how to tell it of a cancellation and of somebody who waits, and what keeps this
+  // object alive until its last event.
   Replica* place = nullptr;  // of model()
   std::function<void()> on_cancel;
+  Waiter on_wait;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;             // the step thread's
   bool was_admitted = false;           // the step thread's

@@ -116,10 +116,7 @@ Status EngineCore::remove_model(const std::string& name) {
   // after the replica is freed.
   for (const auto& replica : model->replicas()) {
     for (;;) {
-      {
-        std::unique_lock lock(idle_mutex_);
-        went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
-      }
+      wait_idle(-1, [&] { return model->n_open.load() == 0; });
       const Turn::Guard guard(replica->loop().turn());
       if (model->n_open.load() > 0) continue;
       replica->loop().remove(*replica);

@@ -1,8 +1,10 @@
 // Where all step threads of an engine put their output events: one ring, for one drainer. Thread rule: push() any
-// thread; ring() the drainer, and whoever ends it.
+// thread; ring() the drainer, and whoever ends it; use() before the first push().
 #pragma once
 
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "engine/output_ring.h"
 
@@ -11,16 +13,24 @@ namespace zinc_rt {
 class OutputPort {
  public:
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
+  // Where no thread takes events out of the ring: called when it is full, and takes some.
+  void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
   // A full ring has room soon, since the drainer never waits for a sink. The ring has one producer at a time.
   void push(const OutputEvent& event) {
     const std::lock_guard lock(mutex_);
-    while (!ring_.push(event)) ring_.wait_for_space(std::chrono::milliseconds(100));
+    while (!ring_.push(event)) {
+      if (take_some_)
+        take_some_();
+      else
+        ring_.wait_for_space(std::chrono::milliseconds(100));
+    }
   }
   OutputRing& ring() { return ring_; }
 
  private:
   std::mutex mutex_;
   OutputRing ring_;
+  std::function<void()> take_some_;
 };
 
 }  // namespace zinc_rt

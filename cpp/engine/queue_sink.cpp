@@ -38,9 +38,14 @@ bool QueueSink::is_over() const {
 }
 
 std::optional<StreamEvent> QueueSink::pop(double timeout_ms, bool& is_there) {
+  const auto is_there_now = [this] {
+    const std::lock_guard lock(mutex_);
+    return is_ready();
+  };
+  is_there = !on_wait_ || on_wait_(timeout_ms, is_there_now);
+  if (!is_there) return std::nullopt;
   std::unique_lock lock(mutex_);
-  const auto ready = [&] { return !events_.empty() || n_open_ == 0; };
-  is_there = true;
+  const auto ready = [this] { return is_ready(); };
   if (timeout_ms < 0) {
     there_.wait(lock, ready);
   } else if (!there_.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), ready)) {
@@ -61,7 +66,7 @@ int QueueSink::readable_fd() {
   const std::lock_guard lock(mutex_);
   if (fd_ < 0) {
     fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (fd_ >= 0 && (!events_.empty() || n_open_ == 0)) ::eventfd_write(fd_, 1);
+    if (fd_ >= 0 && is_ready()) ::eventfd_write(fd_, 1);
   }
   return fd_;
 }

@@ -6,7 +6,9 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <utility>
 
+#include "engine/drive.h"
 #include "zinc_rt/sink.h"
 
 namespace zinc_rt {
@@ -14,7 +16,8 @@ namespace zinc_rt {
 class QueueSink final : public Sink {
  public:
   // capacity: in events. The stream is over after n_generations ends.
-  QueueSink(std::size_t capacity, std::uint32_t n_generations) : capacity_(capacity), n_open_(n_generations) {}
+  QueueSink(std::size_t capacity, std::uint32_t n_generations, Waiter on_wait)
+      : on_wait_(std::move(on_wait)), capacity_(capacity), n_open_(n_generations) {}
   ~QueueSink() override;
 
   SinkResult push(const StreamEvent& event) override;
@@ -28,7 +31,9 @@ class QueueSink final : public Sink {
 
  private:
   void signal();
+  bool is_ready() const { return !events_.empty() || n_open_ == 0; }  // REQUIRES: mutex_
 
+  const Waiter on_wait_;
   mutable std::mutex mutex_;
   std::condition_variable there_;
   std::deque<StreamEvent> events_;

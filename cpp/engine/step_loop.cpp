@@ -23,6 +23,7 @@ StepLoop::StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared 
       row_threads_(std::min(n_threads, kMostRowThreads)) {
   inbox_.reserve(64);
   taken_.reserve(64);
+  if (shared_.drive == Drive::kPump) return;
   thread_ = std::thread([this] {
     name_thread("zrt-step");
     run();
@@ -53,12 +54,13 @@ void StepLoop::stop() {
 }
 
 double StepLoop::step_ms() const {
-  const auto began = turn_began_.load(std::memory_order_relaxed);
+  const auto began = look_began_.load(std::memory_order_relaxed);
   return began == 0 ? 0 : 1e-3 * static_cast<double>(std::max<sched::Micros>(0, now_us() - began));
 }
 
 void StepLoop::join() {
   if (thread_.joinable()) thread_.join();
+  if (shared_.drive == Drive::kPump) end_all();
 }
 
 void StepLoop::take_commands() {
@@ -241,14 +243,19 @@ ModelRunner::Turn StepLoop::run_turn() {
   return result;
 }
 
+ModelRunner::Turn StepLoop::look() {
+  const auto epoch = room_epoch();
+  look_began_.store(now_us(), std::memory_order_relaxed);
+  const auto result = run_turn();
+  look_began_.store(0, std::memory_order_relaxed);
+  // Quotas hold over all devices, so what came free here may be what a request elsewhere waits for.
+  if (room_epoch() != epoch) shared_.poke_others(*this);
+  return result;
+}
+
 void StepLoop::run() {
   for (bool running = true; running;) {
-    const auto epoch = room_epoch();
-    turn_began_.store(now_us(), std::memory_order_relaxed);
-    const auto result = run_turn();
-    turn_began_.store(0, std::memory_order_relaxed);
-    // Quotas hold over all devices, so what came free here may be what a request elsewhere waits for.
-    if (room_epoch() != epoch) shared_.poke_others(*this);
+    const auto result = look();
     if (result.ran) {
       const std::lock_guard lock(inbox_mutex_);
       running = !stop_;
@@ -256,6 +263,10 @@ void StepLoop::run() {
       running = wait_for_work(result.wake_at);
     }
   }
+  end_all();
+}
+
+void StepLoop::end_all() {
   const Turn::Guard guard(turn_);
   take_commands();
   for (Replica* replica : replicas_) replica->runner().end_all(*this, sched::Finish::kShutdown);

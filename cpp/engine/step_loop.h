@@ -1,8 +1,10 @@
-// The step thread of a device: between two steps it takes the commands of clients for the replicas there, then it runs
-// the turn of the one that was served least. Devices step at the same time; what they share is the tenant book, whose
-// lock the schedulers take between steps, and the port of output events.
-// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread. The replicas, and the
-// StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for under any other lock.
+// The steps of a device. A look takes the commands of clients for the replicas there, then runs the turn of the one that
+// was served least. A thread of the loop's own looks again and again, or whoever drives the engine calls look(). Devices
+// step at the same time; what they share is the tenant book, whose lock the schedulers take between steps, and the port
+// of output events.
+// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread; look() and join() from the driver.
+// The replicas, and the StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for
+// under any other lock.
 #pragma once
 
 #include <atomic>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "engine/drive.h"
 #include "engine/generation.h"
 #include "engine/generation_table.h"
 #include "engine/output_port.h"
@@ -36,6 +39,7 @@ class StepLoop final : public StepListener {
     sched::TenantBook& tenants;
     Timeline& timeline;
     MaskMaker& masks;
+    Drive drive;
     // Something became free that requests on other devices may wait for.
     std::function<void(const StepLoop&)> poke_others;
   };
@@ -44,10 +48,13 @@ class StepLoop final : public StepListener {
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 
+  // Takes the commands, and runs a step if there is something to compute.
+  ModelRunner::Turn look();
+
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
-  // For how long the step under way, or the wait for its turn, has lasted; 0: there is none.
+  // How long the look under way has lasted; 0: there is none.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -56,11 +63,11 @@ class StepLoop final : public StepListener {
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
 
-  // The step thread gets all of them at the same time. False: the loop was stopped and gets none.
+  // One look takes all of them. False: the loop was stopped and takes none.
   bool post(std::vector<Command> commands);
   void poke();  // makes the step thread look again, since something became free
-  void stop();  // all requests end; returns at once
-  void join();
+  void stop();  // no look follows; returns at once
+  void join();  // behind stop(): ends all requests
 
   // StepListener
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
@@ -74,10 +81,10 @@ class StepLoop final : public StepListener {
 
  private:
   void run();
+  void end_all();
   void take_commands();
   void apply(Command& command, sched::Micros now);
   Replica* next_replica();
-  // Between two steps: the commands, and a step if there is something to compute.
   ModelRunner::Turn run_turn();
   bool wait_for_work(sched::Micros wake_at);
   std::uint64_t room_epoch() const;
@@ -97,7 +104,7 @@ class StepLoop final : public StepListener {
   std::condition_variable inbox_filled_;
   std::vector<Command> inbox_, taken_;
   bool stop_ = false, is_poked_ = false;
-  std::atomic<sched::Micros> turn_began_{0};  // 0: the thread sleeps, or looks for work
+  std::atomic<sched::Micros> look_began_{0};  // 0: no look is under way
   std::thread thread_;
 };
 

@@ -150,6 +150,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
         Replica& place = *generation->place;
         self->post(place, {{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
       };
+      g->on_wait = waiter();
       if (i > 0) g->leader = generations[0];
       generations.push_back(std::move(g));
     }

@@ -141,7 +141,7 @@ inline std::unique_ptr<Executor> open_on_ring(const std::string& model, const Ex
 // reason: its test fails by name, and the next one begins.
 inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
-                               Opener opener = open_on_ring) {
+                               Opener opener = open_on_ring, Drive drive = Drive::kThreads) {
   if (!probe) probe = std::make_shared<Probe>();
   std::vector<std::unique_ptr<Executor>> executors;
   for (const std::uint32_t device : options.devices) {
@@ -150,7 +150,7 @@ inline TestEngine start_engine(const std::string& model, ExecutorOptions executo
   }
   auto made = Model::make(std::move(executors), options);
   if (!made) throw std::runtime_error(made.error().message);
-  auto core = EngineCore::start(std::move(*made));
+  auto core = EngineCore::start(std::move(*made), drive);
   if (!core) throw std::runtime_error(core.error().message);
   return {std::move(probe), std::move(*core)};
 }
