@@ -125,13 +125,13 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_pre
   const bool is_turn = ground == Ground::kShare || is_owed(r, now);
   if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;
   for (;;) {
-    const Bind room = find_room(r);
+    const Bind room = pages_.find_room(r, n_running_ > 0);
     if (room == Bind::kDone && !must_preempt) {
-      bind(r);
+      take_slot(r);
       start(r, is_turn, now);
       return Outcome::kAdmitted;
     }
-    if (room == Bind::kDone) prefixes_.unpin(match_.node);
+    if (room == Bind::kDone) pages_.let_go();
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
     if (room == Bind::kNoPages && r.n_missing > victim_pages(r, ground, now))
       return Outcome::kBlocked;  // nobody gives way for nothing

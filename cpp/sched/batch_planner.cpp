@@ -1,11 +1,7 @@
-// What a step computes: decoding slots first (decode_rows.cpp); then chunks of prompts, those of the most urgent class first and in
-// a class those of the least served tenant, as far as the cap on tokens and the time that the most urgent decoding slot
-// allows.
-// How the numbers were chosen: docs/design/sched.md.
+#include "sched/batch_planner.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "sched/scheduler.h"
 
 namespace zinc_rt::sched {
 namespace {
@@ -29,7 +25,6 @@ constexpr double kLate = 1.5;
 constexpr std::uint32_t kLeastChunk = 32;  // tokens, unless a class above batch decodes: each chunk reads all weights
 // Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
 constexpr std::uint32_t kFirstChunk = 8;
-constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
@@ -62,22 +57,8 @@ PlanRow pick_row(const Request& r, std::uint32_t i, std::uint32_t token_index) {
   return row;
 }
 
-}  // namespace
-
-bool Scheduler::is_throttled(const Request& r, Micros now) {
-  const Slot& slot = slots_[r.slot];
-  const Tenant& tenant = tenants_[r.params.tenant];
-  if (slot.output_backpressure != 0) {
-    plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
-    return true;
-  }
-  const auto& bucket = slot.state == SlotState::kDecode ? tenant.decode : tenant.prefill;
-  if (bucket.has_any(now)) return false;
-  plan_.wake_at = std::min(plan_.wake_at, bucket.ready_at(now));
-  return true;
-}
-
-void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
+// Adds tokens [n_done, n_done + n) of a request.
+void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan) {
   PlanItem item;
   item.slot = r.slot;
   item.begin = r.n_done;
@@ -85,103 +66,87 @@ void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
   item.is_decode = is_decode;
   item.ends_text = n == r.n_left();
   item.n_picks = item.ends_text && r.picks() ? 1 : 0;
+  item.qos = r.params.qos;
   item.second_text = r.params.second_text;
   item.request = r.id;
   item.user = r.params.user;
   const auto tokens = std::span(r.tokens).subspan(item.begin, n);
-  plan_.items.push_back(item);
-  plan_.ids.insert(plan_.ids.end(), tokens.begin(), tokens.end());
+  plan.items.push_back(item);
+  plan.ids.insert(plan.ids.end(), tokens.begin(), tokens.end());
   for (std::uint32_t left = item.n_picks; left > 0; --left)
-    plan_.rows.push_back(pick_row(r, item.begin + n - left, static_cast<std::uint32_t>(plan_.ids.size()) - left));
-  plan_.n_tokens += n;
-  plan_.n_decode += is_decode ? 1 : 0;
-  plan_.n_outputs += item.n_picks;
-  if (options_.is_recurrent) save_state(r, item.begin + n);
+    plan.rows.push_back(pick_row(r, item.begin + n - left, static_cast<std::uint32_t>(plan.ids.size()) - left));
+  plan.n_tokens += n;
+  plan.n_decode += is_decode ? 1 : 0;
+  plan.n_outputs += item.n_picks;
 }
 
-// Adds the rows that score prompts, behind those of all picks. What they pick is thrown away.
-void Scheduler::add_scores() {
+}  // namespace
+
+BatchPlanner::BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots)
+    : options_(options), tenants_(tenants), slots_(slots) {
+  tenant_rows_.reserve(options.n_slots);
+}
+
+void BatchPlanner::add_decodes(std::vector<Request*>& ready, std::uint64_t step, StepPlan& plan) {
+  choose_decodes(ready);
+  for (Request* r : ready) {
+    r->decoded_in = step;
+    add_item(*r, 1, true, plan);
+  }
+}
+
+void BatchPlanner::add_chunk(const Request& r, std::uint32_t end, StepPlan& plan) {
+  add_item(r, end - r.n_done, false, plan);
+}
+
+void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan) {
   std::uint32_t first = 0;  // token of the item, in the step
-  for (const PlanItem& item : plan_.items) {
-    const Request& r = *slot_requests_[item.slot];
+  for (const PlanItem& item : plan.items) {
+    const Request& r = *by_slot[item.slot];
     for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
       if (r.wants_score(i)) {
         PlanRow row = row_after(r, i, first + i - item.begin);
         row.next = r.tokens[i + 1];
-        plan_.rows.push_back(row);
+        plan.rows.push_back(row);
       }
     first += item.n;
   }
 }
 
-// Plans a copy of the recurrent state after `at` tokens, where a page ends. A decoding slot has one copy, which is
-// replaced as it goes on; copies made in prompts stay with their prefixes.
-void Scheduler::save_state(Request& r, std::uint32_t at) {
-  if (at % mem::kPageTokens != 0) return;
-  if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
-  if (r.checkpoint == kNone) return;
-  r.checkpoint_pages = at / mem::kPageTokens;
-  plan_.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
-}
-
-void Scheduler::note_stall(Request& r) {
-  if (slots_[r.slot].output_backpressure != 0 && ++r.n_stalled > options_.slow_sink_steps)
-    end_soon(r.id, Finish::kClientTooSlow);
-}
-
-void Scheduler::plan_decodes(Micros now) {
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    Request* r = slot_requests_[slot];
-    if (r == nullptr || slots_[slot].state != SlotState::kDecode) continue;
-    if (is_throttled(*r, now)) {
-      note_stall(*r);
-      continue;
-    }
-    grow(*r, r->n_done + 1, true, now);  // may preempt slots, among them some that were planned already
-  }
-  decoding_.clear();
-  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
-    Request* r = slot_requests_[slot];
-    if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
-    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) decoding_.push_back(r);
-  }
-  choose_decodes();
-  for (Request* r : decoding_) {
-    r->decoded_in = stats_.steps;
-    add_item(*r, 1, true);
-  }
-}
-
-double Scheduler::prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const {
+double BatchPlanner::prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const {
   const double budgets[kQosCount] = {kInteractiveUs, kOfGap * static_cast<double>(options_.standard_gap), kBatchUs};
   const double n = n_decode;
   return std::max(budgets[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone_us);
 }
 
-// After a step: how many prompt tokens the next one may have beside slots that decode. They become fewer only while
-// steps take longer than expected, and not when a burst of prompts has ended, so that the next burst is taken at once.
-void Scheduler::note_prompts(double step_us, double expected_us) {
-  const std::uint32_t n_prompt = plan_.n_prompt_tokens();
-  if (n_prompt == 0 || plan_.n_decode == 0) return;
+// Sets how many prompt tokens the next step may have beside slots that decode. They become fewer only while steps take
+// longer than expected, and not when a burst of prompts has ended, so that the next burst is taken at once.
+void BatchPlanner::observe(const StepPlan& plan, double step_us) {
+  StepSize size;
+  for (const PlanItem& item : plan.items) size.add(item.begin, item.n);
+  const double expected_us = cost_.is_known() ? cost_.step_us(size) : step_us;
+  cost_.observe(size, step_us);
+  const std::uint32_t n_prompt = plan.n_prompt_tokens();
+  if (n_prompt == 0 || plan.n_decode == 0) return;
   if (step_us > kLate * expected_us) prompt_cap_ -= prompt_cap_ / 8;
   prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
 }
 
 // How many prompt tokens a request may add to a step. Beside slots that decode they are at most twice as many as
 // before, so that a wrong estimate of their cost shows before it does harm.
-std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
+std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPlan& plan) const {
   const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
   StepSize all, decodes, urgent;                      // urgent: the step without this class
-  for (const PlanItem& item : plan_.items) {
-    const Qos other = slot_requests_[item.slot]->params.qos;
+  for (const PlanItem& item : plan.items) {
+    const Qos other = item.qos;
     planned = std::min(planned, other);
     if (item.is_decode) decoding = std::min(decoding, other);
     all.add(item.begin, item.n);
     if (item.is_decode) decodes.add(item.begin, item.n);
     if (item.is_decode || other < qos) urgent.add(item.begin, item.n);
   }
-  const std::uint32_t n_prompt = plan_.n_prompt_tokens();
+  const std::uint32_t n_prompt = plan.n_prompt_tokens();
   const std::uint32_t cap = decoding == Qos::kBatch ? options_.chunk_cap : std::max(kFirstChunk, prompt_cap_);
   const std::uint32_t room = cap - std::min(cap, n_prompt);
   if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
@@ -190,7 +155,7 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
     budget = std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(planned, 0, 0));
   std::uint32_t least = 1;  // every prompt makes progress
   if (qos <= planned) {
-    budget = prompt_budget(decoding, plan_.n_decode, plan_.n_decode == 0 ? 0 : cost_.step_us(decodes));
+    budget = prompt_budget(decoding, plan.n_decode, plan.n_decode == 0 ? 0 : cost_.step_us(decodes));
     if (decoding == Qos::kBatch) least = kLeastChunk;
   }
   return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));
@@ -200,7 +165,7 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
 // so a chunk stops where the position encoding of longer texts begins. With recurrent state a chunk stops at the last
 // page that ends inside the text, at the place where other requests branched off, and otherwise where a page ends,
 // since state can be copied only there.
-std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
+std::uint32_t BatchPlanner::part_end(const Request& r, std::uint32_t n) const {
   const auto total = static_cast<std::uint32_t>(r.tokens.size());
   std::uint32_t end = std::min(total, r.n_done + n);
   if (const std::uint32_t variant = slots_[r.slot].rope_variant; variant < options_.rope_limits.size())
@@ -214,66 +179,22 @@ std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
   return end < last && aligned > r.n_done ? aligned : end;
 }
 
-// The same where a text is computed whole: all of it if it is as short as a chunk may be, or if the step is empty.
-std::uint32_t Scheduler::whole_end(const Request& r, std::uint32_t room, std::uint32_t allowed) const {
-  const std::uint32_t most = plan_.items.empty() ? room : allowed;
+std::uint32_t BatchPlanner::chunk_end(const Request& r, const StepPlan& plan) const {
+  const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan.n_tokens);
+  const std::uint32_t allowed = std::min({room, options_.prefill_cap, prompt_tokens_allowed(r, plan)});
+  if (allowed == 0) return r.n_done;
+  if (!options_.needs_whole_texts) return part_end(r, allowed);
+  // All of the text, if it is as short as a chunk may be, or if the step is empty.
+  const std::uint32_t most = plan.items.empty() ? room : allowed;
   return r.n_left() <= most ? static_cast<std::uint32_t>(r.tokens.size()) : r.n_done;
 }
 
-void Scheduler::plan_prefills(Micros now) {
-  prefilling_.clear();
-  for (Request* r : slot_requests_) {
-    if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
-    // The sink of a request that does not decode yet may be full: it was preempted, or its text is computed again.
-    if (is_throttled(*r, now))
-      note_stall(*r);
-    else
-      prefilling_.push_back(r);
-  }
-  std::ranges::sort(prefilling_, [&](const Request* a, const Request* b) {
+void BatchPlanner::sort_prompts(std::vector<Request*>& prompts) const {
+  std::ranges::sort(prompts, [&](const Request* a, const Request* b) {
     if (a->params.qos != b->params.qos) return a->params.qos < b->params.qos;
     const double a_service = tenants_[a->params.tenant].service, b_service = tenants_[b->params.tenant].service;
     return a_service != b_service ? a_service < b_service : a->admitted_order < b->admitted_order;
   });
-  for (std::size_t i = 0; i < prefilling_.size(); ++i) {
-    Request& r = *prefilling_[i];
-    const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
-    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r)});
-    if (allowed == 0) continue;
-    // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
-    // else runs.
-    const std::uint32_t wanted = options_.needs_whole_texts ? whole_end(r, room, allowed) : chunk_end(r, allowed);
-    const bool is_last_hope = plan_.items.empty() && i + 1 == prefilling_.size();
-    if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
-    const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * mem::kPageTokens);
-    if (options_.needs_whole_texts && there < r.tokens.size()) continue;
-    if (there > r.n_done) add_item(r, there - r.n_done, false);
-  }
-}
-
-const StepPlan& Scheduler::plan(Micros now) {
-  const auto lock = tenants_.lock();
-  plan_.clear_items();
-  plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
-  plan_.wake_at = kNever;
-  plan_decodes(now);
-  plan_prefills(now);
-  add_scores();
-  const bool has_preempted = stats_.preemptions > preemptions_planned_;
-  preemptions_planned_ = stats_.preemptions;
-  if (!plan_.empty()) return plan_;
-  // Every slot that could run was preempted, here or in admit, and the request for which that was done may be gone by
-  // now. So admission must look again: after a pause, since nothing changes while throttled slots hold the pages.
-  if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
-  if (n_deadlines_ > 0)
-    for (const auto& r : requests_)
-      if (r != nullptr) plan_.wake_at = std::min(plan_.wake_at, r->params.deadline);
-  waiting_.for_each_head([&](const Request& head) {
-    const Tenant& tenant = tenants_[head.params.tenant];
-    for (const auto* bucket : {&tenant.prefill, &tenant.decode})
-      if (!bucket->has_any(now)) plan_.wake_at = std::min(plan_.wake_at, bucket->ready_at(now));
-  });
-  return plan_;
 }
 
 }  // namespace zinc_rt::sched

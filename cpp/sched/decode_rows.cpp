@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sched/scheduler.h"
+#include "sched/batch_planner.h"
 
 namespace zinc_rt::sched {
 namespace {
@@ -18,11 +18,11 @@ constexpr double kHeavy = 1.5;
 
 }  // namespace
 
-void Scheduler::choose_decodes() {
+void BatchPlanner::choose_decodes(std::vector<Request*>& decoding) {
   if (!cost_.is_known()) return;
   Qos urgent = Qos::kBatch;
   StepSize all;
-  for (const Request* r : decoding_) {
+  for (const Request* r : decoding) {
     urgent = std::min(urgent, r->params.qos);
     all.add(r->n_done, 1);
   }
@@ -38,7 +38,7 @@ void Scheduler::choose_decodes() {
   };
   tenant_rows_.clear();
   double weights = 0;
-  for (const Request* r : decoding_) {
+  for (const Request* r : decoding) {
     auto mine = std::ranges::find(tenant_rows_, r->params.tenant, &TenantRows::tenant);
     if (mine == tenant_rows_.end()) {
       mine = tenant_rows_.insert(mine, {r->params.tenant, tenants_[r->params.tenant].quota.weight});
@@ -66,10 +66,10 @@ void Scheduler::choose_decodes() {
   for (auto& t : tenant_rows_) t.left_us = std::max(t.share_us, room_us * t.weight / heavy_weights);
 
   // Those that have waited longest come first. A more urgent class does not wait for a less urgent one.
-  std::ranges::sort(decoding_, [](const Request* a, const Request* b) {
+  std::ranges::sort(decoding, [](const Request* a, const Request* b) {
     return a->decoded_in != b->decoded_in ? a->decoded_in < b->decoded_in : a->slot < b->slot;
   });
-  std::erase_if(decoding_, [&](const Request* r) {
+  std::erase_if(decoding, [&](const Request* r) {
     auto& mine = *std::ranges::find(tenant_rows_, r->params.tenant, &TenantRows::tenant);
     if (!mine.is_heavy || r->params.qos < light_urgent) return false;
     const double us = row_us(*r);
@@ -77,7 +77,7 @@ void Scheduler::choose_decodes() {
     mine.left_us -= us;
     return false;
   });
-  std::ranges::sort(decoding_, {}, [](const Request* r) { return r->slot; });
+  std::ranges::sort(decoding, {}, [](const Request* r) { return r->slot; });
 }
 
 }  // namespace zinc_rt::sched

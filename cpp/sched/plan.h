@@ -17,7 +17,8 @@ struct PlanItem {
   std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the request
   std::uint32_t n_picks = 0;       // picks: one after each of the last n_picks tokens
   bool is_decode = false;
-  bool ends_text = false;         // they are the last that the request has
+  bool ends_text = false;  // they are the last that the request has
+  Qos qos = Qos::kStandard;
   std::uint32_t second_text = 0;  // the request's tokens from here on are of type 1; 0: none are
   RequestId request = 0;
   std::uint64_t user = 0;  // RequestParams::user

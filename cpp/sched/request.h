@@ -86,6 +86,8 @@ struct Request {
   }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
+  // The length of the text whose position encoding the logits have that it needs next.
+  std::size_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
   // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
   // Whether a stop token may not be picked as the text's token at this position.

@@ -10,17 +10,16 @@ namespace zinc_rt::sched {
 Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares)
     : options_(std::move(options)),
       tenants_(tenants),
-      pages_(options_.n_pages),
-      prefixes_(pages_, options_.hash_key, options_.n_checkpoints),
       slots_(options_.n_slots, options_.max_context / mem::kPageTokens),
+      pages_(options_, tenants_, slots_, stats_),
+      planner_(options_, tenants_, slots_),
       shares_(options_.turn),
       all_shares_(std::move(all_shares)),
       slot_requests_(options_.n_slots, nullptr) {
   options_.chunk_cap = std::max(options_.chunk_cap, options_.n_slots);
   const std::size_t n = options_.n_slots;
   decoding_.reserve(n);
-  tenant_rows_.reserve(n);
-  prefilling_.reserve(n);
+  prompts_.reserve(n);
   plan_.items.reserve(n);
   plan_.ids.reserve(options_.chunk_cap);
   plan_.rows.reserve(n + options_.chunk_cap);
@@ -32,15 +31,6 @@ Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Share
 }
 
 Scheduler::~Scheduler() = default;
-
-std::uint32_t Scheduler::variant_of(std::size_t n_tokens) const {
-  const auto& limits = options_.rope_limits;
-  return static_cast<std::uint32_t>(std::ranges::lower_bound(limits, n_tokens) - limits.begin());
-}
-
-std::uint32_t Scheduler::variant_of(const Request& r) const {
-  return variant_of(r.is_scoring() ? r.n_scored + 1 : r.tokens.size());
-}
 
 Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
                      std::uint64_t reserved_for_others) {
@@ -201,12 +191,35 @@ void Scheduler::finish(Request& r, Finish reason, Micros now) {
   requests_[r.index].reset();
 }
 
+void Scheduler::take_slot(Request& r) {
+  r.slot = slots_.take();
+  slot_requests_[r.slot] = &r;
+  pages_.bind(r, plan_);
+}
+
+void Scheduler::release_slot(Request& r, bool keep) {
+  pages_.release(r, keep, plan_);
+  slots_.give_back(r.slot);
+  slot_requests_[r.slot] = nullptr;
+  r.slot = kNone;
+  --tenants_[r.params.tenant].slots;
+  note_running(r, -1);
+  --n_running_;
+  if (r.protected_until > 0) --n_protected_;
+  r.protected_until = 0;
+}
+
+void Scheduler::restart(Request& r) {
+  pages_.begin_again(r, plan_);
+  if (slots_[r.slot].state != SlotState::kPrefill) move(r.slot, SlotState::kPrefill);
+}
+
 void Scheduler::commit_item(const PlanItem& item, Micros now) {
   Request& r = *slot_requests_[item.slot];
   r.n_done = item.begin + item.n;
   if (r.params.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
   slots_[item.slot].position = r.n_done;
-  publish_pages(r, item.begin);
+  pages_.publish(r, item.begin);
   const auto& p = r.params;
   tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : item.n, item.is_decode ? 1 : 0, now);
   (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += item.n;
@@ -237,12 +250,8 @@ bool Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, 
 
 void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
   const auto lock = tenants_.lock();
-  for (const PageMove& copy : plan_.page_copies) {
-    slot_requests_[copy.slot]->copy_pending = false;
-    if (const auto status = pages_.release(copy.from); !status) ++stats_.internal_errors;
-  }
-  plan_.page_copies.clear();
-  plan_.restores.clear();
+  for (const PageMove& copy : plan_.page_copies) slot_requests_[copy.slot]->copy_pending = false;
+  pages_.finish_copies(plan_);
   for (const PlanItem& item : plan_.items) commit_item(item, now);
   plan_.saves.clear();
   std::uint32_t row = 0;
@@ -264,10 +273,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   }
   if (plan_.n_tokens > 0) {
     ++stats_.steps;
-    StepSize size;
-    for (const PlanItem& item : plan_.items) size.add(item.begin, item.n);
-    note_prompts(step_us, cost_.is_known() ? cost_.step_us(size) : step_us);
-    cost_.observe(size, step_us);
+    planner_.observe(plan_, step_us);
   }
   plan_.clear_items();
 }
@@ -291,25 +297,42 @@ Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {
   if (n_tokens > options_.max_context)
     return fail(StatusCode::kInvalidArgument, "[engine] {} tokens, the context has {}", n_tokens, options_.max_context);
   const std::uint32_t needed = mem::pages_for(n_tokens);
-  while (pages_.n_free() < needed && prefixes_.evict_one()) ++stats_.page_evictions;
-  if (pages_.n_free() < needed)
-    return fail(StatusCode::kExhausted, "[page_pool] needs {} pages, {} free of {}", needed, pages_.n_free(),
-                pages_.n_pages());
+  ZRT_CHECK_OK(pages_.make_free(needed));
   const std::uint32_t slot = slots_.take();
   if (slot == kNone) return fail(StatusCode::kExhausted, "[engine] needs 1 slot, 0 free of {}", slots_.size());
-  for (std::uint32_t i = 0; i < needed; ++i) slots_.push_page(slot, pages_.take(slot, kNone));
+  pages_.take(slot, needed);
   ++n_leases_;
   return slot;
 }
 
 void Scheduler::give_back_lease(std::uint32_t slot) {
   const auto lock = tenants_.lock();
-  for (const auto page : slots_.pages(slot))
-    if (const auto status = pages_.release(page); !status) ++stats_.internal_errors;
-  slots_.clear_pages(slot);
+  pages_.give_back(slot);
   slots_.give_back(slot);
   --n_leases_;
-  tenants_.note_room();
+}
+
+void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
+                              std::span<const std::int32_t> tokens) {
+  const auto lock = tenants_.lock();
+  pages_.publish(slot, tenant, salt, tokens);
+}
+
+std::uint32_t Scheduler::cached_tokens(TenantId tenant, const std::string& salt,
+                                       std::span<const std::int32_t> prompt) const {
+  return pages_.cached_tokens(tenant, salt, prompt);
+}
+
+std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
+  const auto lock = tenants_.lock();
+  return pages_.flush(tenant, true);
+}
+
+void Scheduler::forget_tenant(TenantId tenant) {
+  const auto lock = tenants_.lock();
+  pages_.flush(tenant, false);
+  shares_.forget(tenant);
+  if (all_shares_) all_shares_->forget(tenant);
 }
 
 }  // namespace zinc_rt::sched

@@ -36,7 +36,7 @@ bool Scheduler::is_owed(const Request& r, Micros now) const {
 Micros Scheduler::turn_of(const Request& r) const {
   StepSize missing;
   missing.add(r.n_done, r.n_left());
-  const double least = static_cast<double>(options_.turn), begin_us = cost_.is_known() ? cost_.step_us(missing) : 0;
+  const double least = static_cast<double>(options_.turn), begin_us = cost().is_known() ? cost().step_us(missing) : 0;
   const double us = std::clamp(kWorthwhile * begin_us, least, kWorthwhile * least);
   return static_cast<Micros>(us) << std::min(r.n_vain_turns, kMostVainTurns);
 }

@@ -1,0 +1,127 @@
+// Makes the plan of a step: finds pages for those who decode, and for as much of the prompts as the planner takes.
+#include <algorithm>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched {
+namespace {
+
+constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
+
+}  // namespace
+
+// Its sink is full, or its tenant's rate is used up; the plan then says when to look again.
+bool Scheduler::is_throttled(const Request& r, Micros now) {
+  const Slot& slot = slots_[r.slot];
+  const Tenant& tenant = tenants_[r.params.tenant];
+  if (slot.output_backpressure != 0) {
+    plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
+    return true;
+  }
+  const auto& bucket = slot.state == SlotState::kDecode ? tenant.decode : tenant.prefill;
+  if (bucket.has_any(now)) return false;
+  plan_.wake_at = std::min(plan_.wake_at, bucket.ready_at(now));
+  return true;
+}
+
+void Scheduler::note_stall(Request& r) {
+  if (slots_[r.slot].output_backpressure != 0 && ++r.n_stalled > options_.slow_sink_steps)
+    end_soon(r.id, Finish::kClientTooSlow);
+}
+
+bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micros now) {
+  for (Bind room = pages_.grow(r, n_tokens); room != Bind::kDone; room = pages_.grow(r, n_tokens)) {
+    if (!may_preempt) return false;
+    Request* victim = victim_for_pages(r, room == Bind::kOverQuota, now);
+    preempt(*victim, false, now);
+    if (victim == &r) return false;
+  }
+  return true;
+}
+
+// Plans copies of the recurrent state behind the items from this one on.
+void Scheduler::save_states(std::size_t first_item) {
+  if (!options_.is_recurrent) return;
+  for (std::size_t i = first_item; i < plan_.items.size(); ++i) {
+    const PlanItem& item = plan_.items[i];
+    pages_.save_state(*slot_requests_[item.slot], item.begin + item.n, plan_);
+  }
+}
+
+void Scheduler::plan_decodes(Micros now) {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Request* r = slot_requests_[slot];
+    if (r == nullptr || slots_[slot].state != SlotState::kDecode) continue;
+    if (is_throttled(*r, now)) {
+      note_stall(*r);
+      continue;
+    }
+    grow(*r, r->n_done + 1, true, now);  // may preempt slots, among them some that have grown already
+  }
+  decoding_.clear();
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Request* r = slot_requests_[slot];
+    if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
+    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) decoding_.push_back(r);
+  }
+  planner_.add_decodes(decoding_, stats_.steps, plan_);
+  save_states(0);
+}
+
+void Scheduler::plan_prompts(Micros now) {
+  prompts_.clear();
+  for (Request* r : slot_requests_) {
+    if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
+    // The sink of a request that does not decode yet may be full: it was preempted, or its text is computed again.
+    if (is_throttled(*r, now))
+      note_stall(*r);
+    else
+      prompts_.push_back(r);
+  }
+  planner_.sort_prompts(prompts_);
+  for (std::size_t i = 0; i < prompts_.size(); ++i) {
+    Request& r = *prompts_[i];
+    const std::uint32_t wanted = planner_.chunk_end(r, plan_);
+    if (wanted == r.n_done) continue;
+    // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
+    // else runs.
+    const bool is_last_hope = plan_.items.empty() && i + 1 == prompts_.size();
+    if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
+    const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * mem::kPageTokens);
+    if (there <= r.n_done || (options_.needs_whole_texts && there < r.tokens.size())) continue;
+    planner_.add_chunk(r, there, plan_);
+    save_states(plan_.items.size() - 1);
+  }
+}
+
+// There is nothing to run: says when that may have changed.
+void Scheduler::look_again(Micros now) {
+  if (n_deadlines_ > 0)
+    for (const auto& r : requests_)
+      if (r != nullptr) plan_.wake_at = std::min(plan_.wake_at, r->params.deadline);
+  waiting_.for_each_head([&](const Request& head) {
+    const Tenant& tenant = tenants_[head.params.tenant];
+    for (const auto* bucket : {&tenant.prefill, &tenant.decode})
+      if (!bucket->has_any(now)) plan_.wake_at = std::min(plan_.wake_at, bucket->ready_at(now));
+  });
+}
+
+const StepPlan& Scheduler::plan(Micros now) {
+  const auto lock = tenants_.lock();
+  plan_.clear_items();
+  plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
+  plan_.wake_at = kNever;
+  plan_decodes(now);
+  plan_prompts(now);
+  BatchPlanner::add_scores(slot_requests_, plan_);
+  const bool has_preempted = stats_.preemptions > preemptions_planned_;
+  preemptions_planned_ = stats_.preemptions;
+  if (!plan_.empty()) return plan_;
+  // Every slot that could run was preempted, here or in admit, and the request for which that was done may be gone by
+  // now. So admission must look again: after a pause, since nothing changes while throttled slots hold the pages.
+  if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
+  look_again(now);
+  return plan_;
+}
+
+}  // namespace zinc_rt::sched

@@ -1,0 +1,106 @@
+// The KV pages of slots: those that a slot shares with the prefix cache, those that it takes from the pool, and those that
+// it leaves to the cache. With recurrent layers a slot's state is saved where pages end and is put back from there. Copies
+// are planned here and done by who runs the step.
+// Thread rule: whoever holds the lock of the tenant book. The calls about a request need it to be in a slot, unless they
+// say otherwise.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "mem/prefix_cache.h"
+#include "sched/options.h"
+#include "sched/plan.h"
+#include "sched/request.h"
+#include "sched/slot_table.h"
+#include "sched/stats.h"
+#include "sched/tenant_book.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::sched {
+
+class SlotPages {
+ public:
+  // What it is given must outlive it. `stats` gets evictions and internal errors.
+  SlotPages(const Options& options, TenantBook& tenants, SlotTable& slots, Stats& stats)
+      : options_(options),
+        tenants_(tenants),
+        slots_(slots),
+        stats_(stats),
+        pool_(options.n_pages),
+        prefixes_(pool_, options.hash_key, options.n_checkpoints) {}
+  SlotPages(const SlotPages&) = delete;
+
+  const mem::PagePool& pool() const { return pool_; }
+  const mem::PrefixCache& prefixes() const { return prefixes_; }
+  std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
+
+  // Looks for the pages of a request that waits: its prefix, and room for the rest of its tokens and one more. kDone: the
+  // prefix is pinned until bind() or let_go(). Else failed_bind and n_missing of the request say what is missing.
+  // others_run: then admission leaves Options::prefix_part of the pages alone.
+  Bind find_room(Request& request, bool others_run);
+  void let_go() { prefixes_.unpin(found_.node); }
+  // Gives the request, whose slot has no pages yet, what find_room() found for it.
+  void bind(Request& request, StepPlan& plan);
+
+  // Takes pages until the slot has room for n_tokens. Errors: kNoPages; kOverQuota, of its tenant. The slot keeps those
+  // that it got.
+  Bind grow(Request& request, std::uint32_t n_tokens);
+  // Plans a copy of the recurrent state after `at` tokens, if a page ends there and the cache lends an entry.
+  void save_state(Request& request, std::uint32_t at, StepPlan& plan);
+  // After tokens [first, n_done): full pages go into the cache, so that others share them while this request runs.
+  void publish(Request& request, std::uint32_t first);
+  // The copies before the step are done.
+  void finish_copies(StepPlan& plan);
+  // The slot has no pages any more. Those that the cache holds stay there, the rest go to the pool. keep: what they
+  // contain is sound.
+  void release(Request& request, bool keep, StepPlan& plan);
+  // The same, and the slot begins the text again with another variant of the position encoding.
+  void begin_again(Request& request, StepPlan& plan);
+
+  // Slots without a request. Errors: kExhausted with both numbers.
+  Status make_free(std::uint32_t n_pages);
+  void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many are free
+  void give_back(std::uint32_t slot);
+  // Scheduler::publish_lease
+  void publish(std::uint32_t slot, TenantId tenant, const std::string& salt, std::span<const std::int32_t> tokens);
+
+  // Scheduler::cached_tokens
+  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
+  // Scheduler::flush_prefixes. with_group: also what it brought into the scopes of its isolation group.
+  std::uint32_t flush(TenantId tenant, bool with_group);
+
+ private:
+  using Node = mem::PrefixCache::Node;
+  struct Scope {
+    std::uint64_t owner = 0;
+    std::uint32_t variant = 0;
+    std::string salt;
+    auto operator<=>(const Scope&) const = default;
+  };
+  std::uint64_t owner_of(TenantId tenant) const;
+  std::uint32_t variant_of(const Request& request) const { return options_.variant_of(request.n_encoded()); }
+  Node root_of(const Request& request);
+  Node root_of(TenantId tenant, std::uint32_t variant, const std::string& salt);
+  void drop_unused_roots();
+  std::uint64_t available(TenantId tenant) const;
+  std::uint32_t take_page(const Request& request);
+  mem::PrefixCache::Match usable(mem::PrefixCache::Match match, Node root) const;
+  void replace_page(Request& request, std::uint32_t index, std::uint32_t page);
+  void publish_tail(Request& request);
+  void drop_moves(Request& request, StepPlan& plan);
+  void expect(const Status& status) { stats_.internal_errors += status ? 0 : 1; }
+
+  const Options& options_;
+  TenantBook& tenants_;
+  SlotTable& slots_;
+  Stats& stats_;
+  mem::PagePool pool_;
+  mem::PrefixCache prefixes_;
+  std::map<Scope, Node> roots_;
+  std::size_t most_roots_ = 1024;  // beyond so many, unused roots are looked for
+  mem::PrefixCache::Match found_;  // by find_room(), for bind()
+  std::uint64_t n_takes_ = 0;      // pages that were asked for
+};
+
+}  // namespace zinc_rt::sched
