@@ -1,7 +1,7 @@
 // The engine behind its handles: models, tenants, a step loop for each device, and the drainer. Client threads check a
 // request, place it on a device and put it in the inbox of that device's step loop (engine/step_loop.h); the loops run
-// the models' turns and write output events; the drainer reads those and feeds the sinks. Loops and drainer have threads
-// of their own, or whoever waits for the engine does their work by pump().
+// the models' turns and write output events; the drainer reads those and feeds the sinks. Loops and drainer have
+// threads of their own, or whoever waits for the engine does their work by pump().
 // Thread rule: `names_mutex_` guards the names, the lock of `book_` the tenants' numbers and what schedulers show, the
 // turn of a step loop its replicas. Where several are held they are taken in this order: pump_mutex_, a turn,
 // names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. Nobody holds two turns.
@@ -65,8 +65,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
   // drainer.cpp. With Drive::kPump: one look of each step loop, then what came out goes to the sinks. `ran`: something
-  // was done. A caller waits while another one pumps. Not from a sink. Grammars, slow masks and callbacks keep threads of
-  // their own.
+  // was done. A caller waits while another one pumps. Not from a sink. Grammars, slow masks and callbacks keep threads
+  // of their own.
   ModelRunner::Turn pump();
   bool pump_until(double timeout_ms, const std::function<bool()>& done);  // as Waiter
   Waiter waiter();                                                        // does nothing once the engine is gone

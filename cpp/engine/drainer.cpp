@@ -1,5 +1,5 @@
-// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink: what
-// a sink has no room for is offered again until it has, and meanwhile the step loop holds that request up.
+// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink:
+// what a sink has no room for is offered again until it has, and meanwhile the step loop holds that request up.
 #include <algorithm>
 #include <chrono>
 

@@ -112,8 +112,8 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  // A request that was checked before is_closing was set may reach a scheduler now. Its step loop refuses those that come
-  // after the replica is freed.
+  // A request that was checked before is_closing was set may reach a scheduler now. Its step loop refuses those that
+  // come after the replica is freed.
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });

@@ -26,8 +26,8 @@ struct LogitsRow {
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Before each pick of a request with RequestParams::is_processed: it may change the logits. `tokens`: those before the
-  // pick. False: the request ends as processor_failed. no_token_left() tells of the same end.
+  // Before each pick of a request with RequestParams::is_processed: it may change the logits. `tokens`: those before
+  // the pick. False: the request ends as processor_failed. no_token_left() tells of the same end.
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
   // Before each pick of a request with RequestParams::is_masked: the mask (StepInput::mask), which stays until the step

@@ -1,10 +1,10 @@
-// The steps of a device. A look takes the commands of clients for the replicas there, then runs the turn of the one that
-// was served least. A thread of the loop's own looks again and again, or whoever drives the engine calls look(). Devices
-// step at the same time; what they share is the tenant book, whose lock the schedulers take between steps, and the port
-// of output events.
-// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread; look() and join() from the driver.
-// The replicas, and the StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for
-// under any other lock.
+// The steps of a device. A look takes the commands of clients for the replicas there, then runs the turn of the one
+// that was served least. A thread of the loop's own looks again and again, or whoever drives the engine calls look().
+// Devices step at the same time; what they share is the tenant book, whose lock the schedulers take between steps, and
+// the port of output events.
+// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread; look() and join() from the
+// driver. The replicas, and the StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is
+// waited for under any other lock.
 #pragma once
 
 #include <atomic>

@@ -55,8 +55,8 @@ struct ExecutorInfo {
   // first token with kCls and kRank, else its last.
   Pooling pooling = Pooling::kNone;
   std::uint32_t embedding_dim = 0;  // of what an output row gives; 1 with kRank, a score
-  // All tokens of a text see each other, so its tokens from position 0 on come together, in one step, and no prefix of it
-  // can be computed before.
+  // All tokens of a text see each other, so its tokens from position 0 on come together, in one step, and no prefix of
+  // it can be computed before.
   bool needs_whole_texts = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
@@ -79,10 +79,10 @@ class Executor {
   virtual const MemoryPlan& plan() const = 0;
   virtual std::uint64_t allocated_bytes() const = 0;  // held by the tier; equals plan().allocated_bytes()
 
-  // A step is two calls: begin() checks it and gives the device what it can run without the caller, finish() waits for it
-  // and sets `output`. StepInput's functions are called within finish(). Between the two there is no other call, and
-  // `input` and the memory of its views stay as they are. Nothing is allocated once input and output have grown to their
-  // size. Errors of begin(): kInvalidArgument for an input outside the limits of info(), with both numbers
+  // A step is two calls: begin() checks it and gives the device what it can run without the caller, finish() waits for
+  // it and sets `output`. StepInput's functions are called within finish(). Between the two there is no other call, and
+  // `input` and the memory of its views stay as they are. Nothing is allocated once input and output have grown to
+  // their size. Errors of begin(): kInvalidArgument for an input outside the limits of info(), with both numbers
   // (step_check.h); there is nothing to finish then. Errors of finish(): what went wrong in the step, which is over.
   virtual Status begin(const StepInput& input) = 0;
   virtual Status finish(StepOutput& output) = 0;
@@ -98,8 +98,8 @@ class Executor {
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
   // Copies whole KV pages, between two steps. Pairs and errors: as for copy_state.
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
-  // Copies whole KV pages to and from memory of the host, info().page_bytes each, between two steps. Only an executor of
-  // the same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or
+  // Copies whole KV pages to and from memory of the host, info().page_bytes each, between two steps. Only an executor
+  // of the same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or
   // another number of bytes; kUnavailable for an executor that has no such pages.
   virtual Status read_pages(std::span<const std::uint32_t>, std::span<std::byte>) { return no_page_copies(); }
   virtual Status write_pages(std::span<const std::uint32_t>, std::span<const std::byte>) { return no_page_copies(); }

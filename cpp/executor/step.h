@@ -38,9 +38,9 @@ struct StepInput {
   // row after row. The memory is valid during the call. It is set once by who wants logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
-  // Of models with pooling: called with consecutive output rows, in order: the index of the first, and the embeddings of
-  // all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise, which
-  // is not called then.
+  // Of models with pooling: called with consecutive output rows, in order: the index of the first, and the embeddings
+  // of all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise,
+  // which is not called then.
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called for each row that is masked, in order, with its index, before any row of its group is picked. A device

@@ -6,18 +6,18 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How much longer prompts may make a step, where no more urgent class than theirs takes part in it. Both numbers are by
-// the most urgent class that decodes in the step, and the larger of the two holds:
-//   - a time in us. For batch it holds also while nobody decodes, since the next request has to wait for the step. For
-//     standard it is the gap that streams are promised (Options::standard_gap), as far as kOfGap.
-//   - a part of the time that decoding alone takes: what admitted prompts are promised of the machine beside many
-//     decoding slots, half of it or more. Beside n slots, where n is small, it is n / (n + 1) of that, since most of
-//     their step is reading the weights and each of them feels all of what is added.
+// By how much prompts may lengthen a step that has no work of a more urgent class than theirs. Each number is for the
+// most urgent class that decodes in the step. Of two limits the larger one holds:
+//   - a time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
+//     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
+//   - a part of the time that decoding alone takes. Beside many decoding slots admitted prompts are promised half of
+//     the machine or more. Beside n slots the part is n / (n + 1) of that: where n is small, most of a step is reading
+//     the weights, and each slot feels all that is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
-// How much longer prompts may make a step in which a more urgent class decodes or computes its prompt. For prompts of
-// the class just below it a time in us holds if that is more (beside standard, its gap), since the fixed cost of having
-// prompts in a step is then shared by more tokens.
+// By how much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the
+// class just below may also use a time in us if that is more (beside standard, its gap), because more tokens then share
+// the fixed cost of having prompts in a step.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
 // A step that takes so many times what was expected shows that the estimate is wrong.

@@ -79,8 +79,9 @@ struct Request {
   Finish cancel = Finish::kCancelled;
 
   std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
-  // What it adds to the backlog of its place. What the cache will give it counts a sixteenth while it waits, for the slot
-  // that it will hold: where slots are short, a place with a long queue should not have all who find their prefix there.
+  // What it adds to the backlog of its place. What the cache will give it counts a sixteenth while it waits, for the
+  // slot that it will hold: where slots are short, a place with a long queue should not have all who find their prefix
+  // there.
   std::uint32_t n_to_compute() const {
     return n_left() - (is_waiting ? std::min(n_cached - n_cached / 16, n_left()) : 0);
   }

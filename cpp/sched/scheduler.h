@@ -1,6 +1,6 @@
 // The multitenant scheduler of one model at one place (a device). It decides which request gets a slot and pages, and
-// what each step computes. It knows no model, no device and no clock: `now` is passed in. A step is five calls, three of
-// which are members:
+// what each step computes. It knows no model, no device and no clock: `now` is passed in. A step is five calls, three
+// of which are members:
 //
 //   admit(now)           ends what was cancelled or is late; gives slots to waiting requests by class and share, where
 //                        slots or pages are short in place of others
@@ -8,8 +8,8 @@
 //   (fill, execute)      the engine's
 //   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
 //
-// Each of them leaves events. SlotPages keeps the pages, BatchPlanner says what a step takes. The members are defined in
-// scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, preemption.cpp and planning.cpp.
+// Each of them leaves events. SlotPages keeps the pages, BatchPlanner says what a step takes. The members are defined
+// in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, preemption.cpp and planning.cpp.
 // Thread rule: one thread at a time. Several schedulers, each on a thread of its own, may share a tenant book: a call
 // that changes anything but a slot's backpressure holds the book's lock. So while a thread holds that lock, it may read
 // what is marked "book" of any scheduler that shares it. Nothing is allocated from admit to commit while no request
@@ -56,8 +56,8 @@ struct Event {
 
 class Scheduler {
  public:
-  // `tenants` is shared by the models of an engine and must outlive this. `all_shares`: of all places of the model; null:
-  // it has this one alone.
+  // `tenants` is shared by the models of an engine and must outlive this. `all_shares`: of all places of the model;
+  // null: it has this one alone.
   Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -91,7 +91,8 @@ class Scheduler {
   // tokens, no more than the lease has.
   void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
                      std::span<const std::int32_t> tokens);
-  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use. (book)
+  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use.
+  // (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
   // Drops the prefixes that the tenant brought into the cache, its own or that of its isolation group, and that nobody
   // uses. What another member brought, and what that continues, stays. Returns how many pages that freed.

@@ -1,7 +1,7 @@
 // Each tenant's part of the slots of a place, or of all places of a model, over time. Its share is what it should have
-// of the slots that are in use, by weight and up to what it asks for. Its arrears, in slots x seconds, are how far it is behind that. Both are kept by level:
-// level q looks only at requests of class q and less urgent ones and shares out the slots that these have, so that
-// slots of a more urgent class count against nobody.
+// of the slots that are in use, by weight and up to what it asks for. Its arrears, in slots x seconds, are how far it
+// is behind that. Both are kept by level: level q looks only at requests of class q and less urgent ones and shares out
+// the slots that these have, so that slots of a more urgent class count against nobody.
 // Thread rule: whoever holds the lock of the tenant book. Allocates only when a tenant is new.
 #pragma once
 

@@ -1,8 +1,8 @@
-// The KV pages of slots: those that a slot shares with the prefix cache, those that it takes from the pool, and those that
-// it leaves to the cache. With recurrent layers a slot's state is saved where pages end and is put back from there. Copies
-// are planned here and done by who runs the step.
-// Thread rule: whoever holds the lock of the tenant book. The calls about a request need it to be in a slot, unless they
-// say otherwise.
+// The KV pages of slots: those that a slot shares with the prefix cache, those that it takes from the pool, and those
+// that it leaves to the cache. With recurrent layers a slot's state is saved where pages end and is put back from
+// there. Copies are planned here and done by who runs the step.
+// Thread rule: whoever holds the lock of the tenant book. The calls about a request need it to be in a slot, unless
+// they say otherwise.
 #pragma once
 
 #include <map>
@@ -35,8 +35,8 @@ class SlotPages {
   const mem::PrefixCache& prefixes() const { return prefixes_; }
   std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
 
-  // Looks for the pages of a request that waits: its prefix, and room for the rest of its tokens and one more. kDone: the
-  // prefix is pinned until bind() or let_go(). Else failed_bind and n_missing of the request say what is missing.
+  // Looks for the pages of a request that waits: its prefix, and room for the rest of its tokens and one more. kDone:
+  // the prefix is pinned until bind() or let_go(). Else failed_bind and n_missing of the request say what is missing.
   // others_run: then admission leaves Options::prefix_part of the pages alone.
   Bind find_room(Request& request, bool others_run);
   void let_go() { prefixes_.unpin(found_.node); }

@@ -6,8 +6,8 @@
 //     was picked (pages were evicted, or a recurrent state began far back) makes the request's next turn twice as long,
 //     so that every request makes progress.
 //   - A tenant yields only what it has above its share, and never to itself.
-//   - Where a model has several places, shares are of the slots of all of them, and a slot is yielded at the place where
-//     the request waits.
+//   - Where a model has several places, shares are of the slots of all of them, and a slot is yielded at the place
+//     where the request waits.
 //   - Of the requests that are owed a slot, the one whose tenant and class got none for longest is next, so turns go
 //     round.
 #include <algorithm>

@@ -137,8 +137,8 @@ inline std::unique_ptr<Executor> open_on_ring(const std::string& model, const Ex
   return open(model, options);
 }
 
-// A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with the
-// reason: its test fails by name, and the next one begins.
+// A replica on each of options.devices; all have the probe. Throws where the model or the engine does not open, with
+// the reason: its test fails by name, and the next one begins.
 inline TestEngine start_engine(const std::string& model, ExecutorOptions executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {},
                                Opener opener = open_on_ring, Drive drive = Drive::kThreads) {

@@ -6,7 +6,7 @@
 namespace zinc_rt {
 namespace {
 
-class NullSink final : public Sink {
+class DeafSink final : public Sink {
  public:
   SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
   void end(std::uint32_t) override {}
@@ -136,7 +136,7 @@ TEST_F(Pump, AFullRingIsEmptiedByWhoFillsIt) {
   const auto session = engine.session();
   std::vector<RequestHandle> handles;
   for (std::size_t i = 0; i < kMany; ++i) {
-    auto handle = session.submit(token_request({5, 6}, 1), std::make_shared<NullSink>());
+    auto handle = session.submit(token_request({5, 6}, 1), std::make_shared<DeafSink>());
     ASSERT_TRUE(handle) << handle.error().message;
     handles.push_back(std::move(*handle));
   }

@@ -8,20 +8,20 @@ namespace {
 
 using ::testing::HasSubstr;
 
-struct Case {
+struct StepCase {
   std::string name;
   std::size_t n_tokens = 0;
   bool is_masked = false, is_processed = false;
   std::uint64_t n_begin = 1, n_finish = 0;  // submissions
 };
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const StepCase& c, std::ostream* out) {
   *out << c.name;
 }
 
-class BeginAndFinish : public ::testing::TestWithParam<Case> {};
+class BeginAndFinish : public ::testing::TestWithParam<StepCase> {};
 
 // A prompt with a pick after each token; masks and processors change nothing.
-TestStep make_step(const Case& c) {
+TestStep a_prompt(const StepCase& c) {
   TestStep input;
   append(input, prompt(c.n_tokens), 0, c.n_tokens, 0, pages_from(0));
   for (OutputRow& row : input.outputs) {
@@ -36,9 +36,9 @@ TestStep make_step(const Case& c) {
 TEST_P(BeginAndFinish, TheDeviceHasAllThatNeedsNoCaller) {
   const auto executor = open("llama_k-Q4_K_M");
   Outcome wanted;
-  step(*executor, make_step({"plain", GetParam().n_tokens}), wanted);
+  step(*executor, a_prompt({"plain", GetParam().n_tokens}), wanted);
 
-  auto input = make_step(GetParam());
+  auto input = a_prompt(GetParam());
   Outcome outcome;
   std::size_t n_calls = 0;
   input.on_logits = [&](std::uint32_t, std::span<const float> logits) {
@@ -61,10 +61,10 @@ TEST_P(BeginAndFinish, TheDeviceHasAllThatNeedsNoCaller) {
 
 // Rows run in groups of 64, so 100 need two submissions, and four where the caller has a say.
 INSTANTIATE_TEST_SUITE_P(Steps, BeginAndFinish,
-                         ::testing::Values(Case{"Plain", 9}, Case{"Masked", 9, true, false, 1, 1},
-                                           Case{"Processed", 9, false, true, 1, 1},
-                                           Case{"TwoGroups", 100, false, false, 1, 1},
-                                           Case{"TwoGroupsMasked", 100, true, false, 1, 3}),
+                         ::testing::Values(StepCase{"Plain", 9}, StepCase{"Masked", 9, true, false, 1, 1},
+                                           StepCase{"Processed", 9, false, true, 1, 1},
+                                           StepCase{"TwoGroups", 100, false, false, 1, 1},
+                                           StepCase{"TwoGroupsMasked", 100, true, false, 1, 3}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(BeginAndFinishAlone, AStepWithoutRowsIsBegunWhole) {
@@ -83,7 +83,7 @@ TEST(BeginAndFinishAlone, AStepWithoutRowsIsBegunWhole) {
 
 TEST(BeginAndFinishAlone, ARefusedStepLeavesNothingToFinish) {
   const auto executor = open("llama_k-Q4_K_M");
-  auto input = make_step({"", 9});
+  auto input = a_prompt({"", 9});
   Outcome wanted, outcome;
   step(*executor, input, wanted);
   auto wrong = input;

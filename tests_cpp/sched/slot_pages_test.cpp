@@ -79,12 +79,15 @@ TEST_F(SlotPagesTest, GrowingSaysWhatIsMissingAndKeepsWhatItGot) {
 TEST_F(SlotPagesTest, RoomThatIsMissingIsCountedAndPinsNothing) {
   Request& large = add(15 * 16);
   EXPECT_EQ(pages_.find_room(large, false), Bind::kOverQuota);
-  Request& a = run(5 * 16);
-  Request& b = add(6 * 16 - 20, 1);
-  EXPECT_EQ(pages_.find_room(b, false), Bind::kDone);
+  Request& a = run(5 * 16);  // five pages are left
+  Request& six = add(86, 1);
+  EXPECT_EQ(pages_.find_room(six, false), Bind::kNoPages);
+  EXPECT_EQ(six.n_missing, 1u);
+  Request& five = add(64, 1);
+  EXPECT_EQ(pages_.find_room(five, false), Bind::kDone);
   pages_.let_go();
-  EXPECT_EQ(pages_.find_room(b, true), Bind::kDone);  // its prefix is a's, so few pages are missing
-  pages_.let_go();
+  EXPECT_EQ(pages_.find_room(five, true), Bind::kNoPages);  // two stay for the cache
+  EXPECT_EQ(five.n_missing, 0u);
   end(a);
   EXPECT_EQ(pages_.flush(0, true), 5u);
   EXPECT_EQ(pages_.pool().n_free(), kPages);

@@ -1,7 +1,7 @@
-// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses, never names of
-// models or ops.
-// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it. It serves one model at a
-// time, and who keeps it may give it to the next one, for which its pipelines are there already.
+// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses, never names
+// of models or ops.
+// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it. It serves one model at
+// a time, and who keeps it may give it to the next one, for which its pipelines are there already.
 #pragma once
 
 #include <functional>
