@@ -41,18 +41,6 @@ void Slot::set_sampling(const Sampling& s) {
   top_k = s.top_k;
 }
 
-Sampling Slot::sampling() const {
-  return {seed_lo | std::uint64_t{seed_hi} << 32,
-          temperature,
-          top_k,
-          top_p,
-          min_p,
-          typical_p,
-          repetition_penalty,
-          presence_penalty,
-          frequency_penalty};
-}
-
 SlotTable::SlotTable(std::uint32_t n_slots, std::uint32_t max_pages_per_slot)
     : width_(max_pages_per_slot),
       slots_(n_slots),

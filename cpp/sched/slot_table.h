@@ -55,7 +55,6 @@ struct Slot {
   std::uint32_t reserved[12] = {};
 
   void set_sampling(const Sampling& sampling);
-  Sampling sampling() const;
 };
 static_assert(sizeof(Slot) == 192 && offsetof(Slot, request_handle) == 16 && offsetof(Slot, prompt_len) == 24);
 static_assert(offsetof(Slot, page_count) == 40 && offsetof(Slot, seed_lo) == 56 && offsetof(Slot, top_k) == 88);
