@@ -30,10 +30,10 @@ std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
 }
 
-// The row after the request's i-th token, which is the one of this index in the step.
-PlanRow row_after(const Request& r, std::uint32_t i, std::uint32_t token_index) {
-  PlanRow row;
-  row.output.token_index = token_index;
+// Adds the row after the request's i-th token, which is the one of this index in the step.
+PlanRow& add_row(const Request& r, std::uint32_t i, std::size_t token_index, StepPlan& plan) {
+  PlanRow& row = plan.rows.emplace_back();
+  row.output.token_index = static_cast<std::uint32_t>(token_index);
   row.output.position = i + 1;
   row.request = r.id;
   row.user = r.params.user;
@@ -41,8 +41,8 @@ PlanRow row_after(const Request& r, std::uint32_t i, std::uint32_t token_index) 
   return row;
 }
 
-PlanRow pick_row(const Request& r, std::uint32_t i, std::uint32_t token_index) {
-  PlanRow row = row_after(r, i, token_index);
+void add_pick(const Request& r, std::uint32_t i, std::size_t token_index, StepPlan& plan) {
+  PlanRow& row = add_row(r, i, token_index, plan);
   OutputRow& output = row.output;
   output.sampling = r.params.sampling;
   if (output.sampling.has_penalties()) {
@@ -54,12 +54,11 @@ PlanRow pick_row(const Request& r, std::uint32_t i, std::uint32_t token_index) {
   output.is_masked = r.params.is_masked;
   output.is_processed = r.params.is_processed;
   output.wants_logits = r.params.wants_logits;
-  return row;
 }
 
 // Adds tokens [n_done, n_done + n) of a request.
 void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan) {
-  PlanItem item;
+  PlanItem& item = plan.items.emplace_back();
   item.slot = r.slot;
   item.begin = r.n_done;
   item.n = n;
@@ -71,10 +70,9 @@ void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan)
   item.request = r.id;
   item.user = r.params.user;
   const auto tokens = std::span(r.tokens).subspan(item.begin, n);
-  plan.items.push_back(item);
   plan.ids.insert(plan.ids.end(), tokens.begin(), tokens.end());
   for (std::uint32_t left = item.n_picks; left > 0; --left)
-    plan.rows.push_back(pick_row(r, item.begin + n - left, static_cast<std::uint32_t>(plan.ids.size()) - left));
+    add_pick(r, item.begin + n - left, plan.ids.size() - left, plan);
   plan.n_tokens += n;
   plan.n_decode += is_decode ? 1 : 0;
   plan.n_outputs += item.n_picks;
@@ -104,11 +102,7 @@ void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan)
   for (const PlanItem& item : plan.items) {
     const Request& r = *by_slot[item.slot];
     for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
-      if (r.wants_score(i)) {
-        PlanRow row = row_after(r, i, first + i - item.begin);
-        row.next = r.tokens[i + 1];
-        plan.rows.push_back(row);
-      }
+      if (r.wants_score(i)) add_row(r, i, first + i - item.begin, plan).next = r.tokens[i + 1];
     first += item.n;
   }
 }
