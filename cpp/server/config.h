@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/json_in.h"
+#include "server/api/json_in.h"
 #include "server/server.h"
 
 namespace zinc_rt::server {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/json_in.h"
+#include "server/api/json_in.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {

@@ -10,16 +10,16 @@
 #include <string>
 
 #include "base/work_queue.h"
-#include "server/batches.h"
+#include "server/batches/batches.h"
+#include "server/batches/stored_files.h"
 #include "server/metrics.h"
-#include "server/model_folders.h"
-#include "server/models.h"
-#include "server/on_demand.h"
+#include "server/models/model_folders.h"
+#include "server/models/models.h"
+#include "server/models/on_demand.h"
 #include "server/resumable_stream.h"
 #include "server/router.h"
-#include "server/state_store.h"
-#include "server/stored_files.h"
-#include "server/tenants.h"
+#include "server/state/state_store.h"
+#include "server/tenants/tenants.h"
 #include "server/transport/transport.h"
 
 namespace zinc_rt::server {

@@ -16,8 +16,8 @@
 #include "base/work_queue.h"
 #include "server/embedding_task.h"
 #include "server/metrics.h"
-#include "server/state_store.h"
-#include "server/tenants.h"
+#include "server/state/state_store.h"
+#include "server/tenants/tenants.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::server {

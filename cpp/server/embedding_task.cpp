@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "server/answer_writer.h"
+#include "server/api/answer_writer.h"
+#include "server/api/error_forms.h"
 #include "server/core.h"
 #include "server/embedding_job.h"
-#include "server/error_forms.h"
 #include "server/incoming.h"
 
 namespace zinc_rt::server {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "server/openai_embedding.h"
+#include "server/api/embedding.h"
 #include "server/router.h"
 
 namespace zinc_rt::server {

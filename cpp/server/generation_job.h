@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/work_queue.h"
-#include "server/answer_writer.h"
+#include "server/api/answer_writer.h"
 #include "server/metrics.h"
-#include "server/state_store.h"
-#include "server/tenants.h"
+#include "server/state/state_store.h"
+#include "server/tenants/tenants.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::server {

@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "server/api/json_in.h"
 #include "server/core.h"
 #include "server/generation_job.h"
-#include "server/json_in.h"
 #include "zinc_rt/request.h"
 
 namespace zinc_rt::server {

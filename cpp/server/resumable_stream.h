@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "server/transport/http.h"
 
 namespace zinc_rt::server {

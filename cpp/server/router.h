@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/tenants.h"
+#include "server/tenants/tenants.h"
 
 namespace zinc_rt::server {
 

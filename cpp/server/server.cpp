@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/this_thread.h"
+#include "server/api/error_forms.h"
 #include "server/core.h"
-#include "server/error_forms.h"
 #include "server/foreign_pages.h"
 #include "zinc_rt/version.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "server/access_log.h"
-#include "server/models.h"
-#include "server/on_demand.h"
-#include "server/tenants.h"
+#include "server/models/models.h"
+#include "server/models/on_demand.h"
+#include "server/tenants/tenants.h"
 #include "server/transport/transport.h"
 #include "zinc_rt/engine.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/print.h"
-#include "server/models.h"
-#include "server/offline_batch.h"
+#include "server/batches/offline_batch.h"
+#include "server/models/models.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {

@@ -19,9 +19,9 @@
 #include "base/options.h"
 #include "base/print.h"
 #include "hub/store.h"
-#include "server/api_keys.h"
 #include "server/config.h"
-#include "server/tenants.h"
+#include "server/tenants/api_keys.h"
+#include "server/tenants/tenants.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "base/utf8.h"
-#include "server/multipart.h"
+#include "server/api/multipart.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace zinc_rt::server;

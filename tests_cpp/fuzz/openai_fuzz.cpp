@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "server/openai_embedding.h"
-#include "server/openai_request.h"
-#include "server/openai_rerank.h"
+#include "server/api/embedding.h"
+#include "server/api/generation_call.h"
+#include "server/api/rerank.h"
 
 namespace {
 

@@ -1,0 +1,145 @@
+// Reads the fields of a request's body, and those that all generating endpoints share.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/json_number.h"
+#include "server/api/generation_call.h"
+#include "server/api/json_in.h"
+
+namespace zinc_rt::server {
+
+constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
+
+// Reads a body's fields one after another. The first complaint stays, and nothing is read after it.
+class BodyReader {
+ public:
+  // `ignored` as in Fields::expect_no_others.
+  explicit BodyReader(const Json& body, std::vector<std::string>* ignored, std::string prefix = {})
+      : fields_(body, std::move(prefix)), ignored_(ignored) {}
+
+  bool is_good() const { return !error_; }
+  ApiError error() const { return *error_; }
+  Fields& fields() { return fields_; }
+  std::vector<std::string>* ignored() const { return ignored_; }
+
+  // The value, if the field is given and nothing was wrong so far.
+  template <class T>
+  std::optional<T> take(ApiResult<std::optional<T>> value) {
+    if (error_) return std::nullopt;
+    if (value) return std::move(*value);
+    error_ = std::move(value.error());
+    return std::nullopt;
+  }
+  std::optional<bool> boolean(const char* name) { return take(fields_.get_bool(name)); }
+  std::optional<double> number(const char* name, double low, double high) {
+    return take(fields_.get_number(name, low, high));
+  }
+  std::optional<std::int64_t> integer(const char* name, std::int64_t low, std::int64_t high) {
+    return take(fields_.get_int(name, low, high));
+  }
+  std::optional<std::string> string(const char* name, std::size_t max_bytes) {
+    return take(fields_.get_string(name, max_bytes));
+  }
+  template <class Out>
+  void into(Out& out, std::optional<double> value) {
+    if (value) out = static_cast<Out>(*value);
+  }
+  template <class Out>
+  void into(Out& out, std::optional<std::int64_t> value) {
+    if (value) out = static_cast<Out>(*value);
+  }
+  void into(bool& out, std::optional<bool> value) {
+    if (value) out = *value;
+  }
+  void into(std::string& out, std::optional<std::string> value) {
+    if (value) out = std::move(*value);
+  }
+  void wrong(const char* name, const std::string& what) {
+    if (!error_) error_ = fields_.wrong(name, what).error();
+  }
+  // What is wrong with an entry of a field that is a list: `place` is said, the field is what is at fault.
+  void wrong_entry(const char* name, const std::string& place, const std::string& what) {
+    if (!error_) error_ = make_error(400, fmt::format("[request] {}: {}", place, what), fields_.full_name(name));
+  }
+  void wrong(const ApiError& error) {
+    if (!error_) error_ = error;
+  }
+  // Refuses a field of the API that this server does not support, unless it is null or one of the `harmless` values,
+  // which ask for nothing.
+  void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
+    const Json* value = fields_.get(name);
+    if (value == nullptr) return;
+    for (const Json& good : harmless)
+      if (*value == good || (good.is_number() && is_json_number(*value) && good == number_value(*value))) return;
+    wrong(name, fmt::format("{} is not served: {}", show(*value), why));
+  }
+  // Has read(reader) read the fields of the object that the field is, where it is given.
+  template <class Read>
+  void object(const char* name, Read&& read, const char* wanted = "an object") {
+    if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
+  }
+  // The same of a value that stands at a place of the body.
+  template <class Read>
+  void object_at(const char* place, const Json& value, Read&& read, const char* wanted = "an object") {
+    if (!value.is_object()) return wrong(place, fmt::format("{} is given, {} wanted", show(value), wanted));
+    BodyReader inner(value, ignored_, fields_.full_name(place) + ".");
+    read(inner);
+    if (const auto done = inner.finish(); !done) wrong(done.error());
+  }
+  ApiResult<void> finish() {
+    if (!error_)
+      if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
+    if (error_) return std::unexpected(*error_);
+    return {};
+  }
+
+ private:
+  Fields fields_;
+  std::vector<std::string>* ignored_;
+  std::optional<ApiError> error_;
+};
+
+// Single fields that several APIs have under the same names.
+void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
+void read_top_k(BodyReader& r, Request& request);                     // below 0: off
+// These, and what else shapes the pick; `most`: of the temperature, `repetition_penalty`: that field's name.
+void read_sampling(BodyReader& r, Request& request, double most, const char* repetition_penalty);
+void read_seed(BodyReader& r, Request& request);
+void read_stop(BodyReader& r, Request& request);  // a text or a list of them
+// A model's effort of reasoning, as OpenAI has it, among the variables of templates; with "none" it does not think.
+void read_effort(BodyReader& r, const char* name, Json& variables);
+// service_tier, one of `names`, and the class that it asks for.
+void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& request);
+// Names that the caller gives for its own records; they change nothing here.
+void read_callers_names(BodyReader& r);
+// `metadata`, which the caller gives for its own records and may see again: an object of at most 16 texts, within OpenAI's
+// bounds. Null where it is not given or wrong.
+const Json* read_metadata(BodyReader& r);
+// The fields that all of OpenAI's generating endpoints have.
+void read_common(BodyReader& r, GenerationCall& call, Request& request);
+// The limit on generated tokens, by any of `names`; `absent` where none is given.
+void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
+                     bool may_be_0);
+// What the answer must look like, in OpenAI's fields and those of vLLM, SGLang and llama.cpp (output_format.cpp).
+void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
+// The answer's format, by the field `name`; a second one is refused.
+void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
+// A JSON schema as the answer's format: an object, or true.
+void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
+// tool_choice as OpenAI has it: auto, none, required, or an object that names a function, in `path` or, where that is
+// empty, at its top, or the functions that are allowed. None takes the tools away.
+void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
+// The fields "model" and "options" as Ollama has them (read_ollama.cpp).
+void read_ollama_model(BodyReader& r, Request& request);
+// "keep_alive" in seconds. The server says how long an idle model stays, but that 0 gives one back.
+std::optional<double> read_keep_alive(BodyReader& r);
+void read_ollama_options(BodyReader& r, GenerationCall& call, Request& request);
+
+}  // namespace zinc_rt::server

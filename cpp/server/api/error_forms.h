@@ -1,0 +1,23 @@
+// How errors are shown under each path: in the form of the API that the path is of, whoever finds the error.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/api/api_error.h"
+
+namespace zinc_rt::server {
+
+// {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
+HttpResponse messages_error(const ApiError& error);
+// {"error": "..."}, as Ollama's API has it.
+HttpResponse ollama_error(const ApiError& error);
+
+// OpenAI's form for paths of no other API, and for the empty path.
+MakeErrorResponse error_form_of(std::string_view path);
+
+// As TransportOptions::refusal wants it.
+HttpResponse refusal_of_transport(int status, const std::string& path, const std::string& why);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,29 @@
+// Forms with files, as browsers and OpenAI's clients send them: multipart/form-data (RFC 7578). What two programs could
+// read in two ways is refused.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/api_error.h"
+
+namespace zinc_rt::server {
+
+// One field of a form.
+struct FormPart {
+  std::string name;
+  std::string file_name;  // of a file; other fields have none
+  bool is_file = false;
+  std::string_view body;  // within the body that was read
+};
+
+constexpr std::size_t kMostFormParts = 16;
+constexpr std::size_t kMostPartHeadBytes = 4096;  // of the headers of one part
+
+// The fields of a body, by its Content-Type, which has the boundary between them. Errors: 400 with what is wrong and, where
+// there is one, the byte.
+ApiResult<std::vector<FormPart>> read_form(std::string_view content_type, std::string_view body);
+
+}  // namespace zinc_rt::server

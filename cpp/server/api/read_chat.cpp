@@ -1,0 +1,68 @@
+// The body of /v1/chat/completions.
+#include "base/error.h"
+#include "server/api/body_reader.h"
+
+namespace zinc_rt::server {
+
+ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored) {
+  GenerationCall call;
+  Request q = defaults;
+  BodyReader r(body, ignored);
+  read_common(r, call, q);
+  read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
+  q.parse_output = true;
+  if (const Json* messages = r.fields().get("messages")) {
+    const auto read = read_messages(*messages, ignored);
+    if (read)
+      q.messages = as_text(*read);
+    else
+      r.wrong(read.error());
+  } else {
+    r.wrong("messages", "it is missing");
+  }
+  const Json* tools = r.fields().get("tools");
+  if (tools != nullptr)
+    if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
+  if (tools != nullptr && !tools->empty()) q.tools = as_text(*tools);
+  read_tool_choice(r, "function", q, call);
+  Json variables = Json::object();
+  if (const Json* extra = r.fields().get("chat_template_kwargs")) {
+    if (extra->is_object())
+      variables = *extra;
+    else
+      r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
+  }
+  read_effort(r, "reasoning_effort", variables);
+  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
+  if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
+  r.into(q.continue_final_message, r.boolean("continue_final_message"));
+  if (q.continue_final_message && q.add_generation_prompt.value_or(false))
+    r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
+  r.into(call.echo, r.boolean("echo"));
+  if (call.echo) r.wrong("echo", "true is not served for chats");
+  r.into(call.wants_logprobs, r.boolean("logprobs"));
+  const auto top = r.integer("top_logprobs", 0, 20);
+  if (top && *top > 0 && !call.wants_logprobs) r.wrong("top_logprobs", "only with \"logprobs\": true");
+  call.n_top = static_cast<std::uint32_t>(top.value_or(0));
+  if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
+  r.into(call.include_reasoning, r.boolean("include_reasoning"));
+  read_output_format(r, q, call);
+  r.refuse("functions", "tools are what took their place", {Json::array()});
+  r.refuse("function_call", "tool_choice is what took its place", {"none", "auto"});
+  if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
+  r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});
+  r.refuse("audio", "the models here write text alone");
+  r.refuse("prediction", "speculation from a given text is not there yet");
+  r.refuse("web_search_options", "this server searches nothing");
+  r.refuse("moderation", "this server judges nothing");
+  r.refuse("store", "nothing that is said is kept", {false});
+  r.refuse("verbosity", "no model here has such a setting", {"medium"});
+  r.refuse("prompt_cache_retention", "prefixes are kept in memory while there is room", {"in_memory", "in-memory"});
+  r.refuse("prompt_cache_options", "prefixes are kept in memory while there is room");
+  read_metadata(r);
+  ZRT_CHECK_OK(r.finish());
+  call.requests.push_back(std::move(q));
+  return call;
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,34 @@
+// The bodies and answers of /v1/rerank (Jina's, Cohere's and vLLM's) and of /v1/score (vLLM's).
+// Thread rule: pure functions on plain values.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "server/api/embedding.h"
+
+namespace zinc_rt::server {
+
+enum class PairForm : std::uint8_t { kRerank, kScore };
+
+struct PairCall {
+  PairForm form = PairForm::kRerank;
+  std::vector<Request> requests;           // one: what all requests of the call begin as
+  std::vector<std::string> first, second;  // pair i: first[i], or first[0] where that is the only one, and second[i]
+  std::uint32_t top_n = 0;                 // results, at most; 0: all
+  bool returns_documents = false;
+
+  const std::string& first_of(std::size_t i) const { return first.size() == 1 ? first[0] : first[i]; }
+};
+
+// Unknown fields are refused or, with `ignored`, named there.
+ApiResult<PairCall> parse_rerank(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+
+// About how many bytes an answer takes, at most.
+std::uint64_t pair_answer_bytes(const PairCall& call);
+// `scores`: of the pairs. A rerank has the best first; of equals the one that came first.
+std::string pair_answer(const PairCall& call, const EmbeddingAnswer& answer, std::span<const double> scores);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,83 @@
+// The batches of all tenants. Those of one tenant run one after the other, those of different tenants side by side. What
+// has not ended when the server does goes on when it starts again.
+// Thread rule: start() first, close() last; the rest by any thread between them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/work_queue.h"
+#include "server/batches/batch_run.h"
+#include "server/batches/listing.h"
+
+namespace zinc_rt::server {
+
+class Batches {
+ public:
+  static constexpr std::int64_t kWindow_s = 86400;     // a batch that has not ended by then expires
+  static constexpr std::size_t kMostUnfinished = 256;  // of a tenant
+
+  explicit Batches(ServerCore& core) : core_(core) {}
+  // Goes on with what has not ended. REQUIRES: core's files are open; `router` outlives this. Errors: those of the state.
+  Status start(const Router& router);
+  // To be called now and then: has lines tried again, and ends what is over its time.
+  void look();
+  // Ends the threads. Lines under way are cancelled; the next start runs them again.
+  void close();
+  std::uint32_t n_under_way() const;  // lines
+
+  // The objects are OpenAI's. Errors: 400 that names the field, 404, 409 for what has ended, 429 for too many.
+  ApiResult<Json> create(const std::string& tenant, const Json& body);
+  ApiResult<Json> find(const std::string& tenant, const std::string& id);
+  ApiResult<std::string> list(const std::string& tenant, const ListPage& page);
+  ApiResult<Json> cancel(const std::string& tenant, const std::string& id);
+  // The batch that has not ended and reads this file; empty: none.
+  std::string user_of(const std::string& tenant, const std::string& file_id) const;
+  void forget(const std::string& tenant);  // a tenant that is removed
+
+ private:
+  struct Item {
+    std::string tenant, id, input;
+    std::int64_t expires_at = 0;
+    std::atomic<bool> is_cancelled{false};
+    std::shared_ptr<BatchRun> run;  // under mutex_; null: its turn has not come
+  };
+  struct Lane {  // of one tenant
+    std::deque<std::shared_ptr<Item>> items;
+    bool is_posted = false;
+  };
+  // Changes a batch's object, if `change` wants that; gives the object as it is then.
+  using Change = std::function<ApiResult<bool>(Json& batch)>;
+  ApiResult<Json> change(const std::string& tenant, const std::string& id, const Change& change);
+  Status put(const std::string& tenant, const Json& batch);
+  void add(const std::string& tenant, const Json& batch);  // REQUIRES: mutex_
+  std::shared_ptr<Item> item_of(const std::string& tenant, const std::string& id) const;
+  Json with_counts(const std::string& tenant, Json batch) const;
+
+  void wake(const std::string& tenant);
+  void advance(const std::string& tenant);
+  bool work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry);  // true: it is over
+  bool take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run);
+  void remove_outputs(const std::string& id) const;
+  ApiResult<std::shared_ptr<BatchRun>> begin(const Item& item, const std::shared_ptr<TenantEntry>& entry);
+  bool finish(const Item& item, BatchRun& run);
+  ApiResult<void> fail_batch(const Item& item, const std::vector<LineError>& errors);
+  void sweep(std::int64_t now_s);
+
+  ServerCore& core_;
+  const Router* router_ = nullptr;
+  mutable std::mutex mutex_;
+  std::map<std::string, Lane> lanes_;
+  std::mutex changing_;  // one change of an object at a time; never taken under mutex_
+  std::int64_t swept_s_ = 0;
+  WorkQueue work_{2, 1, WorkQueue::Priority::kBehindSteps};  // by tenant
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,184 @@
+// How batches are run, from their first line to their files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "server/batches/batch_object.h"
+#include "server/batches/batches.h"
+#include "server/core.h"
+
+namespace zinc_rt::server {
+namespace {
+
+std::int64_t clock_s() {
+  return static_cast<std::int64_t>(std::time(nullptr));
+}
+
+}  // namespace
+
+void Batches::wake(const std::string& tenant) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto lane = lanes_.find(tenant);
+    if (lane == lanes_.end() || lane->second.is_posted) return;
+    lane->second.is_posted = true;
+  }
+  work_.post(tenant, [this, tenant] { advance(tenant); });
+}
+
+// Works on the first batch, and on those that are to end without having had their turn.
+void Batches::advance(const std::string& tenant) {
+  std::deque<std::shared_ptr<Item>> items;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto lane = lanes_.find(tenant);
+    if (lane == lanes_.end()) return;
+    lane->second.is_posted = false;
+    items = lane->second.items;
+  }
+  // A tenant that a proxy names is there again when it asks for something.
+  const auto entry = core_.tenants.find(tenant);
+  if (!entry) return;
+  bool has_turn = true;
+  for (const auto& item : items) {
+    if (!has_turn && !item->is_cancelled && clock_s() < item->expires_at) continue;
+    if (!work_on(item, entry)) {
+      has_turn = false;
+      if (!item_of(tenant, item->id))
+        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile
+      continue;
+    }
+    core_.files.note_growing(tenant, item->id, 0);  // its output has rows by now
+    const std::lock_guard lock(mutex_);
+    const auto lane = lanes_.find(tenant);
+    if (lane == lanes_.end()) return;
+    std::erase(lane->second.items, item);
+    if (lane->second.items.empty()) lanes_.erase(lane);
+  }
+}
+
+bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry) {
+  auto run = item->run;  // this thread alone sets it
+  if (!run) {
+    auto begun = begin(*item, entry);
+    if (!begun) {
+      log().error("batch {}: {}", item->id, begun.error().message);
+      return begun.error().status == 404;  // the tenant was removed; else the state may be there again
+    }
+    if (!*begun) return true;
+    run = std::move(*begun);
+    if (!take_over(item, run)) {
+      remove_outputs(item->id);
+      return true;
+    }
+  }
+  if (item->is_cancelled)
+    run->end_early(BatchEnding::kCancelled);
+  else if (clock_s() >= item->expires_at)
+    run->end_early(BatchEnding::kExpired);
+  return run->step() && finish(*item, *run);
+}
+
+// False: the tenant was removed meanwhile.
+bool Batches::take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run) {
+  const std::lock_guard lock(mutex_);
+  const auto lane = lanes_.find(item->tenant);
+  if (lane == lanes_.end() || std::ranges::find(lane->second.items, item) == lane->second.items.end()) return false;
+  item->run = run;
+  return true;
+}
+
+// Null: the batch has ended already.
+ApiResult<std::shared_ptr<BatchRun>> Batches::begin(const Item& item, const std::shared_ptr<TenantEntry>& entry) {
+  const auto input = core_.files.path_of(item.input);
+  const auto unusable = [&](const Error& error) -> ApiResult<std::shared_ptr<BatchRun>> {
+    ZRT_CHECK_OK(fail_batch(item, {{0, "file_unusable", error.message, "input_file_id"}}));
+    return nullptr;
+  };
+  const auto nothing = [](const Json&) { return false; };
+  ZRT_TRY(auto batch, change(item.tenant, item.id, nothing));
+  const auto endpoint = batch["endpoint"].get<std::string>();
+  if (batch["in_progress_at"].is_null()) {
+    const auto check = item.is_cancelled ? BatchCheck() : check_batch_file(input, endpoint, kMostBatchLines);
+    if (!check) return unusable(check.error());
+    if (!check->errors.empty()) {
+      ZRT_CHECK_OK(fail_batch(item, check->errors));
+      return nullptr;
+    }
+    ZRT_TRY(batch, change(item.tenant, item.id, [&](Json& now) -> ApiResult<bool> {
+              const bool is_cancelled = now["status"] == "cancelling";
+              set_status(now, is_cancelled ? "cancelled" : "in_progress", clock_s());
+              if (!is_cancelled) now["request_counts"]["total"] = check->n_lines;
+              return true;
+            }));
+    if (has_ended(batch)) return nullptr;
+  }
+  BatchRun::Plan plan;
+  plan.input = input;
+  plan.output = core_.files.path_of(output_id_of(item.id));
+  plan.errors = core_.files.path_of(errors_id_of(item.id));
+  plan.access = FileAccess::kOwnerOnly;
+  plan.endpoint = endpoint;
+  plan.tenant = entry;
+  plan.has_room = [this, tenant = item.tenant, id = item.id](std::uint64_t n_bytes) {
+    return core_.files.note_growing(tenant, id, n_bytes);
+  };
+  plan.wake = [this, tenant = item.tenant] { wake(tenant); };
+  auto run = BatchRun::open(core_, *router_, std::move(plan));
+  if (!run) return unusable(run.error());
+  return *std::move(run);
+}
+
+ApiResult<void> Batches::fail_batch(const Item& item, const std::vector<LineError>& errors) {
+  ZRT_CHECK_OK(change(item.tenant, item.id, [&](Json& batch) -> ApiResult<bool> {
+    const bool is_cancelled = batch["status"] == "cancelling";
+    set_status(batch, is_cancelled ? "cancelled" : "failed", clock_s());
+    batch["errors"] = error_list(errors);
+    return true;
+  }));
+  return {};
+}
+
+// Makes files of what was written. Again without harm, where a kill or the state's trouble came between.
+bool Batches::finish(const Item& item, BatchRun& run) {
+  const auto done = [&]() -> ApiResult<void> {
+    if (const auto synced = run.sync(); !synced) return std::unexpected(make_error(500, synced.error().message));
+    ZRT_CHECK_OK(change(item.tenant, item.id, [&](Json& batch) -> ApiResult<bool> {
+      if (batch["status"] != "in_progress" || run.ending() == BatchEnding::kExpired) return false;
+      set_status(batch, "finalizing", clock_s());
+      return true;
+    }));
+    const auto counts = run.counts();
+    // The id of the file; null where it has no lines.
+    const auto keep = [&](std::uint64_t n_lines, const std::string& id, const char* what) -> ApiResult<Json> {
+      std::error_code ignored;
+      if (n_lines == 0) std::filesystem::remove(core_.files.path_of(id), ignored);
+      if (n_lines == 0) return nullptr;
+      ZRT_CHECK_OK(core_.files.adopt(item.tenant, id, fmt::format("{}_{}.jsonl", item.id, what)));
+      return id;
+    };
+    ZRT_TRY(const auto output, keep(counts.completed, output_id_of(item.id), "output"));
+    ZRT_TRY(const auto errors, keep(counts.failed, errors_id_of(item.id), "error"));
+    ZRT_CHECK_OK(change(item.tenant, item.id, [&](Json& batch) -> ApiResult<bool> {
+      batch["output_file_id"] = output;
+      batch["error_file_id"] = errors;
+      set_counts(batch, counts.completed, counts.failed, counts.usage);
+      set_status(batch,
+                 batch["status"] == "cancelling"         ? "cancelled"
+                 : run.ending() == BatchEnding::kExpired ? "expired"
+                                                         : "completed",
+                 clock_s());
+      return true;
+    }));
+    return {};
+  }();
+  if (done) return true;
+  log().error("batch {}: {}", item.id, done.error().message);
+  return done.error().status == 404;
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,31 @@
+// Lists that clients read by pages, as OpenAI's API has them.
+// Thread rule: pure functions.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "server/api/json_in.h"
+#include "server/state/object_table.h"
+
+namespace zinc_rt::server {
+
+// The fields of a query as an object of texts, so that Fields reads them. Errors: 400 for broken escapes, and for a field
+// that is there twice.
+ApiResult<Json> read_query(std::string_view query);
+
+struct ListPage {
+  std::size_t limit = 20;
+  std::string after;  // the id before the page's first; empty: it begins with the first
+  bool is_ascending = false;
+};
+// Takes limit, after and order from a query's fields. Errors: 400 that names the field.
+ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
+
+// {"object": "list", "data", "first_id", "last_id", "has_more"}, with what `shown` makes of each row. Errors: 400 for an
+// `after` that is not there.
+ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
+                               const std::function<std::string(const StoredObject&)>& shown);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,76 @@
+// The files of tenants: what they uploaded for batches, and what batches made of it. The content lies in a folder beside
+// the state file, what is known of it in the state.
+// Thread rule: open() first; then any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/api_error.h"
+#include "server/api/json_in.h"
+#include "server/batches/listing.h"
+#include "server/state/state_store.h"
+
+namespace zinc_rt::server {
+
+class StoredFiles {
+ public:
+  static constexpr std::int64_t kKept_s = 30 * 86400;  // since a file was made
+  // Of a tenant's files, and of the rows of its files and batches; no upload and no batch begins beyond.
+  static constexpr std::uint64_t kMostBytes = 1u << 30;
+  static constexpr std::size_t kMostFiles = 10000;            // of a tenant
+  static constexpr std::size_t kMostUploadBytes = 100000000;  // of one file
+  static constexpr std::size_t kMostNameBytes = 255;
+
+  explicit StoredFiles(StateStore& store) : store_(store) {}
+  // Makes the folder. Empty: the server keeps nothing, and every call below is refused. Errors: kUnavailable.
+  Status open(const std::string& folder);
+  // Errors: 501 that says what to start the server with.
+  ApiResult<void> expect_kept() const;
+
+  // The objects are OpenAI's. Errors: those of the disk and the state; 400 for what is over a bound.
+  ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
+  // Makes a file of the tenant of what lies at path_of(id), such as a batch's output; again without harm.
+  ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
+  // `param`: the field that the id came in, for the 404.
+  ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
+  // The text of the list. `purpose` empty: all. Errors: 400 for an `after` that the tenant has not.
+  ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
+  ApiResult<void> remove(const std::string& tenant, const std::string& id);
+  // How many bytes a tenant may still have, besides what is being written.
+  ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
+  // Something that is no file of the tenant yet, such as the output of a batch that runs, has so many bytes by now; 0: it
+  // is over, or a file. False: the tenant has no room for more.
+  bool note_growing(const std::string& tenant, const std::string& id, std::uint64_t n_bytes);
+  std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
+
+  // All files of a tenant; their contents can be removed when their rows are gone, as those of a tenant that was removed.
+  ApiResult<std::vector<ObjectName>> names(const std::string& tenant) const;
+  void remove_contents(const std::vector<ObjectName>& files) const;
+  // Removes what is too old, but for the ids that are in use.
+  void sweep(std::int64_t now_s,
+             const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
+  // Removes what lies in the folder and is nobody's: what a kill left. `others`: ids that are not adopted yet.
+  Status remove_strays(const std::set<std::string>& others) const;
+
+ private:
+  ApiResult<Json> write_upload(const std::string& tenant, const std::string& id, const std::string& name,
+                               std::string_view content);
+  ApiResult<std::uint64_t> room_beside_growing(const std::string& tenant) const;  // REQUIRES: mutex_
+  ApiResult<Json> put(const std::string& tenant, const std::string& id, const std::string& name, std::uint64_t n_bytes,
+                      const char* purpose);
+
+  StateStore& store_;
+  std::string folder_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::map<std::string, std::uint64_t>>
+      growing_;  // bytes by tenant and id, of what has no row yet
+};
+
+}  // namespace zinc_rt::server

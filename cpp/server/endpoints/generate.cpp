@@ -1,0 +1,229 @@
+// /v1/chat/completions, /v1/completions, /generate.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/error.h"
+#include "server/api/error_forms.h"
+#include "server/core.h"
+#include "server/generation_job.h"
+#include "server/incoming.h"
+#include "zinc_rt/version.h"
+
+namespace zinc_rt::server {
+namespace {
+
+using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&, Ignored);
+
+// Prompts times n, as the engine's queue counts them. Errors: 400 for more than the queue can ever hold.
+ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedModel& model,
+                                       const GenerationCall& call) {
+  const std::uint64_t n_prompts = call.requests.size(), n = call.requests.front().n, n_choices = n_prompts * n;
+  const std::uint64_t most = tenant.settings().max_open_requests;
+  const auto limit = std::min<std::uint64_t>(most, model.queue_cap);
+  if (n_choices <= limit) return n_choices;
+  return std::unexpected(
+      make_error(400,
+                 fmt::format("[quota] {} prompts with n {} are {} choices, {} allowed ({})", n_prompts, n, n_choices,
+                             limit, limit == most ? "max_open_requests" : "queue_cap"),
+                 n > 1 ? "n" : "prompt"));
+}
+
+// About how many bytes one likely token takes in an answer, and how many a choice takes besides its text.
+std::uint64_t bytes_of_logprob(Api api) {
+  return api == Api::kChat ? 80 : 40;
+}
+
+// `"0123456789abcdef",`
+constexpr std::uint64_t kBytesOfHash = 19;
+
+// Checks about how many bytes the answer may have, since it is kept until the client has read it. Errors: 400 for more
+// than is allowed.
+ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
+  const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
+  // What each field adds, in the order in which a refusal names them.
+  std::pair<const char*, std::uint64_t> parts[] = {
+      {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
+  for (const Request& request : call.requests) {
+    // A text has at most as many tokens as bytes, and a text longer than the context is refused elsewhere.
+    const std::uint64_t n_bytes = request.prompt ? request.prompt->size() : 0;
+    const std::uint64_t n_prompt =
+        std::min<std::uint64_t>(model.max_context, request.token_ids ? request.token_ids->size() : n_bytes);
+    const std::uint64_t n_generated = std::min(request.max_tokens, model.max_context);
+    const auto of_rows = [&](std::uint64_t rows, std::uint64_t n_top) {
+      return rows * (1 + n_top) * bytes_of_logprob(call.api);
+    };
+    const std::uint64_t of_choice[] = {
+        call.prompt_logprobs ? of_rows(n_prompt, *call.prompt_logprobs) : 0,
+        call.wants_logprobs ? of_rows(n_generated + (call.echo ? n_prompt : 0), request.logprobs) : 0,
+        request.return_logits_hash ? kBytesOfHash * n_generated : 0, call.echo ? std::max(n_bytes, 4 * n_prompt) : 0};
+    for (std::size_t i = 0; i < std::size(parts); ++i) parts[i].second += request.n * of_choice[i];
+  }
+  std::uint64_t bytes = 0;
+  for (const auto& [_, of_field] : parts) bytes += of_field;
+  if (bytes <= most) return {};
+  const Request& first = call.requests.front();
+  const char* param =
+      first.n > 1 ? "n" : std::ranges::find_if(parts, [](const auto& p) { return p.second > 0; })->first;
+  return std::unexpected(make_error(
+      400,
+      fmt::format("[request] {} prompts, n {}, {}{}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
+                  "(max_answer_bytes); lower one of these, or max_tokens",
+                  call.requests.size(), first.n, call.echo ? "echo, " : "",
+                  first.return_logits_hash ? "return_logits_hash, " : "", logprobs, first.logprobs,
+                  call.prompt_logprobs.value_or(0), bytes, most),
+      param));
+}
+
+ApiResult<void> check_generates(const ServedModel& model) {
+  if (model.card.pooling.empty()) return {};
+  const bool scores = model.card.pooling == "rank";
+  return std::unexpected(make_error(
+      400,
+      fmt::format("[request] model \"{}\" gives {} (pooling {}) and generates nothing; POST {} asks for them", model.id,
+                  scores ? "scores of pairs of texts" : "embeddings", model.card.pooling,
+                  scores ? "/v1/rerank" : "/v1/embeddings"),
+      "model"));
+}
+
+// A path that generates: how its bodies are read, how its answers are written, and how their ids begin.
+struct Endpoint {
+  const char* path;
+  Parse parse;
+  const char* prefix;
+  MakeWriter make_writer = write_openai;
+  // Called before the body is read; `held` counts what it adds to it.
+  ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) = nullptr;
+  // Answers a request that only loads a model, or gives it back.
+  std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
+};
+
+// What a body asks for, before its model is known.
+struct Asked {
+  GenerationCall call;
+  std::vector<std::string> ignored;
+  ByteBudget::Hold held;  // of a conversation that was read back or is to be kept
+};
+
+ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
+  ZRT_TRY(auto body, take_body(core, exchange));
+  auto asked = std::make_shared<Asked>();
+  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, asked->held));
+  ZRT_TRY(asked->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &asked->ignored : nullptr));
+  set_class(exchange, asked->call.requests);
+  // From here on there are the messages, and, until the answer has ended, the input and what is kept of both.
+  std::uint64_t n_bytes = 2 * asked->call.stored_input.size();
+  if (n_bytes > 0 || asked->held.size() > 0)
+    for (const Request& request : asked->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
+  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, asked->held, n_bytes));
+  return asked;
+}
+
+ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
+                                                   Asked& asked, const ServedModel& model) {
+  ZRT_CHECK_OK(check_generates(model));
+  JobCall call;
+  call.call = std::move(asked.call);
+  if (const Request& first = call.call.requests.front(); first.tools)
+    ZRT_CHECK_OK(check_tools_are_read(core, model, first.chat_template_kwargs.value_or("")));
+  ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
+  ZRT_CHECK_OK(check_context(call.call.wanted_context, model));
+  call.engine_model = model.engine_name;
+  call.model_hold = model.hold;
+  call.max_context = model.max_context;
+  call.make_writer = endpoint.make_writer;
+  call.make_error = error_form_of(exchange.request.path);
+  call.endpoint = endpoint.path;              // not the path as written, which may name a model
+  call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
+  call.head.model = model.id;
+  call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
+  call.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);
+  const auto& tier = call.call.service_tier;
+  if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
+  call.headers.emplace_back("x-request-id", exchange.id);
+  note_ignored(asked.ignored, exchange, call.headers);
+  exchange.connection->note("id", call.head.id);
+  exchange.connection->note("model", call.head.model);
+  call.tenant = exchange.caller.tenant;
+  ZRT_TRY(const auto n_choices, count_choices(*call.tenant, model, call.call));
+  if (const auto open = call.tenant->open_request(n_choices, call.headers); !open) {
+    core.metrics.refused("rate");
+    return std::unexpected(open.error());
+  }
+  call.traceparent = traceparent_of(exchange.request);
+  call.wanted_latency = wanted_latency_of(exchange);
+  call.connection = exchange.connection;
+  call.gone = exchange.gone.get_token();
+  call.held = std::move(asked.held);
+  if (call.call.resumable)
+    call.connection =
+        std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);
+  return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.ends},
+                                         std::move(call));
+}
+
+void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
+               const ApiResult<ServedModel>& model) {
+  if (model && asked.call.only_loads) return answer(core, exchange, endpoint.loaded(asked.call.api, model->id, false));
+  const auto job = model ? make_job(core, exchange, endpoint, asked, *model) : std::unexpected(model.error());
+  if (!job) {
+    if (job.error().status == 400) core.metrics.refused("invalid");
+    return refuse(core, exchange, job.error());
+  }
+  if (const auto started = (*job)->start(); !started) {
+    core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
+    refuse(core, exchange, started.error());
+  }
+}
+
+// Answers a request that only gives a model back. No model is loaded for it, and other tenants' requests keep theirs: one
+// that requests had loaded goes where whoever asks may unload models.
+void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, const GenerationCall& call) {
+  const auto& name = call.requests.front().model;
+  const auto id = [&]() -> ApiResult<std::string> {
+    if (const auto loaded = core.models.find(name)) return loaded->id;
+    ZRT_TRY(const auto offered, core.on_demand.find_offered(name));
+    return offered.id;
+  }();
+  if (!id) return refuse(core, exchange, id.error());
+  if (exchange.caller.is_admin) core.on_demand.release(*id);
+  answer(core, exchange, endpoint.loaded(call.api, *id, true));
+}
+
+void add_generation_route(Router& router, ServerCore& core, const Endpoint& endpoint) {
+  router.add({"POST", endpoint.path, Access::kKey, false, [&core, endpoint](Exchange& exchange) {
+                auto asked = read_call(core, exchange, endpoint);
+                if (!asked) {
+                  if (asked.error().status == 400) core.metrics.refused("invalid");
+                  return refuse(core, exchange, asked.error());
+                }
+                if (const auto& call = (*asked)->call; call.only_loads && call.gives_model_back)
+                  return give_back(core, exchange, endpoint, call);
+                find_model(core, exchange, (*asked)->call.requests.front().model,
+                           [&core, endpoint, asked = *asked](Exchange& held, const ApiResult<ServedModel>& model) {
+                             start_job(core, held, endpoint, *asked, model);
+                           });
+              }});
+}
+
+}  // namespace
+
+void add_generation_routes(Router& router, ServerCore& core) {
+  for (const Endpoint& endpoint :
+       {Endpoint{"/v1/chat/completions", parse_chat, "chatcmpl-"},
+        {"/chat/completions", parse_chat, "chatcmpl-"},
+        {"/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-"},
+        {"/openai/deployments/{model}/completions", parse_completion, "cmpl-"},
+        {"/v1/completions", parse_completion, "cmpl-"},
+        {"/completions", parse_completion, "cmpl-"},
+        {"/generate", parse_generate, "gen-"},
+        {"/v1/messages", parse_messages, "msg_", write_messages},
+        {"/v1/responses", parse_responses, "resp_", write_responses, find_earlier_response},
+        {"/responses", parse_responses, "resp_", write_responses, find_earlier_response},
+        {"/api/chat", parse_ollama_chat, "ollama-", write_ollama, nullptr, ollama_loaded},
+        {"/api/generate", parse_ollama_generate, "ollama-", write_ollama, nullptr, ollama_loaded}})
+    add_generation_route(router, core, endpoint);
+}
+
+}  // namespace zinc_rt::server

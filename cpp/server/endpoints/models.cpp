@@ -1,0 +1,295 @@
+// /v1/models, loading and unloading; /tokenize, /detokenize, /apply-template.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "server/api/generation_call.h"
+#include "server/core.h"
+#include "server/incoming.h"
+#include "zinc_rt/version.h"
+
+namespace zinc_rt::server {
+namespace {
+
+Json describe_model(const ServedModel& model) {
+  const ModelCard& card = model.card;
+  const ModelMemory& memory = model.memory;
+  Json by_format = Json::object();
+  for (const auto& [format, bytes] : card.weight_bytes_by_format) by_format[format] = bytes;
+  Json out{{"id", model.id},
+           {"object", "model"},
+           {"created", model.created_s},
+           {"owned_by", "zinc_rt"},
+           {"max_model_len", model.max_context},
+           {"name", card.name},
+           {"architecture", card.architecture},
+           {"n_parameters", card.n_parameters},
+           {"context_length", card.context_length},
+           {"file_bytes", card.file_bytes},
+           {"weight_bytes", card.weight_bytes},
+           {"weight_bytes_by_format", std::move(by_format)},
+           {"kv_bytes_per_token", card.kv_bytes_per_token},
+           {"tier", card.tier},
+           {"device", card.device},
+           {"devices", card.devices},
+           {"arithmetic", card.arithmetic},
+           {"arithmetic_version", kArithmeticVersion},
+           {"activations", card.activations},
+           {"kv_dtype", card.kv_dtype},
+           {"tool_format", card.tool_format.empty() ? Json() : Json(card.tool_format)},
+           {"reasoning_format", card.reasoning_format},
+           {"max_slots", memory.max_slots},
+           {"max_context", memory.max_context},
+           {"chunk_cap", memory.chunk_cap},
+           {"kv_pages", memory.kv_pages},
+           {"kv_page_bytes", memory.kv_page_bytes}};
+  // What requests may ask of it.
+  out["capabilities"] = {capability_of(card)};
+  if (!card.pooling.empty()) {
+    out["pooling"] = card.pooling;
+    out["embedding_dim"] = card.embedding_dim;
+  }
+  out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
+  out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
+  out["state"] = "loaded";
+  return out;
+}
+
+// A model that is loaded when a request names it. What else there is to tell of it is in its file.
+Json describe_offered(const ServerCore& core, const OfferedModel& model) {
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created_s},
+          {"owned_by", "zinc_rt"},
+          {"aliases", model.aliases},
+          {"file_bytes", model.bytes},
+          {"state", core.on_demand.is_loading(model.id) ? "loading" : "not_loaded"}};
+}
+
+// The prompt of a body: its text, or its messages, as in a chat.
+ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedModel& model) {
+  ZRT_TRY(auto prompt, fields.get_string("prompt", 64u << 20));
+  ZRT_TRY(auto content, fields.get_string("content", 64u << 20));
+  const Json* messages = fields.get("messages");
+  const Json* tools = fields.get("tools");
+  const Json* variables = fields.get("chat_template_kwargs");
+  ZRT_TRY(const auto add_prompt, fields.get_bool("add_generation_prompt"));
+  ZRT_TRY(const auto continues, fields.get_bool("continue_final_message"));
+  const bool goes_on = continues.value_or(false);
+  if (goes_on && add_prompt.value_or(false))
+    return fields.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
+  if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
+    return std::unexpected(make_error(400, "[request] just one of prompt, content and messages wanted", "prompt"));
+  Request request;
+  request.model = model.engine_name;
+  if (prompt || content) {
+    request.prompt = prompt ? std::move(prompt) : std::move(content);
+    return request;
+  }
+  ZRT_TRY(const auto read, read_messages(*messages));
+  request.messages = as_text(read);
+  if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
+  if (tools != nullptr && !tools->empty()) {
+    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? as_text(*variables) : ""));
+    request.tools = as_text(*tools);
+  }
+  if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
+  if (variables != nullptr) request.chat_template_kwargs = as_text(*variables);
+  request.add_generation_prompt = add_prompt;
+  request.continue_final_message = goes_on;
+  return request;
+}
+
+// What the template writes of the messages.
+ApiResult<std::string> written(ServerCore& core, const Request& request) {
+  auto text = core.engine.apply_template(*request.messages, request.tools.value_or(""),
+                                         request.add_generation_prompt.value_or(!request.continue_final_message),
+                                         request.chat_template_kwargs.value_or(""), request.model,
+                                         request.continue_final_message);
+  if (text) return std::move(*text);
+  auto error = to_api_error(text.error());
+  error.param = "messages";
+  return std::unexpected(std::move(error));
+}
+
+// The tokens of a prompt. Where nothing is said of special tokens, these are the ones that a completion or a chat with
+// it is charged.
+ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
+  const bool is_chat = request.messages.has_value();
+  auto found = core.engine.prompt_tokens(std::move(request), special);
+  if (found) return std::move(*found);
+  auto error = to_api_error(found.error());
+  error.param = is_chat ? "messages" : "prompt";
+  return std::unexpected(std::move(error));
+}
+
+ApiResult<std::string> tokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
+  ZRT_TRY(auto request, read_prompt(core, fields, model));
+  ZRT_TRY(auto special, fields.get_bool("add_special_tokens"));
+  ZRT_TRY(const auto special_too, fields.get_bool("add_special"));
+  if (!special) special = special_too;
+  ZRT_TRY(const auto strings, fields.get_bool("return_token_strs"));
+  ZRT_CHECK_OK(fields.expect_no_others());
+  ZRT_TRY(const auto ids, tokens_of(core, std::move(request), special));
+  Json out{{"count", ids.size()}, {"max_model_len", model.max_context}, {"tokens", ids}};
+  if (strings.value_or(false)) {
+    auto& list = out["token_strs"] = Json::array();
+    for (const auto id : ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
+  }
+  return as_text(out);
+}
+
+ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
+  ZRT_TRY(const auto ids, fields.get_ids("tokens", 1 << 22));
+  if (!ids) return fields.wrong("tokens", "it is missing");
+  ZRT_CHECK_OK(fields.expect_no_others());
+  const auto text = core.engine.detokenize(*ids, false, model.engine_name);
+  if (!text) {
+    auto error = to_api_error(text.error());
+    error.param = "tokens";
+    return std::unexpected(std::move(error));
+  }
+  return as_text(Json{{"prompt", *text}, {"content", *text}});
+}
+
+// For clients without a tokenizer of their own, such as lm-eval's.
+Json tokenizer_words(ServerCore& core, const ServedModel& model) {
+  const ModelCard::TokenizerCard& tokenizer = model.card.tokenizer;
+  const auto word = [&](const std::optional<std::int32_t>& id) {
+    return id ? Json(core.engine.token_bytes(*id, model.engine_name)) : Json();
+  };
+  const auto text = core.engine.chat_template(model.engine_name);
+  return {{"bos_token", word(tokenizer.bos_token_id)},
+          {"eos_token", word(tokenizer.eos_token_id)},
+          {"pad_token", word(tokenizer.pad_token_id)},
+          {"chat_template", text.empty() ? Json() : Json(text)}};
+}
+ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedModel& model) {
+  return as_text(tokenizer_words(core, model));
+}
+
+ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
+  Json list = Json::array();
+  for (const auto& model : core.models.list()) {
+    list.push_back(describe_model(model));
+    for (const auto& alias : model.aliases) {
+      list.push_back(list.back());
+      list.back()["id"] = alias;
+      list.back()["root"] = model.id;
+    }
+  }
+  for (const auto& model : core.on_demand.not_loaded()) list.push_back(describe_offered(core, model));
+  return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
+}
+
+// For llama.cpp's clients, which ask before they begin: context, slots and template of the first model.
+ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
+  Json out = tokenizer_words(core, model);
+  out["default_generation_settings"] = {{"n_ctx", model.max_context}};
+  out["total_slots"] = model.memory.slots_of_all_devices();
+  out["model_alias"] = model.id;
+  out["build_info"] = fmt::format("zinc_rt {}", kVersion);
+  return as_text(out);
+}
+
+ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const ServedModel& model) {
+  if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
+  ZRT_TRY(const auto request, read_prompt(core, fields, model));
+  ZRT_CHECK_OK(fields.expect_no_others());
+  if (request.prompt) return as_text(Json{{"prompt", *request.prompt}});
+  ZRT_TRY(const auto text, written(core, request));
+  return as_text(Json{{"prompt", text}});
+}
+
+ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange.request));
+  Fields fields(body);
+  ModelSpec spec;
+  spec.options.queue_cap = kQueueCap;
+  ZRT_TRY(const auto path, fields.get_string("path", 4096));
+  if (!path) return fields.wrong("path", "it is missing");
+  ZRT_TRY(spec.path, core.model_folders.resolve(*path));
+  ZRT_TRY(const auto id, fields.get_string("id", 256));
+  spec.id = id ? *id : Models::default_id(*path);
+  if (!is_good_model_id(spec.id))
+    return fields.wrong("id", show(spec.id) + " is given, text of 1 to 256 bytes without control characters wanted");
+  ZRT_TRY(const auto slots, fields.get_int("max_slots", 1, 4096));
+  if (slots) spec.options.max_slots = static_cast<std::uint32_t>(*slots);
+  ZRT_TRY(const auto context, fields.get_int("max_context", 1, 1 << 24));
+  if (context) spec.options.max_context = static_cast<std::uint32_t>(*context);
+  ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
+  if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
+  ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last", "rank"}));
+  if (pooling) spec.options.pooling = *pooling;
+  // What is wrong with their list as a whole the engine says.
+  ZRT_TRY(const auto devices, fields.get_ids("devices", 64, "numbers of devices"));
+  if (devices) spec.options.devices.assign(devices->begin(), devices->end());
+  ZRT_CHECK_OK(fields.expect_no_others());
+  if (core.is_draining) return std::unexpected(shutting_down());
+  ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));
+  ZRT_TRY(const auto loaded, core.models.find(spec.id));
+  return describe_model(loaded).dump();
+}
+
+ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange.request));
+  Fields fields(body);
+  ZRT_TRY(const auto id, fields.get_string("id", 256));
+  if (!id || id->empty()) return fields.wrong("id", "it is missing");
+  ZRT_CHECK_OK(fields.expect_no_others());
+  ZRT_CHECK_OK(core.models.unload(*id));
+  return Json{{"id", *id}, {"unloaded", true}}.dump();
+}
+
+// A model that is not loaded is described without loading it.
+ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
+  const auto& name = exchange.params.at("id");
+  if (const auto model = core.models.find(name)) return describe_model(*model).dump();
+  ZRT_TRY(const auto offered, core.on_demand.find_offered(name));
+  if (const auto model = core.models.find(offered.id)) return describe_model(*model).dump();
+  return describe_offered(core, offered).dump();
+}
+
+using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
+using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
+
+// The work on the model that the body names, without a body on the first one.
+std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {
+  return [&core, work](Exchange& exchange) {
+    auto body = exchange.request.method == "POST" ? read_object(exchange.request) : ApiResult<Json>(Json::object());
+    if (!body) return answer(core, exchange, body.error());
+    const auto name = Fields(*body).get_string("model");
+    if (!name) return answer(core, exchange, name.error());
+    find_model(core, exchange, name->value_or(""),
+               [&core, work, body = std::move(*body)](Exchange& held, const ApiResult<ServedModel>& model) {
+                 if (!model) return answer(core, held, model.error());
+                 Fields fields(body);
+                 fields.get("model");
+                 answer_with(core, held, work(core, fields, *model));
+               });
+  };
+}
+
+// Runs the handler on the slow queue, so that other requests do not wait for it.
+std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
+  return [&core, work](Exchange& exchange) {
+    core.slow.post(
+        [&core, work, held = std::make_shared<Exchange>(std::move(exchange))] { answering(core, work)(*held); });
+  };
+}
+
+}  // namespace
+
+void add_model_routes(Router& router, ServerCore& core) {
+  for (const char* path : {"/v1/models", "/models"})  // the second is llama.cpp's
+    router.add({"GET", path, Access::kKey, false, answering(core, list_models)});
+  router.add({"GET", "/props", Access::kKey, false, answering_for_model(core, props)});
+  router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});
+  router.add({"POST", "/v1/models/unload", Access::kAdmin, false, answering_slowly(core, unload)});
+  router.add({"GET", "/v1/models/{id*}", Access::kKey, false, answering(core, show_model)});
+  router.add({"GET", "/tokenizer_info", Access::kKey, false, answering_for_model(core, tokenizer_info)});
+  router.add({"POST", "/tokenize", Access::kKey, false, answering_for_model(core, tokenize)});
+  router.add({"POST", "/detokenize", Access::kKey, false, answering_for_model(core, detokenize)});
+  router.add({"POST", "/apply-template", Access::kKey, false, answering_for_model(core, apply_template)});
+}
+
+}  // namespace zinc_rt::server

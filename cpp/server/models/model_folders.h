@@ -1,0 +1,34 @@
+// Which files the API may load as models: those in folders that the server was given for it.
+// Thread rule: any thread.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/api/api_error.h"
+
+namespace zinc_rt::server {
+
+class ModelFolders {
+ public:
+  using Paths = std::vector<std::filesystem::path>;
+  // The folders with all links resolved. Errors: kNotFound for a path that is not a folder.
+  static Result<Paths> find(const std::vector<std::string>& folders);
+  void set(Paths folders);  // uses these from now on; find() gave them
+  // The file or folder with all links resolved. Errors: 400 for a path that cannot be a model, 403 for one outside of
+  // the folders or not readable, 404 for one that does not exist.
+  ApiResult<std::string> resolve(const std::string& path) const;
+
+ private:
+  bool has(const std::filesystem::path& canonical) const;
+
+  mutable std::mutex mutex_;
+  Paths folders_;
+};
+
+// The folders that the files are in, both as named and with links resolved.
+std::vector<std::string> folders_of(const std::vector<std::string>& paths);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,76 @@
+// The SQLite file of a StateStore: opened, brought to this program's version, and watched, since it may be removed or
+// replaced while it is in use.
+// Two connections lead to it: one that writes, under lock(), and one that reads, under read(), which waits for no writer
+// and makes none wait. A file in memory has the first one alone.
+// Thread rule: every member but lock(), read(), remove(), in_transaction() and `path` under lock(), if several threads use
+// it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "server/state/sqlite_statement.h"
+
+namespace zinc_rt::server {
+
+class StateFile {
+ public:
+  ~StateFile();
+  // Opens the file, which has the schema then. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
+  Status open(const std::string& path);
+  // What SQLite's check of all pages finds first; empty: nothing.
+  std::string damage() const;
+  // Looks whether the name still leads to the file that is open. Where the file was removed it is written anew, since
+  // it is still whole for who has it open. Errors: kUnavailable where another took its place, or writing failed. Takes
+  // the lock itself.
+  Status look();
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  sqlite3* db() const { return db_; }
+  const std::string& path() const { return path_; }
+
+  // The connection that reads, for as long as this lives. It sees all that was committed.
+  struct Reading {
+    std::unique_lock<std::mutex> guard;
+    sqlite3* db = nullptr;
+  };
+  Reading read();
+  // The error of a read that failed.
+  std::unexpected<Error> unreadable(const Reading& reading) const;
+
+  // Does all that `work` does, or nothing where it returns false. Takes the lock itself.
+  template <class Work>
+  Status in_transaction(const Work& work) {
+    const auto guard = lock();
+    if (execute("BEGIN IMMEDIATE") && work() && execute("COMMIT")) return {};
+    const std::string what = sqlite3_errmsg(db_);
+    execute("ROLLBACK");
+    return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
+  }
+
+  // Carries out a DELETE with these values. False: there was no such row.
+  Result<bool> remove(const char* sql, std::initializer_list<std::string> values);
+
+ private:
+  using FileId = std::pair<dev_t, ino_t>;
+  static std::optional<FileId> file_at(const std::string& path);
+  Status open_file();
+  bool execute(const char* sql) { return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }
+  Status open_reader();
+  void close();
+  bool bring_up_to_date();
+
+  std::string path_;
+  std::optional<FileId> file_;                 // which file is open
+  sqlite3 *db_ = nullptr, *reader_ = nullptr;  // reader_: null in memory
+  std::mutex mutex_, reader_mutex_;            // taken in this order
+};
+
+}  // namespace zinc_rt::server

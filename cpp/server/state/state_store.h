@@ -1,0 +1,86 @@
+// What outlives the process: how much each tenant used, and the tenants and keys that were made at run time. It is a
+// SQLite file in WAL mode, so that what was committed survives a kill at any moment. One writer thread commits all rows
+// that wait at once. Reads have a connection of their own, so that the ledger never waits for them.
+// Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/state/object_table.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::server {
+
+// One API request that has ended; token counts are those of its `usage`.
+struct UsageRow {
+  std::string id, tenant, model, endpoint, finish;
+  std::int64_t time_s = 0;  // since 1970
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+
+struct UsageTotal {
+  std::string model, day, finish;  // day: 2026-11-21, UTC
+  std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+
+struct StoredKey {
+  std::string hash;         // SHA-256 in hex
+  std::int64_t made_s = 0;  // since 1970; 0: not known
+};
+
+struct StoredTenant {
+  std::string name, settings;   // JSON, as PATCH /v1/tenants takes it
+  std::vector<StoredKey> keys;  // made at run time
+};
+
+// An answer of /v1/responses that is kept: what was said up to it, and the answer itself.
+struct StoredResponse {
+  std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
+  std::int64_t time_s = 0;       // since 1970
+};
+
+class StateStore {
+ public:
+  static constexpr std::int64_t kResponsesKept_s = 86400;     // how long they are kept
+  static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes of a tenant; the oldest ones go
+
+  // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written, kCorrupt for one that is
+  // no state file, is damaged, or is of a later version.
+  static Result<std::unique_ptr<StateStore>> open(const std::string& path);
+  virtual ~StateStore() = default;  // as close()
+
+  // `committed` is called once the row would survive a kill, or when the disk has refused it. A refusal is logged and
+  // is trouble() until the row has been written; that is tried again every second.
+  virtual void record(UsageRow row, std::function<void()> committed) = 0;
+  // Why rows cannot be written now; empty: they can. A file that is removed or replaced while it is in use is noticed
+  // within kLook. A file that was removed is written anew; where another took its place, nothing is written.
+  virtual std::string trouble() const = 0;
+  static constexpr std::chrono::milliseconds kLook{500};
+  // Commits all that was recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not
+  // be written; each of them is in the log then.
+  virtual Status close() = 0;
+  virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
+
+  // Committed when it returns. Forgets what is too old, and the tenant's oldest ones beyond its bytes. Errors:
+  // kUnavailable; kExhausted for one that is larger than all of them may be.
+  virtual Status put_response(const StoredResponse& response) = 0;
+  // How many bytes its body has; nothing: the tenant has none of this id.
+  virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;
+  // The body; nothing: the tenant has none of this id.
+  virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
+  virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;  // false: there was none
+
+  virtual ObjectTable& objects() = 0;  // files and batches
+
+  virtual Status put_tenant(const StoredTenant& tenant) = 0;
+  virtual Status remove_tenant(const std::string& name) = 0;
+  virtual Result<std::vector<StoredTenant>> tenants() = 0;
+};
+
+}  // namespace zinc_rt::server

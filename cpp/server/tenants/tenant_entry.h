@@ -1,0 +1,48 @@
+// One tenant as the server knows it: its settings, and its requests that are open.
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "server/tenants/minute_bucket.h"
+#include "server/tenants/tenant_settings.h"
+
+namespace zinc_rt::server {
+
+// The answer to a quota that the engine refused.
+ApiError quota_error(const Error& error);
+
+class TenantEntry {
+ public:
+  TenantEntry(std::string name, Tenant tenant, TenantSettings settings, bool is_configured);
+  const std::string name;
+  std::atomic<bool> is_configured;  // whether it is in the configuration file; else it was made at run time
+  const Tenant tenant;
+
+  TenantSettings settings() const;
+  ApiResult<void> set_settings(const TenantSettings& settings);
+  // A request begins. It counts as open until close_request, and so do its choices: prompts times n, as the engine's
+  // queue counts them. Errors: 429 with the time to wait.
+  ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
+  // Adds headers that say what is left of its rates, where it has some.
+  void tell_rates(Headers& headers);
+  // A request of it has a model loaded. Errors: 429 with the time to wait, beyond kLoadsPerMinute, or beyond as many as
+  // it may make requests, whichever is less.
+  ApiResult<void> take_load();
+  static constexpr double kLoadsPerMinute = 10;
+  void close_request(std::uint64_t n_choices, std::uint64_t tokens);
+  std::uint32_t n_open() const;
+
+ private:
+  mutable std::mutex mutex_;
+  TenantSettings settings_;
+  void put_rates(Headers& headers, MinuteBucket::Clock::time_point now);  // REQUIRES: mutex_
+  void set_rates();                                                       // REQUIRES: mutex_, or nobody else
+  MinuteBucket requests_, tokens_, loads_;
+  std::uint32_t n_open_ = 0;
+  std::uint64_t n_choices_ = 0;
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,96 @@
+// Who calls: the tenants that there are, and the API keys that belong to them. Keys are kept as SHA-256 hashes.
+// Thread rule: any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/state/state_store.h"
+#include "server/tenants/tenant_entry.h"
+
+namespace zinc_rt::server {
+
+struct Caller {
+  std::shared_ptr<TenantEntry> tenant{};
+  bool is_admin = false;
+  std::string qos_class{};  // that a proxy's objective stands for; empty: none
+  bool is_proxied = false;  // a proxy called; what it says of the request is believed
+};
+
+// Classes by the names that gateways send (x-gateway-inference-objective).
+using Objectives = std::map<std::string, std::string>;
+
+class TenantRegistry {
+ public:
+  struct Configured {
+    std::string name;
+    TenantSettings settings;
+    std::vector<std::string> key_hashes;
+  };
+  // Without any key, every caller is the tenant "default", and an admin.
+  TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
+
+  void set_objectives(Objectives objectives);
+  // Takes the whole configuration; called again on reload. Tenants that are no longer in it lose their keys. Errors:
+  // one key for two tenants, and a reload that leaves no key at all.
+  Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
+  // Whose key a request has (api_keys.h). Errors: 401; 400 for two keys.
+  ApiResult<Caller> authenticate(const HttpRequest& request);
+
+  std::vector<std::shared_ptr<TenantEntry>> list() const;
+  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null: there is none
+  // Makes a tenant at run time and gives its first key, which is shown once. Errors: 400; 409 for a name that is taken.
+  // Another thread may have removed the tenant by the time that this returns.
+  struct Created {
+    std::shared_ptr<TenantEntry> entry;
+    std::string key;
+  };
+  ApiResult<Created> create(const std::string& name, const Json& settings);
+  ApiResult<std::shared_ptr<TenantEntry>> change(const std::string& name, const Json& settings);
+  struct NewKey {
+    std::string key, hash;  // the key is shown once
+  };
+  ApiResult<NewKey> add_key(const std::string& name);
+  // What is shown of a key, which is never the key itself.
+  struct KnownKey {
+    std::string hash;
+    std::int64_t made_s = 0;  // since 1970; 0: not known, as of all in the configuration file
+    bool is_configured = false;
+  };
+  std::vector<KnownKey> keys(const std::string& name) const;
+  // From now on the tenant's key whose hash begins with `hash_prefix` is refused; requests that it made go on. Returns
+  // the whole hash. Errors: 404; 409 for a key of the configuration file, and for a beginning that several hashes have.
+  ApiResult<std::string> revoke_key(const std::string& name, std::string_view hash_prefix);
+  ApiResult<void> remove(const std::string& name);
+  bool is_open_to_all() const;
+
+ private:
+  struct Key {
+    std::string hash, tenant;  // tenant empty: an admin
+    std::int64_t made_s = 0;   // of one made at run time
+  };
+  static Result<std::vector<Key>> keys_of(const std::vector<Configured>& tenants,
+                                          const std::vector<std::string>& admin_key_hashes);
+  Status apply(const std::vector<Configured>& tenants);
+  ApiResult<std::shared_ptr<TenantEntry>> on_behalf_of(const std::shared_ptr<TenantEntry>& proxy, std::string_view id);
+  Result<std::shared_ptr<TenantEntry>> make(const std::string& name, const TenantSettings& settings,
+                                            bool is_configured);
+  ApiResult<void> store(const TenantEntry& entry);
+  void forget(const std::string& name);
+
+  Engine engine_;
+  StateStore& store_;
+  std::mutex changing_;  // one change at a time; taken before mutex_
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
+  Objectives objectives_;
+  std::vector<Key> configured_keys_, stored_keys_;
+  std::set<std::string> configured_names_;
+  bool has_stored_ = false;
+};
+
+}  // namespace zinc_rt::server
