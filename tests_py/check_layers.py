@@ -45,6 +45,20 @@ FOLDER_ALSO = {("executor", "ring"): {"ir", "kernel", "ring", "lower"}}
 FOLDERS_OF = {"ring": "tier", "executor": "executor"}
 # Folders that those of their kind share, and which of these each of them may itself include.
 SHARED_FOLDERS = {("ring", "gpu"): set(), ("ring", "amd"): {"gpu"}}
+# The folders of the server, lowest first, and which others each may include; "" is what lies in cpp/server itself.
+INSIDE = {
+    "server": {
+        "transport": set(),
+        "state": set(),
+        "api": {"transport"},
+        "tenants": {"transport", "state", "api"},
+        "models": {"transport", "api", "tenants"},
+        # A batch asks the server as a client does, so it knows the router and what all endpoints share.
+        "batches": {"transport", "state", "api", "tenants", "models", ""},
+        "": {"transport", "state", "api", "tenants", "models", "batches"},
+        "endpoints": {"transport", "state", "api", "tenants", "models", "batches", ""},
+    }
+}
 # A folder inside a module that is a library of its own: what it may include besides itself, and libraries that it may
 # not. Its tests, in the folder of that name in tests_cpp, are held to the same.
 LIBRARIES = {
@@ -116,9 +130,22 @@ def library_breach(parts, target):
     return None
 
 
+def folder_breach(parts, target):
+    """Why a file of cpp/<parts> may not include the target of another folder of its module; None if it may."""
+    to = target.split("/")
+    if parts[0] not in INSIDE or to[0] != parts[0]:
+        return None
+    folder, other = (path[1] if len(path) > 2 else "" for path in (parts, to))
+    rows = INSIDE[parts[0]]
+    if folder not in rows:
+        return f"folder {parts[0]}/{folder} is not in the table"
+    where = f"{parts[0]}/{folder}".rstrip("/")
+    return None if other in rows[folder] | {folder} else f"{where} may not include {target}"
+
+
 def module_breach(parts, target):
     """Why a file of cpp/<parts> may not include the target; None if it may."""
-    if why := library_breach(parts, target):
+    if why := library_breach(parts, target) or folder_breach(parts, target):
         return why
     module, to = parts[0], target.split("/")
     if module == "include":

@@ -13,17 +13,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/options.h"
+#include "base/steady_ms.h"
 
 namespace zinc_rt::server {
 namespace {
 
 constexpr std::size_t kMostWaiting = 8192;
 constexpr std::array<std::string_view, 5> kProbes{"/livez", "/readyz", "/health", "/v1/health", "/ping"};
-
-std::int64_t now_ms() {
-  using std::chrono::milliseconds;
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 std::string utc(std::chrono::system_clock::time_point time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -61,14 +57,14 @@ bool is_count(std::string_view name) {
 // end: then what waits is dropped after a second.
 class AccessLog::Stderr final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  void end_soon() { end_ms_ = now_ms() + 1000; }
+  void end_soon() { end_ms_ = steady_ms() + 1000; }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     std::string line(message.payload.data(), message.payload.size());
     line += '\n';
     for (std::size_t at = 0; at < line.size();) {
-      const bool is_late = end_ms_ != 0 && now_ms() > end_ms_;
+      const bool is_late = end_ms_ != 0 && steady_ms() > end_ms_;
       pollfd look{STDERR_FILENO, POLLOUT, 0};
       const int n = ::poll(&look, 1, is_late ? 0 : 100);
       if (n == 0 && is_late) return;

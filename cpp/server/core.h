@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/steady_ms.h"
 #include "base/work_queue.h"
 #include "server/batches/batches.h"
 #include "server/batches/stored_files.h"
@@ -82,7 +83,6 @@ struct ServerCore {
 // Names the fields of a request that were passed over.
 constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
-std::int64_t steady_ms();
 // 24 random hex digits.
 std::string new_id();
 
@@ -114,8 +114,6 @@ ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudg
 
 // Whose files and batches a request speaks of. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);
-// Status 503.
-ApiError shutting_down();
 
 // Has the route answer the exchange on a thread of `work`, unless the client has left by then.
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);

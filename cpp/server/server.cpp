@@ -20,11 +20,6 @@
 
 namespace zinc_rt::server {
 
-std::int64_t steady_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 bool ServerCore::is_hung() const {
   return steady_ms() - last_alive_ms.load() > kHungMs;
 }
@@ -52,12 +47,6 @@ std::string new_id() {
     if (got > 0) n += static_cast<std::size_t>(got);  // else a signal came between
   }
   return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
-
-ApiError shutting_down() {
-  auto error = make_error(503, "[server] the server is shutting down");
-  error.retry_after_s = 5;
-  return error;
 }
 
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status) {

@@ -52,6 +52,12 @@ ApiError make_error(int status, std::string message, std::string param) {
   return error;
 }
 
+ApiError shutting_down() {
+  auto error = make_error(503, "[server] the server is shutting down");
+  error.retry_after_s = 5;
+  return error;
+}
+
 std::unexpected<ApiError> wrong_field(std::string field, const std::string& what) {
   auto message = fmt::format("[request] {}: {}", field, what);
   return std::unexpected(make_error(400, std::move(message), std::move(field)));

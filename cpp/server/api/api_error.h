@@ -26,6 +26,9 @@ struct ApiError {
 
 ApiError make_error(int status, std::string message, std::string param = {});
 
+// Status 503: the server takes no more requests.
+ApiError shutting_down();
+
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
 

@@ -9,7 +9,7 @@
 #include "base/letter_case.h"
 #include "base/log.h"
 #include "base/near_name.h"
-#include "server/core.h"
+#include "base/steady_ms.h"
 
 namespace zinc_rt::server {
 namespace {
