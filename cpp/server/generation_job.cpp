@@ -76,38 +76,39 @@ class GenerationJob::PromptSink final : public Sink {
   const std::uint32_t prompt_;
 };
 
-GenerationJob::GenerationJob(const JobServices& services, JobCall call)
+GenerationJob::GenerationJob(const JobServices& services, GenerationCall call, JobContext context)
     : services_(services),
       call_(std::move(call)),
-      names_(services.engine, call_.engine_model),
-      writer_(call_.make_writer({call_.head, call_.call, names_})),
-      series_(services.metrics.series(call_.tenant->name, call_.head.model)),
+      context_(std::move(context)),
+      names_(services.engine, context_.engine_model),
+      writer_(context_.make_writer({context_.head, call_, names_})),
+      series_(services.metrics.series(context_.tenant->name, context_.head.model)),
       started_(std::chrono::steady_clock::now()),
-      n_(call_.call.requests.front().n) {
-  const auto n = call_.call.requests.size() * n_;
+      n_(call_.requests.front().n) {
+  const auto n = call_.requests.size() * n_;
   choices_.resize(n);
   n_open_ = static_cast<std::uint32_t>(n);
 }
 
 ApiResult<void> GenerationJob::start() {
   auto started = submit_all();
-  call_.model_hold.reset();
-  if (!started) call_.tenant->close_request(choices_.size(), 0);
+  context_.model_hold.reset();
+  if (!started) context_.tenant->close_request(choices_.size(), 0);
   return started;
 }
 
 ApiResult<void> GenerationJob::submit_all() {
-  const auto session = call_.tenant->tenant.session();
+  const auto session = context_.tenant->tenant.session();
   if (!session) return std::unexpected(to_api_error(session.error()));
   const auto self = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    for (std::uint32_t i = 0; i < call_.call.requests.size(); ++i) {
-      Request request = call_.call.echo ? call_.call.requests[i] : std::move(call_.call.requests[i]);
-      request.cancel = call_.gone;
-      request.model = call_.engine_model;
-      request.request_id = call_.head.id;
-      request.traceparent = call_.traceparent;
+    for (std::uint32_t i = 0; i < call_.requests.size(); ++i) {
+      Request request = call_.echo ? call_.requests[i] : std::move(call_.requests[i]);
+      request.cancel = context_.gone;
+      request.model = context_.engine_model;
+      request.request_id = context_.head.id;
+      request.traceparent = context_.traceparent;
       auto handle = session->submit(std::move(request), std::make_shared<PromptSink>(self, i));
       if (handle) {
         handles_.push_back(std::move(*handle));
@@ -116,26 +117,26 @@ ApiResult<void> GenerationJob::submit_all() {
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
       handles_.clear();
-      auto error = request_error(handle.error(), call_.call, call_.max_context);
+      auto error = request_error(handle.error(), call_, context_.max_context);
       // Which of several prompts it is about.
-      if (error.status == 400 && error.param == "prompt" && call_.call.requests.size() > 1)
+      if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
         error.message = fmt::format("prompt[{}]: {}", i, error.message);
       return std::unexpected(std::move(error));
     }
-    if (call_.call.stream) {
+    if (call_.stream) {
       HttpResponse head;
       head.content_type = writer_->stream_type();
-      head.headers = call_.headers;
+      head.headers = context_.headers;
       head.headers.emplace_back("Cache-Control", "no-cache");
       head.headers.emplace_back("X-Accel-Buffering", "no");
       services_.metrics.answered(head.status);
-      call_.connection->start_stream(std::move(head));
+      context_.connection->start_stream(std::move(head));
       if (const auto begin = writer_->begin(handles_.front().completion().usage); !begin.empty())
-        call_.connection->write(begin);
+        context_.connection->write(begin);
       has_stream_begun_ = true;
     }
   }
-  call_.connection->on_gone([weak = weak_from_this()] {
+  context_.connection->on_gone([weak = weak_from_this()] {
     const auto job = weak.lock();
     if (!job) return;
     job->is_cancelled_ = true;
@@ -150,15 +151,15 @@ void GenerationJob::cancel() {
 }
 
 std::string GenerationJob::echo_of(std::uint32_t prompt) const {
-  const Request& request = call_.call.requests[prompt];
-  if (!call_.call.echo) return {};
+  const Request& request = call_.requests[prompt];
+  if (!call_.echo) return {};
   if (request.prompt) return *request.prompt;
-  return services_.engine.detokenize(*request.token_ids, false, call_.engine_model).value_or("");
+  return services_.engine.detokenize(*request.token_ids, false, context_.engine_model).value_or("");
 }
 
 SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   Choice& choice = choices_[prompt * n_ + event.index];
-  if (call_.call.stream && !has_stream_begun_) return SinkResult::kFull;
+  if (call_.stream && !has_stream_begun_) return SinkResult::kFull;
   if (!choice.is_waiting) {
     if (event.is_token) {
       // The time since the step that made the token before; for the first token, since the request came.
@@ -168,13 +169,13 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
         series_.token_interval->Observe(static_cast<double>(event.time_us - choice.last_us) * 1e-6);
       choice.last_us = event.time_us;
     }
-    if (!call_.call.stream) return is_cancelled_ ? SinkResult::kFailed : SinkResult::kTaken;
+    if (!call_.stream) return is_cancelled_ ? SinkResult::kFailed : SinkResult::kTaken;
     choice.waiting = writer_->part(
         {prompt * n_ + event.index, !choice.has_begun, choice.has_begun ? std::string() : echo_of(prompt), event});
     if (choice.waiting.empty()) return SinkResult::kTaken;
     choice.has_begun = true;
   }
-  choice.is_waiting = !call_.connection->write(choice.waiting);
+  choice.is_waiting = !context_.connection->write(choice.waiting);
   return choice.is_waiting ? SinkResult::kFull : SinkResult::kTaken;
 }
 
@@ -186,13 +187,13 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
   const std::lock_guard lock(mutex_);
   if (is_refused_) return;
   Choice& choice = choices_[prompt * n_ + index];
-  if (call_.call.stream) {
+  if (call_.stream) {
     const auto all = handles_[prompt].completion();
     const auto& completion = all.choices.empty() ? all : all.choices[index];
     const bool is_first = !choice.has_begun;
     const auto event = writer_->end_choice(
         {prompt * n_ + index, is_first ? echo_of(prompt) : std::string(), completion, completion}, is_first);
-    if (n_open_ == 1 || !call_.connection->write(event)) last_events_ += event;
+    if (n_open_ == 1 || !context_.connection->write(event)) last_events_ += event;
   }
   if (--n_open_ == 0) conclude();
 }
@@ -216,23 +217,23 @@ void GenerationJob::conclude() {
   usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
   ApiError shown;
   if (error) {
-    shown = request_error(*error, call_.call, call_.max_context);
+    shown = request_error(*error, call_, context_.max_context);
     shown.is_final = finish == kBadLogits;  // the same request would fail again
     if (shown.is_final)
       shown.code = kBadLogits;
     else
       finish = "error";
   }
-  const auto& to = call_.connection;
+  const auto& to = context_.connection;
   to->note("prompt_tokens", std::to_string(usage.prompt_tokens));
   to->note("cached_tokens", std::to_string(usage.cached_tokens));
   to->note("completion_tokens", std::to_string(usage.completion_tokens));
   to->note("finish", finish);
   if (error) to->note("error", shown.message);
-  if (!call_.traceparent.empty()) to->note("traceparent", call_.traceparent);
+  if (!context_.traceparent.empty()) to->note("traceparent", context_.traceparent);
   std::string end_of_stream;
   if (!error) {
-    if (call_.call.stream)
+    if (call_.stream)
       end_of_stream = writer_->end(totals);
     else
       put_whole(totals);
@@ -242,10 +243,10 @@ void GenerationJob::conclude() {
       finish = "error";
     }
   }
-  if (error && call_.call.stream) {
+  if (error && call_.stream) {
     last_events_ = writer_->failed(shown);
   } else if (error) {
-    whole_ = call_.make_error(shown);
+    whole_ = context_.make_error(shown);
   } else {
     last_events_ += end_of_stream;
   }
@@ -257,10 +258,10 @@ void GenerationJob::conclude() {
   if (!error) judge_latency(timings);
   services_.metrics.finished(series_, finish);
   log().info("request {} tenant {} model {} {} {} prompt tokens ({} cached), {} generated, {}, {:.0f} ms{}{}",
-             call_.head.id, call_.tenant->name, call_.head.model, call_.endpoint, usage.prompt_tokens,
+             context_.head.id, context_.tenant->name, context_.head.model, context_.endpoint, usage.prompt_tokens,
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
-             call_.traceparent.empty() ? "" : ", traceparent ", call_.traceparent);
-  call_.tenant->close_request(choices_.size(), usage.total_tokens);
+             context_.traceparent.empty() ? "" : ", traceparent ", context_.traceparent);
+  context_.tenant->close_request(choices_.size(), usage.total_tokens);
   handles_.clear();  // they hold the sinks, which hold this job
   record(usage, finish);
 }
@@ -271,10 +272,11 @@ void GenerationJob::judge_latency(const Timings& timings) {
     if (wanted_ms == 0 || ms <= 0) return;
     const bool is_met = ms <= wanted_ms;
     services_.metrics.wanted_latency(which, is_met);
-    call_.connection->note(which, is_met ? "met" : "missed");
+    context_.connection->note(which, is_met ? "met" : "missed");
   };
-  judge("ttft", call_.wanted_latency.first_token_ms, timings.prefill_ms);
-  judge("tpot", call_.wanted_latency.token_ms, timings.decode_tokens_per_s > 0 ? 1e3 / timings.decode_tokens_per_s : 0);
+  judge("ttft", context_.wanted_latency.first_token_ms, timings.prefill_ms);
+  judge("tpot", context_.wanted_latency.token_ms,
+        timings.decode_tokens_per_s > 0 ? 1e3 / timings.decode_tokens_per_s : 0);
 }
 
 // Puts together an answer that is not streamed.
@@ -297,17 +299,17 @@ void GenerationJob::put_whole(const AnswerTotals& totals) {
 Status GenerationJob::keep() {
   const auto kept = writer_->kept();
   if (kept.empty()) return {};
-  return services_.store.put_response({call_.head.id, call_.tenant->name,
-                                       fmt::format(R"({{"input":{},"response":{}}})", call_.call.stored_input, kept),
-                                       call_.head.created_s});
+  return services_.store.put_response({context_.head.id, context_.tenant->name,
+                                       fmt::format(R"({{"input":{},"response":{}}})", call_.stored_input, kept),
+                                       context_.head.created_s});
 }
 
 void GenerationJob::record(const Usage& usage, const std::string& finish) {
   UsageRow row;
-  row.id = call_.head.id;
-  row.tenant = call_.tenant->name;
-  row.model = call_.head.model;
-  row.endpoint = call_.endpoint;
+  row.id = context_.head.id;
+  row.tenant = context_.tenant->name;
+  row.model = context_.head.model;
+  row.endpoint = context_.endpoint;
   row.finish = finish;
   row.time_s = static_cast<std::int64_t>(std::time(nullptr));
   row.prompt_tokens = usage.prompt_tokens;
@@ -317,13 +319,13 @@ void GenerationJob::record(const Usage& usage, const std::string& finish) {
 }
 
 void GenerationJob::send_rest() {
-  if (call_.call.stream) {
-    call_.connection->finish(last_events_);
+  if (call_.stream) {
+    context_.connection->finish(last_events_);
     return;
   }
   services_.metrics.answered(whole_.status);
-  whole_.headers.insert(whole_.headers.end(), call_.headers.begin(), call_.headers.end());
-  call_.connection->respond(std::move(whole_));
+  whole_.headers.insert(whole_.headers.end(), context_.headers.begin(), context_.headers.end());
+  context_.connection->respond(std::move(whole_));
 }
 
 }  // namespace zinc_rt::server

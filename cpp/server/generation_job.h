@@ -32,8 +32,8 @@ struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
 
-struct JobCall {
-  GenerationCall call;
+// Who asked, which model answers, and where the answer goes.
+struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
   AnswerHead head;                         // its model is named as clients name it
@@ -52,7 +52,7 @@ struct JobCall {
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
-  GenerationJob(const JobServices& services, JobCall call);
+  GenerationJob(const JobServices& services, GenerationCall call, JobContext context);
   // Submits all prompts. On an error nothing runs, the tenant's request is closed, and the connection has not been
   // answered. Called on a thread of a work queue.
   ApiResult<void> start();
@@ -80,7 +80,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  JobCall call_;  // the prompt is moved out of it to the engine, unless it is echoed
+  GenerationCall call_;  // the prompt is moved out of it to the engine, unless it is echoed
+  JobContext context_;
   const TokenNames names_;
   std::unique_ptr<AnswerWriter> writer_;
   Metrics::Series& series_;

@@ -123,44 +123,44 @@ ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
                                                    Asked& asked, const ServedModel& model) {
   ZRT_CHECK_OK(check_generates(model));
-  JobCall call;
-  call.call = std::move(asked.call);
-  if (const Request& first = call.call.requests.front(); first.tools)
+  GenerationCall& call = asked.call;
+  if (const Request& first = call.requests.front(); first.tools)
     ZRT_CHECK_OK(check_tools_are_read(core, model, first.chat_template_kwargs.value_or("")));
-  ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
-  ZRT_CHECK_OK(check_context(call.call.wanted_context, model));
-  call.engine_model = model.engine_name;
-  call.model_hold = model.hold;
-  call.max_context = model.max_context;
-  call.make_writer = endpoint.make_writer;
-  call.make_error = error_form_of(exchange.request.path);
-  call.endpoint = endpoint.path;              // not the path as written, which may name a model
-  call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
-  call.head.model = model.id;
-  call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
-  call.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);
-  const auto& tier = call.call.service_tier;
-  if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
-  call.headers.emplace_back("x-request-id", exchange.id);
-  note_ignored(asked.ignored, exchange, call.headers);
-  exchange.connection->note("id", call.head.id);
-  exchange.connection->note("model", call.head.model);
-  call.tenant = exchange.caller.tenant;
-  ZRT_TRY(const auto n_choices, count_choices(*call.tenant, model, call.call));
-  if (const auto open = call.tenant->open_request(n_choices, call.headers); !open) {
+  ZRT_CHECK_OK(check_answer_size(call, model, core.max_answer_bytes));
+  ZRT_CHECK_OK(check_context(call.wanted_context, model));
+  JobContext job;
+  job.engine_model = model.engine_name;
+  job.model_hold = model.hold;
+  job.max_context = model.max_context;
+  job.make_writer = endpoint.make_writer;
+  job.make_error = error_form_of(exchange.request.path);
+  job.endpoint = endpoint.path;              // not the path as written, which may name a model
+  job.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
+  job.head.model = model.id;
+  job.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
+  job.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);
+  const auto& tier = call.service_tier;
+  if (!tier.empty()) job.head.service_tier = tier == "auto" ? "default" : tier;
+  job.headers.emplace_back("x-request-id", exchange.id);
+  note_ignored(asked.ignored, exchange, job.headers);
+  exchange.connection->note("id", job.head.id);
+  exchange.connection->note("model", job.head.model);
+  job.tenant = exchange.caller.tenant;
+  ZRT_TRY(const auto n_choices, count_choices(*job.tenant, model, call));
+  if (const auto open = job.tenant->open_request(n_choices, job.headers); !open) {
     core.metrics.refused("rate");
     return std::unexpected(open.error());
   }
-  call.traceparent = traceparent_of(exchange.request);
-  call.wanted_latency = wanted_latency_of(exchange);
-  call.connection = exchange.connection;
-  call.gone = exchange.gone.get_token();
-  call.held = std::move(asked.held);
-  if (call.call.resumable)
-    call.connection =
-        std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);
+  job.traceparent = traceparent_of(exchange.request);
+  job.wanted_latency = wanted_latency_of(exchange);
+  job.connection = exchange.connection;
+  job.gone = exchange.gone.get_token();
+  job.held = std::move(asked.held);
+  if (call.resumable)
+    job.connection =
+        std::make_shared<ResumableStream>(core.streams, job.head.id, job.tenant->name, exchange.connection);
   return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.ends},
-                                         std::move(call));
+                                         std::move(call), std::move(job));
 }
 
 void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
