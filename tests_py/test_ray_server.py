@@ -129,7 +129,15 @@ time.sleep(1000)
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--port", "1"], ["--host=0.0.0.0"], ["--state", "x"], ["--metrics-listen", "x"], ["--tls-key=x"]]
+    "arguments",
+    [
+        ["--port", "1"],
+        ["--host=0.0.0.0"],
+        ["--state", "x"],
+        ["--metrics-listen", "x"],
+        ["--tls-key=x"],
+        ["--ready-fd", "3"],
+    ],
 )
 def test_what_a_replica_gives_itself_is_refused(tiny_model, arguments):
     with pytest.raises(errors.InvalidArgument, match=arguments[0].split("=")[0]):

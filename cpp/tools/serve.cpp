@@ -1,5 +1,6 @@
 // zinc-rt serve: the OpenAI API over HTTP; zinc-rt key: an API key and its hash.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,6 +24,7 @@
 #include "server/tenants/api_keys.h"
 #include "server/tenants/tenants.h"
 #include "tools/command.h"
+#include "tools/ready.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -33,7 +35,7 @@ struct ServeOptions {
   std::vector<std::string> cors_origins, model_dirs, served_names;
   std::string metrics_listen;
   std::optional<double> shutdown_delay_s;
-  int port = -1;
+  int port = -1, ready_fd = -1;
   std::string access_log, log_format;
   bool example = false, allow_anonymous = false, tolerant = false, on_demand = false;
   std::optional<double> keep_alive_s;
@@ -185,6 +187,22 @@ sigset_t take_signals() {
   return signals;
 }
 
+// "http://127.0.0.1:8080"
+std::string address_text(const char* scheme, const std::string& host, int port) {
+  const bool is_bare_v6 = host.contains(':') && !host.starts_with('[');
+  return fmt::format("{}://{}:{}", scheme, is_bare_v6 ? "[" + host + "]" : host, port);
+}
+
+// The address of the API and, where there is one, that of probes and metrics.
+std::vector<std::string> own_addresses(const server::Server& server, const server::ServerOptions& o) {
+  const auto& transport = o.transport;
+  std::vector<std::string> all{
+      address_text(transport.tls_cert.empty() ? "http" : "https", transport.host, server.port())};
+  if (const auto port = server.metrics_port(); port != 0)
+    all.push_back(address_text("http", o.metrics_listen.substr(0, o.metrics_listen.rfind(':')), port));
+  return all;
+}
+
 // For the line that tells that the server is ready.
 std::string what_is_served(const server::Config& config, const Engine& engine) {
   std::string text;
@@ -205,6 +223,8 @@ Result<int> serve(ServeOptions& o) {
   limit_waiting_of_messages();
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
   raise_descriptor_limit();
+  if (o.ready_fd >= 0)
+    if (const auto is_open = check_ready_fd(o.ready_fd); !is_open) return std::unexpected(is_open.error());
   o.model.engine.repack = !o.model.no_repack;
   o.model.engine.mmap = !o.model.no_mmap;
   auto config = configuration(o);
@@ -225,14 +245,15 @@ Result<int> serve(ServeOptions& o) {
   if (!server) return std::unexpected(server.error());
   quitter.request_stop();
   quitter.join();
-  const auto& transport = config->options.transport;
-  print_announcement("{}://{}:{} serves {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
-                     transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]",
-                     (*server)->port(), what_is_served(*config, *engine),
+  const auto at = own_addresses(**server, config->options);
+  print_announcement("{} serves {}; ledger: {}; {}\n", at.front(), what_is_served(*config, *engine),
                      config->options.state_path.empty() ? "in memory" : config->options.state_path,
                      (*server)->has_keys() ? "API keys wanted" : "no API keys");
   if (const auto port = (*server)->metrics_port(); port != 0)
     print_announcement("probes, /metrics and /load: port {}\n", port);
+  if (o.ready_fd >= 0)
+    if (const auto told = tell_ready(o.ready_fd, fmt::format("{}\n", fmt::join(at, " "))); !told)
+      log().warn("{}", told.error().message);
   constexpr timespec kLook{0, 200'000'000};
   for (;;) {
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
@@ -308,6 +329,12 @@ void add_serve(CLI::App& app, int& exit) {
       ->check(CLI::ExistingFile);
   command.add_option("--host", o->host, "address to listen on; 127.0.0.1 unless given");
   command.add_option("--port", o->port, "8080 unless given; 0: any that is free")->check(CLI::Range(0, 65535));
+  command
+      .add_option(
+          "--ready-fd", o->ready_fd,
+          "an open descriptor: once requests are taken, one line is written there and it is closed. The line has "
+          "the address, as http://127.0.0.1:8080, and behind a space that of --metrics-listen")
+      ->check(CLI::Range(1, 1 << 20));
   command.add_option("--api-key", o->api_key, "the one key of the tenant \"default\" (or ZINC_RT_API_KEY)")
       ->check(is_key());
   command

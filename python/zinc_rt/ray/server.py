@@ -7,12 +7,12 @@ import contextlib
 import http.client
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
 import sys
 import threading
+import urllib.parse
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from .. import errors
@@ -35,7 +35,16 @@ HOP_BY_HOP = {
     b"upgrade",
 }
 # What a replica says itself.
-OWN_OPTIONS = ("--host", "--port", "--metrics-listen", "--state", "--tls-cert", "--tls-key", "--allow-anonymous")
+OWN_OPTIONS = (
+    "--host",
+    "--port",
+    "--metrics-listen",
+    "--state",
+    "--tls-cert",
+    "--tls-key",
+    "--allow-anonymous",
+    "--ready-fd",
+)
 # Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. To do it
 # between fork and exec would have Python fork(), and the handlers that Ray's libraries run at a fork break the child.
 _LAUNCHER = """
@@ -73,45 +82,46 @@ class Server:
         self.port = self.metrics_port = 0
         self.process: subprocess.Popen | None = None
         self.is_stopping = False
-        self._lines: list[str] = []
+        self._why = "it says why above"
         self._started = threading.Event()
         # The kernel ends a child with the thread that made it, so that thread lives as long.
         self.thread = threading.Thread(target=self._run, name="zinc-rt", daemon=True)
         self.thread.start()
         self._started.wait()
         if not self.metrics_port:
-            why = " ".join(self._lines) or "it says why above"
-            raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {why}")
+            raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {self._why}")
 
     def _run(self) -> None:
         command = [sys.executable, "-I", "-c", _LAUNCHER, str(os.getpid())]
         command += [*program(), "serve", *self.arguments, "--host", HOST, "--port", "0", "--state", "none"]
         command += ["--metrics-listen", f"{HOST}:0"]
         try:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            self._read(self.process)
-            code = self.process.wait()
+            code = self._start(command).wait()
         except OSError as error:
-            self._lines.append(str(error))
+            self._why = str(error)
             code = -1
         has_served = self._started.is_set()
         self._started.set()
         if has_served and not self.is_stopping:
             self.on_end(code)
 
-    def _read(self, process: subprocess.Popen) -> None:
-        for line in process.stdout:
-            if self._started.is_set():
-                continue
-            self._lines.append(line.strip())
-            if found := re.match(rf"http://{re.escape(HOST)}:(\d+) serves ", line):
-                self.port = int(found[1])
-            elif (found := re.search(r"/metrics and /load: port (\d+)", line)) and self.port:
-                self.metrics_port = int(found[1])
-                self._started.set()
-            elif line.startswith("https://"):
-                self._lines.append("TLS is for what stands before Ray Serve, and not within a replica")
-                process.terminate()
+    def _start(self, command: list[str]) -> subprocess.Popen:
+        """The process, whose ports are known unless it ends; _why says what else is wrong."""
+        reader, writer = os.pipe()
+        with open(reader) as ready:
+            try:
+                command += ["--ready-fd", str(writer)]
+                process = self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, pass_fds=[writer])
+            finally:
+                os.close(writer)
+            addresses = [urllib.parse.urlsplit(each) for each in ready.readline().split()]
+        if addresses and addresses[0].scheme == "https":
+            self._why = "TLS is for what stands before Ray Serve, and not within a replica"
+            process.terminate()
+        elif addresses:
+            self.port, self.metrics_port = (each.port for each in addresses)
+            self._started.set()
+        return process
 
     def stop(self) -> None:
         """Answers under way end first, for as long as the server's drain_timeout_s says."""
