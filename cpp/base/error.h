@@ -1,19 +1,48 @@
 // Helpers to make and pass on Error values (zinc_rt/status.h).
+// Thread rule: any thread; reword_messages() while no other thread makes an error.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <expected>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
 
+// For tests alone: each message that is made from now on goes through `reword`; null: none does. It shows that nothing
+// depends on the words.
+using Reword = std::string (*)(std::string message);
+void reword_messages(Reword reword);
+// The message as it is to be shown. Whoever makes an error passes its message through this.
+std::string worded(std::string message);
+
+// What an error is about, besides its message.
+struct Fault {
+  StatusCode code;
+  std::string field{};  // as in Error
+  Reason reason = Reason::kNone;
+};
+
 // return fail(StatusCode::kCorrupt, "[gguf] {}: needs {} bytes, {} there", path, a, b);
 template <class... Args>
 std::unexpected<Error> fail(StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), 0});
+  return std::unexpected(Error{code, worded(fmt::format(format, std::forward<Args>(args)...))});
+}
+// return fail({StatusCode::kInvalidArgument, "n"}, "[request] n is {}, 1 to {} allowed", n, most);
+template <class... Args>
+std::unexpected<Error> fail(Fault fault, fmt::format_string<Args...> format, Args&&... args) {
+  return std::unexpected(Error{fault.code, worded(fmt::format(format, std::forward<Args>(args)...)), 0, fault.reason,
+                               std::move(fault.field)});
+}
+
+// The error with this field, where the caller is at fault and it names none yet.
+inline Error about(std::string_view field, Error error) {
+  if (error.code == StatusCode::kInvalidArgument && error.field.empty()) error.field = field;
+  return error;
 }
 
 }  // namespace zinc_rt

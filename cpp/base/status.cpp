@@ -15,4 +15,14 @@ const char* to_string(StatusCode code) {
   return "unknown";
 }
 
+const char* to_string(Reason reason) {
+  switch (reason) {
+    case Reason::kNone: return "";
+    case Reason::kContextLength: return "context_length_exceeded";
+    case Reason::kGrammarTooComplex: return "grammar_too_complex";
+    case Reason::kBadLogits: return "bad_logits";
+  }
+  return "";
+}
+
 }  // namespace zinc_rt

@@ -43,6 +43,7 @@ Status AnswerMask::advance() {
 void AnswerMask::make() {
   const auto begin = std::chrono::steady_clock::now();
   status_ = advance();
+  if (!status_) status_ = std::unexpected(about("output_format", std::move(status_).error()));
   pace_->note(std::chrono::steady_clock::now() - begin);
   state_.store(kMade, std::memory_order_release);
   state_.notify_all();

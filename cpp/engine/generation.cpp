@@ -132,7 +132,8 @@ void Generation::no_token_left() {
   const auto* whose = has_processor()
                           ? "[logits_processor] the largest of the logits that it left, and logit_bias after it"
                           : "[grammar] the largest logit of the tokens that it allows, with logit_bias,";
-  keep({StatusCode::kInvalidArgument, fmt::format("{} is no finite number: no token can be picked", whose), 0});
+  const char* field = has_processor() ? "logits_processor" : "output_format";
+  keep(fail({StatusCode::kInvalidArgument, field}, "{} is no finite number: no token can be picked", whose).error());
 }
 
 void Generation::publish_prompt_logprobs() {
@@ -321,10 +322,10 @@ void Generation::end() {
       completion_.embedding.clear();
       completion_.score.reset();
     }
-    const auto failed = [&](StatusCode code, const char* message) {
+    const auto failed = [&](StatusCode code, const char* message, Reason reason = Reason::kNone) {
       if (has_stopped || has_error_) return;
       has_error_ = true;
-      error_ = {code, message, 0};
+      error_ = {code, worded(message), 0, reason};
     };
     if (finish_ == Finish::kFault)
       failed(StatusCode::kInternal, "[engine] the device failed in a step of this request; the log says how");
@@ -335,7 +336,8 @@ void Generation::end() {
               ? "[engine] the model gave an embedding or a score that is not finite, or an embedding of zeros, which "
                 "has no direction: its weights have NaN or infinite values, or overflow"
               : "[engine] the model gave logits without a finite maximum, of which no token can be picked: its "
-                "weights have NaN or infinite values, or overflow");
+                "weights have NaN or infinite values, or overflow",
+          Reason::kBadLogits);
     if (finish_ == Finish::kShutdown) failed(StatusCode::kUnavailable, "[engine] the engine is closed");
     if (finish_ == Finish::kOutOfPages)
       failed(StatusCode::kExhausted,

@@ -36,6 +36,7 @@ struct TokenDetails {
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
+  Reason reason = Reason::kNone;  // of the error of a prompt that has more
 };
 
 class Generation {
@@ -46,6 +47,8 @@ class Generation {
   // kCancelled. add_special: as for Tokenizer::encode; else BOS and EOS are what the model takes of such a prompt.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
+  // By which of its members a request gives its prompt, for errors.
+  static const char* prompt_field(const Request& request);
   // Checks every number that a client gives.
   static Status check(const Request& request, const Model& model);
 

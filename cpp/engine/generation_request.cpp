@@ -15,30 +15,35 @@ constexpr std::uint32_t kMaxPromptLogprobs = 20;
 constexpr std::uint32_t kMaxChoices = 128;
 constexpr std::size_t kMaxLogitBias = 1024, kMaxStopTokens = 1024, kMaxName = 256;
 
-std::unexpected<Error> refuse(const std::string& message) {
-  return fail(StatusCode::kInvalidArgument, "[request] {}", message);
+std::unexpected<Error> refuse(const char* field, const std::string& message) {
+  return fail({StatusCode::kInvalidArgument, field}, "[request] {}", message);
 }
 
 Status check_output_fields(const Request& r) {
-  const bool is_bound = r.output_format.kind != OutputFormat::Kind::kText || r.tool_choice != ToolChoice::kAuto;
-  if (is_bound && r.ignore_eos) return refuse("ignore_eos is given with an output format or a tool choice, which end");
+  const bool has_format = r.output_format.kind != OutputFormat::Kind::kText;
+  const bool is_bound = has_format || r.tool_choice != ToolChoice::kAuto;
+  if (is_bound && r.ignore_eos)
+    return refuse(has_format ? "output_format" : "tool_choice",
+                  "ignore_eos is given with an output format or a tool choice, which end");
   if (is_bound && r.min_tokens > 0)
-    return refuse(fmt::format("min_tokens is {} with an output format or a tool choice, 0 allowed", r.min_tokens));
+    return refuse(has_format ? "output_format" : "min_tokens",
+                  fmt::format("min_tokens is {} with an output format or a tool choice, 0 allowed", r.min_tokens));
   if (r.tool_choice != ToolChoice::kAuto && (!r.parse_output || !r.tools))
-    return refuse("a tool choice that demands calls is given without parse_output or without tools");
+    return refuse("tool_choice", "a tool choice that demands calls is given without parse_output or without tools");
   return {};
 }
 
 Status check_template_fields(const Request& r) {
   if (r.add_generation_prompt.value_or(false) && r.continue_final_message)
-    return refuse("add_generation_prompt and continue_final_message are both given, at most one of them allowed");
+    return refuse("continue_final_message",
+                  "add_generation_prompt and continue_final_message are both given, at most one of them allowed");
   if (r.messages) return {};
   const char* given = r.tools                    ? "tools"
                       : r.chat_template_kwargs   ? "chat_template_kwargs"
                       : r.add_generation_prompt  ? "add_generation_prompt"
                       : r.continue_final_message ? "continue_final_message"
                                                  : nullptr;
-  return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
+  return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
 // Whether a rendered prompt ends within the reasoning: the text that asks for an answer opens it, or the last message,
@@ -65,28 +70,31 @@ Status check_names(const Request& r) {
   for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
                                    std::pair("traceparent", &r.traceparent)})
     if (text->size() > kMaxName)
-      return refuse(fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
+      return refuse(name, fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
   return {};
 }
 
 Status check_embedding(const Request& r, const Model& model) {
   if (model.info().pooling == Pooling::kNone)
-    return refuse(fmt::format(
-        "model \"{}\" generates and gives no embeddings; opened with pooling mean or last it gives them and "
-        "generates nothing",
-        model.name()));
+    return refuse(
+        "embed",
+        fmt::format(
+            "model \"{}\" generates and gives no embeddings; opened with pooling mean or last it gives them and "
+            "generates nothing",
+            model.name()));
   const bool is_rank = model.info().pooling == Pooling::kRank;
   if (is_rank && (!r.text_pair || !r.prompt))
-    return refuse(
-        fmt::format("model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; prompt and "
-                    "text_pair are wanted",
-                    model.name()));
-  if (is_rank && r.dimensions > 0) return refuse("dimensions is given for a score");
+    return refuse("text_pair",
+                  fmt::format("model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; prompt and "
+                              "text_pair are wanted",
+                              model.name()));
+  if (is_rank && r.dimensions > 0) return refuse("dimensions", "dimensions is given for a score");
   if (!is_rank && r.text_pair)
-    return refuse(fmt::format("text_pair is given, and model \"{}\" (pooling {}) scores no pairs", model.name(),
-                              to_string(model.info().pooling)));
-  if (r.max_tokens != 0) return refuse(fmt::format("max_tokens is {}, 0 wanted for an embedding", r.max_tokens));
-  if (r.n != 1) return refuse(fmt::format("n is {}, 1 wanted for an embedding", r.n));
+    return refuse("text_pair", fmt::format("text_pair is given, and model \"{}\" (pooling {}) scores no pairs",
+                                           model.name(), to_string(model.info().pooling)));
+  if (r.max_tokens != 0)
+    return refuse("max_tokens", fmt::format("max_tokens is {}, 0 wanted for an embedding", r.max_tokens));
+  if (r.n != 1) return refuse("n", fmt::format("n is {}, 1 wanted for an embedding", r.n));
   const std::pair<const char*, bool> fields[] = {
       {"prompt_logprobs", r.prompt_logprobs.has_value()},
       {"logprobs", r.logprobs > 0},
@@ -100,10 +108,12 @@ Status check_embedding(const Request& r, const Model& model) {
       {"tool_choice", r.tool_choice != ToolChoice::kAuto},
   };
   for (const auto& [name, is_given] : fields)
-    if (is_given) return refuse(fmt::format("{} is given for an embedding, which picks no token", name));
+    if (is_given) return refuse(name, fmt::format("{} is given for an embedding, which picks no token", name));
   if (r.dimensions > model.config().model_dim)
-    return refuse(fmt::format("dimensions is {}, 1 to {} allowed", r.dimensions, model.config().model_dim));
-  if (!(r.deadline_ms >= 0)) return refuse(fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
+    return refuse("dimensions",
+                  fmt::format("dimensions is {}, 1 to {} allowed", r.dimensions, model.config().model_dim));
+  if (!(r.deadline_ms >= 0))
+    return refuse("deadline_ms", fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
   ZRT_CHECK_OK(check_names(r));
   return check_template_fields(r);
 }
@@ -112,10 +122,12 @@ Status check_embedding(const Request& r, const Model& model) {
 Result<MarkedText> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
   if (request.chat_template_kwargs) {
     const auto kwargs = read_any_json(*request.chat_template_kwargs);
-    if (!kwargs || !kwargs->is_object()) return refuse("chat_template_kwargs is not a JSON object");
+    if (!kwargs || !kwargs->is_object())
+      return refuse("chat_template_kwargs", "chat_template_kwargs is not a JSON object");
     for (const char* name : {"messages", "tools", "add_generation_prompt"})
       if (kwargs->contains(name))
-        return refuse(fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
+        return refuse("chat_template_kwargs",
+                      fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
   }
   RenderInput input{.messages = *request.messages,
                     .continue_final_message = request.continue_final_message,
@@ -140,8 +152,9 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
                                                 const PromptRoom& room, const std::stop_token& cancel,
                                                 const OutsideText& outside = {}) {
   const auto refuse_length = [&](std::size_t least) {
-    return fail(StatusCode::kInvalidArgument, "[prompt] {} bytes are at least {} tokens, {} allowed ({})", text.size(),
-                least, room.tokens, room.bound);
+    return fail({StatusCode::kInvalidArgument, "", room.reason},
+                "[prompt] {} bytes are at least {} tokens, {} allowed ({})", text.size(), least, room.tokens,
+                room.bound);
   };
   if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens) return refuse_length(least);
   const EncodeLimits limits{.max_tokens = 2 * room.tokens + 64, .cancel = cancel};
@@ -160,77 +173,16 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
   return {};
 }
 
-}  // namespace
-
-Status Generation::check(const Request& r, const Model& model) {
-  if (model.info().pooling != Pooling::kNone && !r.embed)
-    return refuse(fmt::format("model \"{}\" gives embeddings (pooling {}) and generates nothing", model.name(),
-                              to_string(model.info().pooling)));
-  if (!r.embed && r.text_pair) return refuse("text_pair is given without embed");
-  if (r.embed) return check_embedding(r, model);
-  const std::uint32_t vocab_size = model.config().vocab_size;
-  const auto between = [](const char* name, float value, float low, float high) -> Status {
-    if (value >= low && value <= high) return {};  // false for NaN
-    return refuse(fmt::format("{} is {}, {} to {} allowed", name, value, low, high));
-  };
-  ZRT_CHECK_OK(between("temperature", r.temperature, 0, 100));
-  ZRT_CHECK_OK(between("top_p", r.top_p, 0, 1));
-  ZRT_CHECK_OK(between("min_p", r.min_p, 0, 1));
-  ZRT_CHECK_OK(between("typical_p", r.typical_p, 0, 1));
-  ZRT_CHECK_OK(between("repetition_penalty", r.repetition_penalty, 0.01f, 100));
-  ZRT_CHECK_OK(between("presence_penalty", r.presence_penalty, -100, 100));
-  ZRT_CHECK_OK(between("frequency_penalty", r.frequency_penalty, -100, 100));
-  if (r.temperature > 0 && r.temperature < 1e-4f)
-    return refuse(fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
-  if (r.n < 1 || r.n > kMaxChoices) return refuse(fmt::format("n is {}, 1 to {} allowed", r.n, kMaxChoices));
-  if (r.max_tokens < 1 && !r.prompt_logprobs)
-    return refuse("max_tokens is 0, at least 1 wanted where prompt_logprobs is not given");
-  if (r.min_tokens > r.max_tokens)
-    return refuse(fmt::format("min_tokens is {}, 0 to {} (max_tokens) allowed", r.min_tokens, r.max_tokens));
-  if (r.logprobs > kMaxLogprobs)
-    return refuse(fmt::format("logprobs is {}, at most {} allowed", r.logprobs, kMaxLogprobs));
-  if (r.prompt_logprobs && *r.prompt_logprobs > kMaxPromptLogprobs)
-    return refuse(fmt::format("prompt_logprobs is {}, 0 to {} allowed", *r.prompt_logprobs, kMaxPromptLogprobs));
-  if (!(r.deadline_ms >= 0)) return refuse(fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
-  const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size; };
-  if (r.stop_token_ids.size() > kMaxStopTokens)
-    return refuse(
-        fmt::format("stop_token_ids has {} entries, 0 to {} allowed", r.stop_token_ids.size(), kMaxStopTokens));
-  for (const auto id : r.stop_token_ids)
-    if (!is_known(id))
-      return refuse(fmt::format("stop token id {}, the vocabulary has {} (stop_token_ids)", id, vocab_size));
-  if (r.logit_bias.size() > kMaxLogitBias)
-    return refuse(fmt::format("logit_bias has {} entries, 0 to {} allowed", r.logit_bias.size(), kMaxLogitBias));
-  for (const auto& [id, bias] : r.logit_bias) {
-    if (!is_known(id)) return refuse(fmt::format("logit_bias of token id {}, the vocabulary has {}", id, vocab_size));
-    ZRT_CHECK_OK(between("logit_bias", bias, -100, 100));
-  }
-  if (const std::size_t n_end = r.stop_token_ids.size() + (r.ignore_eos ? 0 : model.end_tokens().size());
-      r.min_tokens > 0 && r.logit_bias.size() + n_end > kMaxBias)
-    return refuse(
-        fmt::format("min_tokens bans {} tokens that end the text, and logit_bias has {} entries; {} together allowed",
-                    n_end, r.logit_bias.size(), kMaxBias));
-  if (r.min_tokens > 0 && r.stop_token_ids.size() + model.end_tokens().size() >= vocab_size) {
-    std::set<std::int32_t> banned(r.stop_token_ids.begin(), r.stop_token_ids.end());
-    if (!r.ignore_eos) banned.insert(model.end_tokens().begin(), model.end_tokens().end());
-    if (banned.size() >= vocab_size)
-      return refuse(
-          fmt::format("min_tokens bans {} tokens that end the text, the vocabulary has {}", banned.size(), vocab_size));
-  }
-  ZRT_CHECK_OK(check_names(r));
-  ZRT_CHECK_OK(check_output_fields(r));
-  return check_template_fields(r);
-}
-
-Result<Prompt> Generation::take_prompt(const Model& model, Request& request, const std::string& system,
-                                       const PromptRoom& room, std::optional<bool> add_special) {
+Result<Prompt> make_prompt(const Model& model, Request& request, const std::string& system, const PromptRoom& room,
+                           std::optional<bool> add_special) {
   Prompt prompt;
   const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
-  if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
+  if (given != 1)
+    return refuse("", fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
   if (request.token_ids) {
     for (const auto id : *request.token_ids)
       if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
-        return refuse(fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
+        return refuse("token_ids", fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
     prompt.ids = *std::exchange(request.token_ids, std::nullopt);
     return prompt;
   }
@@ -251,6 +203,88 @@ Result<Prompt> Generation::take_prompt(const Model& model, Request& request, con
   if (model.tokenizer().adds_bos() && bos && (prompt.ids.empty() || prompt.ids[0] != *bos))
     prompt.ids.insert(prompt.ids.begin(), *bos);
   return prompt;
+}
+
+}  // namespace
+
+Status Generation::check(const Request& r, const Model& model) {
+  if (model.info().pooling != Pooling::kNone && !r.embed)
+    return refuse("embed", fmt::format("model \"{}\" gives embeddings (pooling {}) and generates nothing", model.name(),
+                                       to_string(model.info().pooling)));
+  if (!r.embed && r.text_pair) return refuse("text_pair", "text_pair is given without embed");
+  if (r.embed) return check_embedding(r, model);
+  const std::uint32_t vocab_size = model.config().vocab_size;
+  const auto between = [](const char* name, float value, float low, float high) -> Status {
+    if (value >= low && value <= high) return {};  // false for NaN
+    return refuse(name, fmt::format("{} is {}, {} to {} allowed", name, value, low, high));
+  };
+  ZRT_CHECK_OK(between("temperature", r.temperature, 0, 100));
+  ZRT_CHECK_OK(between("top_p", r.top_p, 0, 1));
+  ZRT_CHECK_OK(between("min_p", r.min_p, 0, 1));
+  ZRT_CHECK_OK(between("typical_p", r.typical_p, 0, 1));
+  ZRT_CHECK_OK(between("repetition_penalty", r.repetition_penalty, 0.01f, 100));
+  ZRT_CHECK_OK(between("presence_penalty", r.presence_penalty, -100, 100));
+  ZRT_CHECK_OK(between("frequency_penalty", r.frequency_penalty, -100, 100));
+  if (r.temperature > 0 && r.temperature < 1e-4f)
+    return refuse("temperature",
+                  fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
+  if (r.n < 1 || r.n > kMaxChoices) return refuse("n", fmt::format("n is {}, 1 to {} allowed", r.n, kMaxChoices));
+  if (r.max_tokens < 1 && !r.prompt_logprobs)
+    return refuse("max_tokens", "max_tokens is 0, at least 1 wanted where prompt_logprobs is not given");
+  if (r.min_tokens > r.max_tokens)
+    return refuse("min_tokens",
+                  fmt::format("min_tokens is {}, 0 to {} (max_tokens) allowed", r.min_tokens, r.max_tokens));
+  if (r.logprobs > kMaxLogprobs)
+    return refuse("logprobs", fmt::format("logprobs is {}, at most {} allowed", r.logprobs, kMaxLogprobs));
+  if (r.prompt_logprobs && *r.prompt_logprobs > kMaxPromptLogprobs)
+    return refuse("prompt_logprobs",
+                  fmt::format("prompt_logprobs is {}, 0 to {} allowed", *r.prompt_logprobs, kMaxPromptLogprobs));
+  if (!(r.deadline_ms >= 0))
+    return refuse("deadline_ms", fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
+  const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size; };
+  if (r.stop_token_ids.size() > kMaxStopTokens)
+    return refuse("stop_token_ids", fmt::format("stop_token_ids has {} entries, 0 to {} allowed",
+                                                r.stop_token_ids.size(), kMaxStopTokens));
+  for (const auto id : r.stop_token_ids)
+    if (!is_known(id))
+      return refuse("stop_token_ids",
+                    fmt::format("stop token id {}, the vocabulary has {} (stop_token_ids)", id, vocab_size));
+  if (r.logit_bias.size() > kMaxLogitBias)
+    return refuse("logit_bias",
+                  fmt::format("logit_bias has {} entries, 0 to {} allowed", r.logit_bias.size(), kMaxLogitBias));
+  for (const auto& [id, bias] : r.logit_bias) {
+    if (!is_known(id))
+      return refuse("logit_bias", fmt::format("logit_bias of token id {}, the vocabulary has {}", id, vocab_size));
+    ZRT_CHECK_OK(between("logit_bias", bias, -100, 100));
+  }
+  if (const std::size_t n_end = r.stop_token_ids.size() + (r.ignore_eos ? 0 : model.end_tokens().size());
+      r.min_tokens > 0 && r.logit_bias.size() + n_end > kMaxBias)
+    return refuse(
+        "min_tokens",
+        fmt::format("min_tokens bans {} tokens that end the text, and logit_bias has {} entries; {} together allowed",
+                    n_end, r.logit_bias.size(), kMaxBias));
+  if (r.min_tokens > 0 && r.stop_token_ids.size() + model.end_tokens().size() >= vocab_size) {
+    std::set<std::int32_t> banned(r.stop_token_ids.begin(), r.stop_token_ids.end());
+    if (!r.ignore_eos) banned.insert(model.end_tokens().begin(), model.end_tokens().end());
+    if (banned.size() >= vocab_size)
+      return refuse("min_tokens", fmt::format("min_tokens bans {} tokens that end the text, the vocabulary has {}",
+                                              banned.size(), vocab_size));
+  }
+  ZRT_CHECK_OK(check_names(r));
+  ZRT_CHECK_OK(check_output_fields(r));
+  return check_template_fields(r);
+}
+
+const char* Generation::prompt_field(const Request& request) {
+  return request.messages ? "messages" : request.token_ids ? "token_ids" : "prompt";
+}
+
+Result<Prompt> Generation::take_prompt(const Model& model, Request& request, const std::string& system,
+                                       const PromptRoom& room, std::optional<bool> add_special) {
+  const char* field = prompt_field(request);
+  auto prompt = make_prompt(model, request, system, room, add_special);
+  if (prompt) return prompt;
+  return std::unexpected(about(field, std::move(prompt).error()));
 }
 
 }  // namespace zinc_rt

@@ -42,8 +42,8 @@ std::vector<Tool> tools_of(std::string_view text) {
   return out;
 }
 
-std::unexpected<Error> refuse(const std::string& message) {
-  return fail(StatusCode::kInvalidArgument, "[request] {}", message);
+std::unexpected<Error> refuse(const char* field, const std::string& message) {
+  return fail({StatusCode::kInvalidArgument, field}, "[request] {}", message);
 }
 
 class Maker {
@@ -54,31 +54,42 @@ class Maker {
         types_(input.tools),
         builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
+  // Errors name the field that asks for what cannot be had.
   Result<grammar::Grammar> make() {
+    auto made = make_any();
+    if (made) return made;
+    const bool is_format = input_.request.output_format.kind != Kind::kText;
+    return std::unexpected(about(is_format ? "output_format" : "tools", std::move(made).error()));
+  }
+
+ private:
+  Result<grammar::Grammar> make_any() {
     const auto& wanted = input_.request.output_format;
     const bool must_call = input_.request.tool_choice != ToolChoice::kAuto;
     if (must_call || wanted.kind == Kind::kText) {
       if (wanted.kind != Kind::kText)
-        return refuse("an output format and a tool choice that demands calls are both given, at most one allowed");
+        return refuse("output_format",
+                      "an output format and a tool choice that demands calls are both given, at most one allowed");
       ZRT_TRY(const auto calls, must_call ? forced_calls() : strict_calls());
       return behind_reasoning(calls);
     }
     if (wanted.kind == Kind::kGbnf) {
       if (input_.opens_reasoning)
-        return refuse("a grammar cannot be given where the template opens the reasoning; turn thinking off");
+        return refuse("output_format",
+                      "a grammar cannot be given where the template opens the reasoning; turn thinking off");
       return grammar::compile({grammar::SourceKind::kGbnf, wanted.text, {}}, {.cancel = input_.request.cancel});
     }
     ZRT_TRY(const auto text, text_of(wanted));
     return behind_reasoning(text);
   }
 
- private:
   Result<Symbol> text_of(const OutputFormat& wanted) {
     switch (wanted.kind) {
       case Kind::kJsonSchema: return builder_.json(wanted.text);
       case Kind::kRegex: return builder_.regex(wanted.text);
       case Kind::kChoice:
-        if (wanted.choices.empty()) return refuse("an output format of choices has none, at least 1 wanted");
+        if (wanted.choices.empty())
+          return refuse("output_format", "an output format of choices has none, at least 1 wanted");
         return builder_.choice(wanted.choices);
       case Kind::kStructuralTag:
         return read_structural_tag(wanted.text, builder_, [&](std::string_view text) { return marker(text); });
@@ -166,8 +177,8 @@ class Maker {
 
   Result<Call> parts_of_call(const Tool& tool) {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
-      return refuse(fmt::format("the name of tool {} cannot be written in this model's calls (format {})", tool.name,
-                                format_->name));
+      return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
+                                         tool.name, format_->name));
     // The schema of a tool that is not strict binds as far as it is supported. It leaves half of the work to those that
     // follow.
     constexpr double kPart = 0.5;
@@ -176,7 +187,7 @@ class Maker {
     if (!arguments) {
       if (arguments.error().code == StatusCode::kCancelled) return std::unexpected(arguments.error());
       if (tool.is_strict) {
-        auto error = arguments.error();
+        auto error = about("tools", arguments.error());
         error.message = fmt::format("[request] the parameters of tool {}: {}", tool.name, error.message);
         return std::unexpected(std::move(error));
       }
@@ -223,17 +234,18 @@ class Maker {
 
   Result<Symbol> forced_calls() {
     auto tools = tools_of(input_.tools);
-    if (tools.empty()) return refuse("a tool choice demands a call, and there are no tools");
+    if (tools.empty()) return refuse("tool_choice", "a tool choice demands a call, and there are no tools");
     auto most = most_calls();
     if (input_.request.tool_choice == ToolChoice::kNamed) {
       const auto name = dump_json(input_.request.named_tool);
       std::erase_if(tools, [&](const Tool& tool) { return tool.name != name; });
-      if (tools.empty()) return refuse(fmt::format("the tool choice names {}, which is none of the tools", name));
+      if (tools.empty())
+        return refuse("tool_choice", fmt::format("the tool choice names {}, which is none of the tools", name));
       most = 1;
     }
     if (format_ == nullptr || format_->body.empty())
-      return refuse(fmt::format("calls cannot be forced from this model: its format of calls is {}",
-                                format_ == nullptr ? "not known" : format_->name));
+      return refuse("tool_choice", fmt::format("calls cannot be forced from this model: its format of calls is {}",
+                                               format_ == nullptr ? "not known" : format_->name));
     ZRT_TRY(const auto calls, all_calls(tools, most));
     return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
   }

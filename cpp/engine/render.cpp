@@ -51,12 +51,12 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInp
   const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
     auto value = read_any_json(text);
     if (!value || value->type() != type)
-      return fail(StatusCode::kInvalidArgument, "[chat_template] {} is not a JSON {}", name,
+      return fail({StatusCode::kInvalidArgument, name}, "[chat_template] {} is not a JSON {}", name,
                   type == Json::value_t::array ? "list" : "object");
     return std::move(*value);
   };
   if (!input.extra.empty()) {
-    ZRT_TRY(context, add("extra", input.extra, Json::value_t::object));
+    ZRT_TRY(context, add("chat_template_kwargs", input.extra, Json::value_t::object));
   }
   ZRT_TRY(context["messages"], add("messages", input.messages, Json::value_t::array));
   auto& list = context["messages"];
@@ -67,7 +67,7 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInp
     if (!list.empty() && list.back().is_object() && list.back().contains("content"))
       end = output::end_of_content(list.back()["content"]);
     if (end == nullptr)
-      return fail(StatusCode::kInvalidArgument,
+      return fail({StatusCode::kInvalidArgument, "continue_final_message"},
                   "[request] continue_final_message wants a last message whose content is a text");
     *end += kEndMark;
   }
@@ -93,7 +93,7 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInp
   if (!input.continue_final_message) return rendered;
   const auto end = rendered.text().rfind(kEndMark);
   if (end == std::string::npos)
-    return fail(StatusCode::kInvalidArgument,
+    return fail({StatusCode::kInvalidArgument, "continue_final_message"},
                 "[request] continue_final_message: the chat template does not write the last message's content as it "
                 "is");
   rendered.truncate(end);

@@ -20,6 +20,7 @@ using grammar::Marker;
 using Symbol = Builder::Symbol;
 using Texts = std::vector<std::string>;
 
+const Fault kFault{StatusCode::kInvalidArgument, "output_format"};
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
 
@@ -31,14 +32,14 @@ struct TagPart {
 
   TagPart at(const char* name) const { return {value[name], place.empty() ? name : place + "." + name, depth + 1}; }
   TagPart at(std::size_t i) const { return {value[i], fmt::format("{}[{}]", place, i), depth + 1}; }
+  std::string name() const { return place.empty() ? "the whole" : place; }
   std::unexpected<Error> refuse(std::string_view what) const {
-    return fail(StatusCode::kInvalidArgument, "[structural_tag] {}: {}", place.empty() ? "the whole" : place, what);
+    return fail(kFault, "[structural_tag] {}: {}", name(), what);
   }
-  // An error of something within it.
+  // An error of something within it. One that names a field has its place in the message already.
   std::unexpected<Error> pass(Error error) const {
-    if (!error.message.starts_with("[structural_tag]"))
-      error.message = fmt::format("[structural_tag] {}: {}", place.empty() ? "the whole" : place, error.message);
-    return std::unexpected(std::move(error));
+    if (error.field.empty()) error.message = fmt::format("[structural_tag] {}: {}", name(), error.message);
+    return std::unexpected(about(kFault.field, std::move(error)));
   }
   bool has(const char* name) const { return value.contains(name) && !value[name].is_null(); }
   // Refuses what is no object, and fields that are not among these.
@@ -46,8 +47,7 @@ struct TagPart {
     if (!value.is_object()) return refuse("an object is wanted");
     for (const auto& item : value.items())
       if (std::ranges::find(names, item.key()) == names.end())
-        return fail(StatusCode::kInvalidArgument, "[structural_tag] {}{}{}: no such field here", place,
-                    place.empty() ? "" : ".", item.key());
+        return fail(kFault, "[structural_tag] {}{}{}: no such field here", place, place.empty() ? "" : ".", item.key());
     return {};
   }
   Result<std::string> text(const char* name) const {
@@ -81,8 +81,7 @@ struct TagPart {
     return value[name].get<std::int64_t>();
   }
   std::unexpected<Error> missing(const char* name, std::string_view wanted) const {
-    return fail(StatusCode::kInvalidArgument, "[structural_tag] {}{}{}: {} is wanted", place, place.empty() ? "" : ".",
-                name, wanted);
+    return fail(kFault, "[structural_tag] {}{}{}: {} is wanted", place, place.empty() ? "" : ".", name, wanted);
   }
 };
 

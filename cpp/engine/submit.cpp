@@ -26,12 +26,13 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
 // The longest prompt that check_request() does not refuse for its length.
 PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant, bool generates) {
   const std::uint64_t next = generates ? 1 : 0;
-  PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name())};
-  const auto at_most = [&](std::uint64_t tokens, const char* bound) {
-    if (tokens < room.tokens) room = {tokens, bound};
+  PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name()),
+                  Reason::kContextLength};
+  const auto at_most = [&](std::uint64_t tokens, const char* bound, Reason reason = Reason::kNone) {
+    if (tokens < room.tokens) room = {tokens, bound, reason};
   };
   const std::lock_guard lock(tenant.mutex);
-  at_most(tenant.quota.max_context_tokens - next, "the tenant's max_context_tokens");
+  at_most(tenant.quota.max_context_tokens - next, "the tenant's max_context_tokens", Reason::kContextLength);
   at_most(std::uint64_t{tenant.quota.max_kv_pages} * mem::kPageTokens, "the tenant's max_kv_pages");
   at_most(std::uint64_t{model.info().n_pages} * mem::kPageTokens, "the model's KV pages");
   return room;
@@ -49,7 +50,11 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   options.max_context = model.info().max_context;
   options.n_pages = model.info().n_pages;
   // Reservations may change before the request runs, so the scheduler checks again.
-  ZRT_CHECK_OK(sched::check_request(n_prompt, request.max_tokens, quota, options, 0));
+  if (auto fits = sched::check_request(n_prompt, request.max_tokens, quota, options, 0); !fits) {
+    const auto context = std::min(options.max_context, quota.max_context_tokens);
+    if (n_prompt + (request.max_tokens > 0) > context) fits.error().reason = Reason::kContextLength;
+    return fits;
+  }
   const std::uint32_t queued = model.n_queued.load();
   if (queued + request.n <= model.options().queue_cap) return {};
   auto error = fail(StatusCode::kExhausted, "[engine] {} requests wait and {} came, {} may wait (queue_cap)", queued,
@@ -115,16 +120,19 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       ZRT_TRY(qos, parse_qos(tenant->quota.qos_class));
     }
     if (!request.qos.empty()) {
-      ZRT_TRY(const auto wanted, parse_qos(request.qos));
-      qos = std::max(qos, wanted);
+      const auto wanted = parse_qos(request.qos);
+      if (!wanted) return std::unexpected(about("qos", wanted.error()));
+      qos = std::max(qos, *wanted);
     }
     ZRT_CHECK_OK(check_cancel());
     const auto tools = request.tools.value_or("");
+    const char* field = Generation::prompt_field(request);
     ZRT_TRY(auto prompt,
             Generation::take_prompt(*model, request, system, prompt_room(*model, *tenant, request.max_tokens > 0)));
     ZRT_CHECK_OK(check_cancel());
     if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.ids.size());
-    ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.ids.size()));
+    if (const auto fits = check_request(*model, *tenant, request, prompt.ids.size()); !fits)
+      return std::unexpected(about(field, fits.error()));
     ZRT_CHECK_OK(bind_output(*model, *tenant, request, tools, prompt));
     ZRT_CHECK_OK(check_cancel());
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
@@ -184,7 +192,7 @@ void EngineCore::post(Replica& place, std::vector<Command> commands) {
   if (place.loop().post(std::move(commands))) return;
   for (const auto& generation : submitted) {
     // The engine was closed after the check, so neither the step thread nor the drainer will see the generation.
-    generation->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
+    generation->fail_with(fail(StatusCode::kUnavailable, "[engine] the engine is closed").error());
     --generation->model().n_queued;
     forget(*generation);
   }

@@ -14,21 +14,22 @@ Result<sched::Qos> parse_qos(const std::string& name) {
 }
 
 Status check_quota(const TenantQuota& q) {
-  ZRT_TRY([[maybe_unused]] const auto qos, parse_qos(q.qos_class));
+  constexpr StatusCode kCode = StatusCode::kInvalidArgument;
+  if (const auto qos = parse_qos(q.qos_class); !qos) return std::unexpected(about("qos_class", qos.error()));
   constexpr double kMostTokens = 1e12, kMostWeight = 1e6;
-  for (const double rate : {q.decode_tokens_per_s, q.prefill_tokens_per_s})
+  for (const auto& [name, rate] : {std::pair("decode_tokens_per_s", q.decode_tokens_per_s),
+                                   std::pair("prefill_tokens_per_s", q.prefill_tokens_per_s)})
     if (!(rate > 0 && rate <= kMostTokens))
-      return fail(StatusCode::kInvalidArgument, "[quota] a rate of {} tokens/s, more than 0 and at most {} allowed",
-                  rate, kMostTokens);
+      return fail({kCode, name}, "[quota] {}: a rate of {} tokens/s, more than 0 and at most {} allowed", name, rate,
+                  kMostTokens);
   if (!(q.weight >= 1 / kMostWeight && q.weight <= kMostWeight))
-    return fail(StatusCode::kInvalidArgument, "[quota] weight {}, {} to {} allowed", q.weight, 1 / kMostWeight,
-                kMostWeight);
-  if (q.max_concurrent_slots == 0 || q.max_kv_pages == 0 || q.max_context_tokens == 0)
-    return fail(StatusCode::kInvalidArgument,
-                "[quota] {} slots, {} pages, {} context tokens; at least 1 of each wanted", q.max_concurrent_slots,
-                q.max_kv_pages, q.max_context_tokens);
+    return fail({kCode, "weight"}, "[quota] weight {}, {} to {} allowed", q.weight, 1 / kMostWeight, kMostWeight);
+  for (const auto& [name, n] :
+       {std::pair("max_concurrent_slots", q.max_concurrent_slots), std::pair("max_kv_pages", q.max_kv_pages),
+        std::pair("max_context_tokens", q.max_context_tokens)})
+    if (n == 0) return fail({kCode, name}, "[quota] {} is 0, at least 1 wanted", name);
   if (q.reserved_kv_pages > q.max_kv_pages)
-    return fail(StatusCode::kInvalidArgument, "[quota] {} pages reserved, {} allowed in all (max_kv_pages)",
+    return fail({kCode, "reserved_kv_pages"}, "[quota] {} pages reserved, {} allowed in all (max_kv_pages)",
                 q.reserved_kv_pages, q.max_kv_pages);
   return {};
 }
@@ -128,8 +129,8 @@ Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const
 Status EngineCore::check_has_pages(const Model& model, std::uint64_t reserved) {
   const std::uint64_t most = model.reservable_pages();
   if (reserved <= most) return {};
-  return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
-              model.name(), most);
+  return fail({StatusCode::kExhausted, "reserved_kv_pages"},
+              "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved, model.name(), most);
 }
 
 Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {

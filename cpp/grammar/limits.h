@@ -1,8 +1,7 @@
 // What a grammar, its compilation and each of its steps may use. Grammars come from requests and are untrusted input.
 //
 // Work is counted, not timed, so that the same grammar and tokens end the same way on every machine. What is beyond a
-// limit is an error of kInvalidArgument whose message begins with "[grammar_too_complex]" and has the number and the
-// limit.
+// limit is an error of kInvalidArgument with Reason::kGrammarTooComplex, whose message has the number and the limit.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +27,12 @@ struct Limits {
   std::size_t max_lexer_bytes = 16u << 20;    // of states, expressions and token sets that matchers of a grammar share
 };
 
-inline constexpr std::string_view kTooComplex = "[grammar_too_complex]";
-
 inline std::unexpected<Error> too_complex(std::string_view what, std::uint64_t n, std::uint64_t limit) {
-  return fail(StatusCode::kInvalidArgument, "{} {}: {} wanted, at most {} allowed", kTooComplex, what, n, limit);
+  return fail({StatusCode::kInvalidArgument, "", Reason::kGrammarTooComplex},
+              "[grammar_too_complex] {}: {} wanted, at most {} allowed", what, n, limit);
 }
 inline bool is_too_complex(const Error& error) {
-  return error.message.starts_with(kTooComplex);
+  return error.reason == Reason::kGrammarTooComplex;
 }
 
 // Counts work against a limit, in units of some nanoseconds. While compiling: 1 for each value, name or part that is

@@ -119,10 +119,6 @@ void EmbeddingJob::take(std::uint32_t i) {
   if (!status) {
     if (!error_) finish_ = completion.finish_reason == "bad_logits" ? "bad_logits" : "error";
     fail(i, status.error());
-    if (finish_ == "bad_logits") {  // the same request would fail again
-      error_->is_final = true;
-      error_->code = finish_;
-    }
   } else if (completion.finish_reason != "stop") {
     finish_ = completion.finish_reason;
     fail(i, {StatusCode::kCancelled, fmt::format("[embeddings] the request ended as {}", finish_), 0});

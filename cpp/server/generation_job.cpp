@@ -23,42 +23,23 @@ constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"
                                                          {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
                                                          {Api::kOllamaText, "prompt"}};
 
-// Which field the engine complains about: the first one that its message names, else the prompt.
-std::string field_of(std::string_view message, Api api) {
-  std::string field = std::ranges::find(kPromptFields, api, &std::pair<Api, const char*>::first)->second;
-  auto first = std::string_view::npos;
-  for (const auto& [words, name] : {std::pair("the parameters of tool", "tools"),
-                                    {"tool choice", "tool_choice"},
-                                    {"logit_bias", "logit_bias"},
-                                    {"stop_token_ids", "stop_token_ids"},
-                                    {"min_tokens", "min_tokens"},
-                                    {"chat_template_kwargs", "chat_template_kwargs"},
-                                    {"continue_final_message", "continue_final_message"}})
-    if (const auto at = message.find(words); at < first) {
-      first = at;
-      field = name;
-    }
-  return field;
-}
-
-// Whether the engine complains about what the answer must look like.
-bool is_about_format(std::string_view message) {
-  for (const char* part :
-       {"[schema]", "[regex]", "[gbnf]", "[grammar", "[structural_tag]", "output format", "a grammar"})
-    if (message.contains(part)) return !message.contains("the parameters of tool");
-  return false;
+// What the API of a call names the member of the engine's Request that is at fault.
+std::string param_of(const std::string& field, const GenerationCall& call) {
+  if (field == "output_format" && !call.format_field.empty()) return call.format_field;
+  for (const auto& [member, name] : {std::pair("output_format", "tools"),  // the tools alone bind the answer
+                                     {"embed", "model"}})
+    if (field == member) return name;
+  const bool is_prompt = field.empty() || field == "prompt" || field == "messages" || field == "token_ids";
+  return is_prompt ? std::ranges::find(kPromptFields, call.api, &std::pair<Api, const char*>::first)->second : field;
 }
 
 // The answer to a request that the engine refused.
 ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
-  if (!call.format_field.empty() && is_about_format(error.message)) {
-    auto out = to_api_error(error);
-    if (out.status != 400) return out;
-    out.param = call.format_field;
-    out.message = fmt::format("[request] {}: {}", out.param, error.message);
-    return out;
-  }
-  return prompt_error(error, field_of(error.message, call.api), max_context);
+  auto out = prompt_error(error, param_of(error.field, call), max_context);
+  // The engine does not know by which of several fields the format came.
+  if (out.status == 400 && error.field == "output_format" && !call.format_field.empty())
+    out.message = fmt::format("[request] {}: {}", out.param, out.message);
+  return out;
 }
 
 }  // namespace
@@ -218,11 +199,7 @@ void GenerationJob::conclude() {
   ApiError shown;
   if (error) {
     shown = request_error(*error, call_, context_.max_context);
-    shown.is_final = finish == kBadLogits;  // the same request would fail again
-    if (shown.is_final)
-      shown.code = kBadLogits;
-    else
-      finish = "error";
+    if (finish != kBadLogits) finish = "error";
   }
   const auto& to = context_.connection;
   to->note("prompt_tokens", std::to_string(usage.prompt_tokens));

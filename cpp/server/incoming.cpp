@@ -115,9 +115,7 @@ ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_c
   auto out = to_api_error(error);
   if (out.status != 400) return out;
   out.param = std::move(param);
-  const bool is_too_long = error.message.contains("the context has") || error.message.contains("allowed (context of");
-  if (!is_too_long) return out;
-  out.code = "context_length_exceeded";
+  if (error.reason != Reason::kContextLength) return out;
   out.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
                             max_context, out.message);
   return out;

@@ -41,8 +41,8 @@ using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange
 // engine's name of the model.
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work);
 
-// The answer to a prompt that the engine refused; `param`: the field that it came in. A text that is too long has the
-// code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.
+// The answer to a prompt that the engine refused; `param`: the field at fault. A text that is too long has the code and
+// the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);
 
 }  // namespace zinc_rt::server

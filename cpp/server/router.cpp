@@ -76,24 +76,19 @@ ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::s
     methods += (methods.empty() ? "" : ", ") + std::string(route.method) +
                (route.method == std::string_view("GET") ? ", HEAD" : "");
   }
-  ApiError error;
   if (!methods.empty()) {
-    error.status = 405;
+    auto error = make_error(405, fmt::format("[http] {} on {}: {} allowed", request.method.substr(0, 20),
+                                             request.path.substr(0, 100), methods));
     error.allow = methods;
-    error.message =
-        fmt::format("[http] {} on {}: {} allowed", request.method.substr(0, 20), request.path.substr(0, 100), methods);
     return std::unexpected(std::move(error));
   }
   for (const Missing& missing : kMissing)
     if (path == missing.path) {
-      error.status = 501;
+      auto error = make_error(501, fmt::format("[http] {}: {} is not served yet", missing.path, missing.what));
       error.code = "not_implemented";
-      error.message = fmt::format("[http] {}: {} is not served yet", missing.path, missing.what);
       return std::unexpected(std::move(error));
     }
-  error.status = 404;
-  error.message = fmt::format("[http] there is no {}", request.path.substr(0, 100));
-  return std::unexpected(std::move(error));
+  return std::unexpected(make_error(404, fmt::format("[http] there is no {}", request.path.substr(0, 100))));
 }
 
 }  // namespace zinc_rt::server

@@ -97,7 +97,9 @@ Pretokenizer::~Pretokenizer() = default;
 namespace {
 
 std::unexpected<Error> no_memory(const char* what) {
-  return std::unexpected(Error{StatusCode::kExhausted, fmt::format("[tokenizer] no memory for {}", what), 1});
+  auto error = fail(StatusCode::kExhausted, "[tokenizer] no memory for {}", what);
+  error.error().retry_after_s = 1;
+  return error;
 }
 
 }  // namespace

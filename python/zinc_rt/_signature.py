@@ -115,7 +115,13 @@ def _readable(signature: inspect.Signature) -> inspect.Signature:
 def _unknown(place: str, name: str, allowed: list[str]) -> errors.InvalidType:
     near = difflib.get_close_matches(name, allowed, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(allowed) or 'none'}"
-    return errors.InvalidType(f"[{place}] {name} is no parameter; {hint}")
+    return _wrong(place, name, f"is no parameter; {hint}")
+
+
+def _wrong(place: str, name: str, words: str) -> errors.InvalidType:
+    error = errors.InvalidType(f"[{place}] {name} {words}")
+    error.field = name
+    return error
 
 
 class _Checks:
@@ -147,16 +153,18 @@ class _Checks:
         given = dict(zip(self.positional, args, strict=False))
         for name in kwargs:
             if name in given:
-                raise errors.InvalidType(f"[{place}] {name} is given twice, by position and by name")
+                raise _wrong(place, name, "is given twice, by position and by name")
             if name not in self.names and not self.takes_any_name:
                 raise _unknown(place, name, [each for each in self.names if each != "self"])
         given |= kwargs
         for name in self.required:
             if name not in given:
-                raise errors.InvalidType(f"[{place}] {name} is missing; {_check.words(self.kinds[name])} is wanted")
+                raise _wrong(place, name, f"is missing; {_check.words(self.kinds[name])} is wanted")
         for name, value in given.items():
             if (kinds := self.kinds.get(name)) and (found := _check.fault(name, value, kinds)):
-                raise found[0](f"[{place}] {found[1]}")
+                error = found[0](f"[{place}] {found[1]}")
+                error.field = name
+                raise error
 
 
 def checked(call: F, signature: inspect.Signature, place: str) -> F:

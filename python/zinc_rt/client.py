@@ -94,18 +94,23 @@ async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 def _raise_for(status: int, headers: dict[str, str], body: bytes) -> NoReturn:
     try:
-        words = json.loads(body)["error"]["message"]
+        said = json.loads(body)["error"]
+        words = said["message"]
     except (ValueError, KeyError, TypeError):
-        words = body[:300].decode(errors="replace")
+        said, words = {}, body[:300].decode(errors="replace")
     message = f"{words} (status {status})"
     retry_after = headers.get("retry-after", "")
+    error: errors.ZincError
     if status == 429 or (status == 503 and retry_after):
-        raise errors.Exhausted(message, float(retry_after or 0))
-    if status == 404:
-        raise errors.NotFound(message)
-    if status < 500:
-        raise errors.InvalidArgument(message)
-    raise errors.Unavailable(message) if status in (501, 503) else errors.Internal(message)
+        error = errors.Exhausted(message, float(retry_after or 0))
+    elif status == 404:
+        error = errors.NotFound(message)
+    elif status < 500:
+        error = errors.InvalidArgument(message)
+    else:
+        error = errors.Unavailable(message) if status in (501, 503) else errors.Internal(message)
+    error.reason, error.field = said.get("code") or "", said.get("param") or ""
+    raise error
 
 
 def _usage(usage: dict[str, Any]) -> ApiUsage:
@@ -179,7 +184,9 @@ class ApiStream:
                     continue
                 event = json.loads(data)
                 if error := event.get("error"):
-                    raise errors.Internal(error.get("message", "the answer failed"))
+                    failed = errors.Internal(error.get("message", "the answer failed"))
+                    failed.reason = error.get("code") or ""
+                    raise failed
                 self.id = event.get("id", self.id)
                 if event.get("usage"):
                     self.usage, self.timings = _usage(event["usage"]), event.get("timings")

@@ -1,8 +1,18 @@
-"""One exception class for each kind of error. A message begins with its place and gives the numbers that disagree."""
+"""One exception class for each kind of error. A message begins with its place and gives the numbers that disagree.
+
+A message is for people and may be reworded; programs read the class and these attributes of every exception:
+- reason: what happened, where the class does not say it: "context_length_exceeded", "grammar_too_complex",
+  "bad_logits", and what codes a server answers with. Empty: nothing more than the class.
+- field: the parameter or member of a quota at fault, such as "max_tokens"; "output_format" for whatever says what the
+  answer must look like. Empty: none.
+"""
 
 
 class ZincError(Exception):
     """Base of all errors that the engine raises."""
+
+    reason = ""
+    field = ""
 
 
 class InvalidArgument(ZincError, ValueError):

@@ -51,7 +51,7 @@ TEST(Regex, Errors) {
   EXPECT_EQ(error("a{10001}"), "[grammar_too_complex] repeats of a pattern: 10001 wanted, at most 10000 allowed");
   EXPECT_EQ(error(std::string(4097, 'a')),
             "[grammar_too_complex] bytes of a pattern: 4097 wanted, at most 4096 allowed");
-  EXPECT_TRUE(error(std::string(70, '(') + std::string(70, ')')).starts_with(kTooComplex));
+  EXPECT_TRUE(error(std::string(70, '(') + std::string(70, ')')).starts_with("[grammar_too_complex]"));
   EXPECT_EQ(error("[]"), "[grammar] no text at all fits");
   EXPECT_EQ(error("\xff"), "[regex] byte 0: bytes that are not UTF-8");
 }
@@ -123,7 +123,7 @@ TEST(Gbnf, Errors) {
   EXPECT_EQ(error("root ::= <think>"),
             "[gbnf] line 1: tokens by name and their negation are not supported; <[number]> is");
   EXPECT_EQ(error("root ::= root \"x\""), "[grammar] no text at all fits");
-  EXPECT_TRUE(error("root ::= \"x\"{20000}").starts_with(kTooComplex));
+  EXPECT_TRUE(error("root ::= \"x\"{20000}").starts_with("[grammar_too_complex]"));
 }
 
 }  // namespace

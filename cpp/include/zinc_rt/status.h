@@ -20,11 +20,25 @@ enum class StatusCode : std::uint8_t {
 
 const char* to_string(StatusCode code);
 
-// message has the form "[place] what disagrees: 12 wanted, 3 there" and ends with the fix where one is known.
+// What happened, where a program acts on more than the code.
+enum class Reason : std::uint8_t {
+  kNone,               // the code says all
+  kContextLength,      // the prompt, with one token to generate, is longer than a request's context may be
+  kGrammarTooComplex,  // what the answer must look like takes more work or memory than a request may use
+  kBadLogits,          // the model gave values of which no token can be picked; the same request would fail again
+};
+
+// The reason's name, which stays the same from release to release: Python and the APIs show it. kNone: empty.
+const char* to_string(Reason reason);
+
 struct Error {
   StatusCode code = StatusCode::kInternal;
+  // For people: "[place] what disagrees: 12 wanted, 3 there", with the fix at its end where one is known. Its words may
+  // change, so programs read the other members.
   std::string message;
   double retry_after_s = 0;
+  Reason reason = Reason::kNone;
+  std::string field{};  // which member of the Request or TenantQuota is at fault, such as "max_tokens"; empty: none
 };
 
 template <class T>

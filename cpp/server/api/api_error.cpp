@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/json_text.h"
 
 namespace zinc_rt::server {
@@ -47,7 +48,7 @@ bool is_final(const ApiError& error) {
 ApiError make_error(int status, std::string message, std::string param) {
   ApiError error;
   error.status = status;
-  error.message = std::move(message);
+  error.message = worded(std::move(message));
   error.param = std::move(param);
   return error;
 }
@@ -67,6 +68,8 @@ ApiError to_api_error(const Error& error, ErrorSource source) {
   ApiError out;
   out.message = error.message;
   out.retry_after_s = error.retry_after_s;
+  out.code = to_string(error.reason);
+  out.is_final = error.reason == Reason::kBadLogits;
   const auto* row = std::ranges::find(kStatuses, error.code, &StatusRow::code);
   out.status = source == ErrorSource::kRequest ? row->request : row->model_file;
   // A queue that is full has a time to try again; a limit that the request itself exceeds has none.

@@ -38,7 +38,8 @@ std::unexpected<ApiError> wrong_field(std::string field, const std::string& what
 // What an error of the engine came from: a client's request to a model, or the file of a model to load.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
 
-// The table is in api_error.cpp. The status is 503 only where trying again helps.
+// The table is in api_error.cpp. The status is 503 only where trying again helps, the code is the reason's name. Whoever
+// knows the request's fields sets `param`, since APIs call them by other names than the engine.
 ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kRequest);
 
 // {"error": {"message", "type", "param", "code"}}

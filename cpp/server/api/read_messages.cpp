@@ -39,12 +39,12 @@ class MessagesReader : public ChatReader {
       return wrong("messages", list, fmt::format("a list of 1 to {} messages", kMax));
     for (std::size_t i = 0; i < list.size() && body_.is_good(); ++i) {
       const auto at = place("messages", i);
-      const Json& message = list[i];
-      if (!message.is_object()) return wrong(at, message, "an object");
-      const auto role = message.find("role"), content = message.find("content");
-      if (role == message.end() || (*role != "user" && *role != "assistant" && *role != "system"))
-        return wrong(at + ".role", role == message.end() ? Json() : *role, "user, assistant or system");
-      if (content == message.end()) return wrong(at + ".content", Json(), "a text or a list of blocks");
+      const Json& turn = list[i];
+      if (!turn.is_object()) return wrong(at, turn, "an object");
+      const auto role = turn.find("role"), content = turn.find("content");
+      if (role == turn.end() || (*role != "user" && *role != "assistant" && *role != "system"))
+        return wrong(at + ".role", role == turn.end() ? Json() : *role, "user, assistant or system");
+      if (content == turn.end()) return wrong(at + ".content", Json(), "a text or a list of blocks");
       chat_.close();
       this->content(role->get<std::string>(), *content, at + ".content");
     }

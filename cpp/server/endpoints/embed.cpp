@@ -47,8 +47,7 @@ class TextEmbeddings final : public EmbeddingTask {
   Request request(std::size_t i) const override { return call_.requests[i]; }
   void forget(std::size_t i) override { call_.requests[i] = {}; }
   Place place(std::size_t i, const Error& error) const override {
-    return {error.message.contains("dimensions") ? "dimensions" : "input",
-            size() > 1 ? fmt::format("input[{}]", i) : ""};
+    return {error.field == "dimensions" ? "dimensions" : "input", size() > 1 ? fmt::format("input[{}]", i) : ""};
   }
   std::string answer(EmbeddingAnswer results) const override { return embedding_answer(call_.form, results); }
 

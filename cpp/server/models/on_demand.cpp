@@ -70,15 +70,14 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
     if (std::ranges::find(ids, model.id) == ids.end()) ids.push_back(model.id);
   std::string all;
   for (const auto& id : ids) all += (all.empty() ? "" : ", ") + id;
-  auto error = make_error(404, {}, "model");
+  auto error =
+      make_error(404,
+                 ids.empty()    ? "[models] there is no model in the models folder; `zinc-rt pull NAME` fetches one"
+                 : name.empty() ? fmt::format("[models] no model is named, and there are several: {}", all)
+                                : fmt::format("[models] there is no model \"{}\"{}; these are served: {}",
+                                              name.substr(0, 200), did_you_mean(name, ids), all),
+                 "model");
   error.code = "model_not_found";
-  if (ids.empty())
-    error.message = "[models] there is no model in the models folder; `zinc-rt pull NAME` fetches one";
-  else if (name.empty())
-    error.message = fmt::format("[models] no model is named, and there are several: {}", all);
-  else
-    error.message = fmt::format("[models] there is no model \"{}\"{}; these are served: {}", name.substr(0, 200),
-                                did_you_mean(name, ids), all);
   return error;
 }
 

@@ -7,10 +7,9 @@
 
 namespace zinc_rt::server {
 
-// Only one field of a quota, the reservation, can ask for more than there is.
 ApiError quota_error(const Error& error) {
   auto out = to_api_error(error);
-  if (out.status == 400 && error.message.find("reserved") != std::string::npos) out.param = "reserved_kv_pages";
+  if (out.status == 400) out.param = error.field;  // settings have the names of TenantQuota's members
   return out;
 }
 
@@ -71,17 +70,15 @@ ApiResult<void> TenantEntry::open_request(std::uint64_t n_choices, Headers& rate
   }
   put_rates(rate_headers, now);
   if (wait == 0 && !is_full) return {};
-  ApiError error;
-  error.status = 429;
+  auto error = make_error(
+      429, is_full
+               ? fmt::format("[quota] tenant \"{}\" has {} choices open and {} came, {} allowed (max_open_requests)",
+                             name, n_choices_, n_choices, settings_.max_open_requests)
+               : fmt::format("[quota] tenant \"{}\" is over its rate ({:.0f} requests, {:.0f} tokens a minute); "
+                             "try again in {:.1f} s",
+                             name, settings_.requests_per_minute, settings_.tokens_per_minute, wait));
   error.code = "rate_limit_exceeded";
   error.retry_after_s = std::max(wait, 1.0);
-  error.message =
-      is_full ? fmt::format("[quota] tenant \"{}\" has {} choices open and {} came, {} allowed (max_open_requests)",
-                            name, n_choices_, n_choices, settings_.max_open_requests)
-              : fmt::format(
-                    "[quota] tenant \"{}\" is over its rate ({:.0f} requests, {:.0f} tokens a minute); "
-                    "try again in {:.1f} s",
-                    name, settings_.requests_per_minute, settings_.tokens_per_minute, wait);
   return std::unexpected(std::move(error));
 }
 

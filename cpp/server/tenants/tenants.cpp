@@ -38,11 +38,9 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
     const std::lock_guard lock(mutex_);
     if (configured_keys_.empty() && stored_keys_.empty()) return Caller{tenants_.at("default"), true};
     ZRT_TRY(const auto given, api_key_in(request));
-    ApiError refused;
-    refused.status = 401;
+    auto refused = make_error(401, given.empty() ? "[keys] no API key is given; send \"Authorization: Bearer KEY\""
+                                                 : "[keys] this API key is not known here");
     refused.code = "invalid_api_key";
-    refused.message = given.empty() ? "[keys] no API key is given; send \"Authorization: Bearer KEY\""
-                                    : "[keys] this API key is not known here";
     if (given.empty()) return std::unexpected(std::move(refused));
     const auto hash = sha256_hex(given);
     const Key* found = nullptr;  // all keys are compared, each in constant time

@@ -21,6 +21,8 @@ void raise(const Error& error) {
       PyUnicode_DecodeUTF8(error.message.data(), static_cast<Py_ssize_t>(error.message.size()), "replace"));
   const py::object exception =
       error.code == StatusCode::kExhausted ? type(message, error.retry_after_s) : type(message);
+  exception.attr("reason") = to_string(error.reason);
+  exception.attr("field") = error.field;
   PyErr_SetObject(type.ptr(), exception.ptr());
   throw py::error_already_set();
 }
