@@ -97,10 +97,8 @@ Result<std::string> Engine::apply_template(std::string_view messages, std::strin
                                            bool add_generation_prompt, std::string_view extra, const std::string& model,
                                            bool continue_final_message) const {
   ZRT_TRY(const auto found, core_->known_model(model));
-  ZRT_TRY(MarkedText text, found->render({.messages = messages,
-                                          .tools = tools,
-                                          .extra = extra,
-                                          .add_generation_prompt = add_generation_prompt,
+  ZRT_TRY(MarkedText text, found->render(messages, tools, extra,
+                                         {.add_generation_prompt = add_generation_prompt,
                                           .continue_final_message = continue_final_message}));
   return text.take_text();
 }

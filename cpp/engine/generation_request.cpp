@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/strict_json.h"
+#include "engine/conversation.h"
 #include "engine/generation.h"
 
 namespace zinc_rt {
@@ -46,22 +46,22 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
-// Whether a rendered prompt ends within the reasoning: the text that asks for an answer opens it, or the last message,
-// which the answer goes on, has left it open.
-bool opens_reasoning(const Model& model, const RenderInput& input, std::string_view prompt) {
+// Whether the text that asks for an answer, at the end of a prompt, opens the reasoning.
+bool opens_reasoning(const Model& model, std::string_view prompt) {
   const auto* format = model.formats().reasoning();
-  if (input.add_generation_prompt) {
-    const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
+  const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
+  prompt = trim(prompt);
+  if (const auto head = trim(format->head); !head.empty() && prompt.ends_with(head)) {
+    prompt.remove_suffix(head.size());
     prompt = trim(prompt);
-    if (const auto head = trim(format->head); !head.empty() && prompt.ends_with(head)) {
-      prompt.remove_suffix(head.size());
-      prompt = trim(prompt);
-    }
-    return prompt.ends_with(format->open);
   }
-  const auto messages = read_any_json(input.messages);
-  if (!messages || !messages->is_array() || messages->empty() || !messages->back().is_object()) return false;
-  const auto& last = messages->back();
+  return prompt.ends_with(format->open);
+}
+
+// Whether the last message, which the answer goes on, has left the reasoning open.
+bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& messages) {
+  if (messages.empty() || !messages.back().is_object()) return false;
+  const auto& last = messages.back();
   return last.value("role", nlohmann::ordered_json()) == "assistant" && last.contains("content") &&
          model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
@@ -120,29 +120,27 @@ Status check_embedding(const Request& r, const Model& model) {
 
 // Renders the messages to text and removes them from the request.
 Result<MarkedText> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
-  if (request.chat_template_kwargs) {
-    const auto kwargs = read_any_json(*request.chat_template_kwargs);
-    if (!kwargs || !kwargs->is_object())
-      return refuse("chat_template_kwargs", "chat_template_kwargs is not a JSON object");
-    for (const char* name : {"messages", "tools", "add_generation_prompt"})
-      if (kwargs->contains(name))
-        return refuse("chat_template_kwargs",
-                      fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
+  ZRT_TRY(auto chat, read_conversation(*std::exchange(request.messages, std::nullopt), request.tools.value_or(""),
+                                       request.chat_template_kwargs.value_or("")));
+  for (const char* name : {"messages", "tools", "add_generation_prompt"})
+    if (chat.variables.contains(name))
+      return refuse("chat_template_kwargs",
+                    fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
+  if (request.parse_output && request.tools) {
+    prompt.tools = std::make_shared<const output::ToolTypes>(chat.tools);
+    prompt.bound_tools = bound_tools(request, chat.tools);
   }
-  RenderInput input{.messages = *request.messages,
-                    .continue_final_message = request.continue_final_message,
-                    .system = system,
-                    .cancel = request.cancel};
-  if (request.tools) input.tools = *request.tools;
-  if (request.chat_template_kwargs) input.extra = *request.chat_template_kwargs;
-  input.add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
-  auto text = model.render(input);
-  if (text && request.parse_output) {
-    prompt.opens_reasoning = opens_reasoning(model, input, text->text());
-    if (request.tools) prompt.tools = std::make_shared<const output::ToolTypes>(*request.tools);
-  }
-  request.messages.reset();
   request.tools.reset();
+  const RenderOptions options{
+      .add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message),
+      .continue_final_message = request.continue_final_message,
+      .system = system,
+      .cancel = request.cancel};
+  const bool is_open =
+      request.parse_output && !options.add_generation_prompt && leaves_reasoning_open(model, chat.messages);
+  auto text = model.render(std::move(chat), options);
+  if (text && request.parse_output)
+    prompt.opens_reasoning = options.add_generation_prompt ? opens_reasoning(model, text->text()) : is_open;
   return text;
 }
 

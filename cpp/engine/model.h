@@ -19,11 +19,10 @@ namespace zinc_rt {
 
 enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 
-// What a chat template is applied to: JSON texts, as for Engine::apply_template.
-struct RenderInput {
-  std::string_view messages;
-  std::string_view tools = {};
-  std::string_view extra = {};
+struct Conversation;  // engine/conversation.h
+
+// How a chat template is applied.
+struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
   bool is_probe = false;         // the messages are not fitted to the template (engine/chat_history.h)
@@ -55,7 +54,10 @@ class Model {
   std::uint64_t reservable_pages() const;
 
   // What came from the input and not from the template is marked.
-  Result<MarkedText> render(const RenderInput& input) const;
+  Result<MarkedText> render(Conversation chat, const RenderOptions& options) const;
+  // The same of JSON texts, as for Engine::apply_template.
+  Result<MarkedText> render(std::string_view messages, std::string_view tools, std::string_view variables,
+                            const RenderOptions& options) const;
   // Where in such a text control tokens are not matched.
   OutsideText outside_of(const MarkedText& text) const;
 
@@ -84,7 +86,8 @@ class Model {
 
  private:
   Status probe_templates();
-  Result<MarkedText> render_with(const NamedTemplate& chat, const RenderInput& input) const;
+  Result<MarkedText> render_with(const NamedTemplate& chat, Conversation conversation,
+                                 const RenderOptions& options) const;
 
   EngineOptions options_;
   std::string name_;

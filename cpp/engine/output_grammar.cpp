@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/json_number.h"
-#include "base/strict_json.h"
 #include "engine/clock.h"
 #include "engine/structural_tag.h"
 #include "output/tool_types.h"
@@ -19,28 +18,7 @@ using Json = nlohmann::ordered_json;
 using grammar::Builder;
 using Symbol = Builder::Symbol;
 using Kind = OutputFormat::Kind;
-
-struct Tool {
-  std::string name, schema;  // name: as JSON
-  bool is_strict = false;
-  // A name in which nothing is escaped, as it is.
-  std::string bare() const { return name.substr(1, name.size() - 2); }
-};
-
-std::vector<Tool> tools_of(std::string_view text) {
-  std::vector<Tool> out;
-  const auto list = read_any_json(text);
-  if (!list || !list->is_array()) return out;
-  for (const auto& one : *list) {
-    if (!one.is_object() || !one.contains("function") || !one["function"].is_object()) continue;
-    const Json& function = one["function"];
-    if (!function.contains("name") || !function["name"].is_string()) continue;
-    const auto schema = function.value("parameters", Json());
-    out.push_back({dump_json(function["name"]), schema.is_object() ? dump_json(schema) : R"({"type":"object"})",
-                   function.value("strict", Json()) == true});
-  }
-  return out;
-}
+using Tool = BoundTool;
 
 std::unexpected<Error> refuse(const char* field, const std::string& message) {
   return fail({StatusCode::kInvalidArgument, field}, "[request] {}", message);
@@ -49,10 +27,7 @@ std::unexpected<Error> refuse(const char* field, const std::string& message) {
 class Maker {
  public:
   explicit Maker(const GrammarInput& input)
-      : input_(input),
-        format_(input.formats.calls()),
-        types_(input.tools),
-        builder_(grammar::Options{.cancel = input.request.cancel}) {}
+      : input_(input), format_(input.formats.calls()), builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
   // Errors name the field that asks for what cannot be had.
   Result<grammar::Grammar> make() {
@@ -147,7 +122,7 @@ class Maker {
         {ToolTypes::kBoolean, grammar::kBooleanType}, {ToolTypes::kNull, grammar::kNullType},
         {ToolTypes::kObject, grammar::kObjectType},   {ToolTypes::kArray, grammar::kArrayType}};
     const auto types =
-        types_.types_of(tool, parameter == nullptr ? std::nullopt : std::optional<std::string_view>(*parameter));
+        input_.types.types_of(tool, parameter == nullptr ? std::nullopt : std::optional<std::string_view>(*parameter));
     if (types == 0) return grammar::kAllTypes;
     std::uint8_t bits = 0;
     for (const auto& [own, other] : kSame)
@@ -233,7 +208,7 @@ class Maker {
   }
 
   Result<Symbol> forced_calls() {
-    auto tools = tools_of(input_.tools);
+    std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     if (tools.empty()) return refuse("tool_choice", "a tool choice demands a call, and there are no tools");
     auto most = most_calls();
     if (input_.request.tool_choice == ToolChoice::kNamed) {
@@ -271,7 +246,7 @@ class Maker {
 
   // Free text, in which a call of a strict tool is bound, and one of another is any object.
   Result<Symbol> strict_calls() {
-    const auto tools = tools_of(input_.tools);
+    const std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     Builder::TaggedText text;
     if (!format_->first.empty()) {
       ZRT_TRY(const auto calls, all_calls(tools, most_calls()));
@@ -305,20 +280,43 @@ class Maker {
 
   const GrammarInput& input_;
   const output::CallFormat* format_;
-  const output::ToolTypes types_;
   Builder builder_;
 };
 
 bool has_strict(const GrammarInput& input) {
   const auto* format = input.formats.calls();
   const bool is_bound = format != nullptr && !format->body.empty() && !format->openings[0].marker.empty();
-  if (!input.request.parse_output || input.request.ignore_eos || !is_bound || !input.tools.contains("strict"))
-    return false;
-  const auto list = tools_of(input.tools);
-  return std::ranges::any_of(list, &Tool::is_strict);
+  return input.request.parse_output && !input.request.ignore_eos && is_bound &&
+         std::ranges::any_of(input.tools, &Tool::is_strict);
 }
 
 }  // namespace
+
+std::vector<BoundTool> bound_tools(const Request& request, const Json& tools) {
+  const auto function_of = [](const Json& one) -> const Json* {
+    if (!one.is_object()) return nullptr;
+    const auto found = one.find("function");
+    const bool is_named =
+        found != one.end() && found->is_object() && found->contains("name") && (*found)["name"].is_string();
+    return is_named ? &*found : nullptr;
+  };
+  const auto is_strict = [](const Json& function) { return function.value("strict", Json()) == true; };
+  std::vector<BoundTool> out;
+  const bool is_bound = request.tool_choice != ToolChoice::kAuto || std::ranges::any_of(tools, [&](const Json& one) {
+                          const Json* function = function_of(one);
+                          return function != nullptr && is_strict(*function);
+                        });
+  if (!is_bound) return out;
+  for (const auto& one : tools) {
+    const Json* function = function_of(one);
+    if (function == nullptr) continue;
+    const auto schema = function->find("parameters");
+    const bool has_schema = schema != function->end() && schema->is_object();
+    out.push_back({dump_json((*function)["name"]), has_schema ? dump_json(*schema) : R"({"type":"object"})",
+                   is_strict(*function)});
+  }
+  return out;
+}
 
 bool wants_grammar(const GrammarInput& input) {
   const Request& r = input.request;
@@ -332,7 +330,7 @@ std::string grammar_key(const GrammarInput& input) {
                   r.max_tool_calls, input.opens_reasoning, r.output_format.text.size());
   key += r.output_format.text;
   for (const auto& choice : r.output_format.choices) key += fmt::format("{}:{}", choice.size(), choice);
-  return key + fmt::format("{}:{}", r.named_tool.size(), r.named_tool) + std::string(input.tools);
+  return key + fmt::format("{}:{}", r.named_tool.size(), r.named_tool) + std::string(input.tools_text);
 }
 
 Result<grammar::Grammar> make_grammar(const GrammarInput& input) {

@@ -6,10 +6,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/mask_pace.h"
 #include "output/parser.h"
@@ -18,12 +21,24 @@
 
 namespace zinc_rt {
 
-// What a grammar is made of. `tools`: the request's, a JSON list, or empty.
+// A tool whose calls the grammar of an answer binds.
+struct BoundTool {
+  std::string name, schema;  // as JSON
+  bool is_strict = false;
+  // A name in which nothing is escaped, as it is.
+  std::string bare() const { return name.substr(1, name.size() - 2); }
+};
+// The tools of a request, a list as in the API, where it demands a call or one of them is strict; else none.
+std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
+
+// What a grammar is made of.
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::string_view tools;
-  bool opens_reasoning = false;  // the prompt ends within the reasoning
+  std::string_view tools_text;       // the request's tools, for the key
+  std::span<const BoundTool> tools;  // bound_tools() of them
+  const output::ToolTypes& types;    // of all of them
+  bool opens_reasoning = false;      // the prompt ends within the reasoning
 };
 
 // Whether the request asks for a grammar at all. Strict tools do where the model's calls have a marker that is written.

@@ -23,6 +23,7 @@ struct Prompt {
   std::uint32_t second_text = 0;                   // the ids from here on are of type 1; 0: none are
   bool opens_reasoning = false;                    // it ends within the reasoning
   std::shared_ptr<const output::ToolTypes> tools;  // null: none were given
+  std::vector<BoundTool> bound_tools;              // until there is a mask
   std::shared_ptr<const AnswerMask> mask;          // of the answer's first token; null: the answer is free
 };
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/strict_json.h"
 #include "engine/chat_history.h"
+#include "engine/conversation.h"
 #include "engine/model.h"
 
 namespace zinc_rt {
@@ -25,14 +25,19 @@ bool begins_with_system(const nlohmann::ordered_json& messages) {
 
 }  // namespace
 
-Result<MarkedText> Model::render(const RenderInput& input) const {
-  const bool has_tools = input.tools.find_first_not_of("[] \t\r\n") != std::string_view::npos && input.tools != "null";
-  ZRT_TRY(const NamedTemplate* const chat, templates_.get(has_tools));
-  ZRT_TRY(auto text, render_with(*chat, input));
-  if (text.empty() && !input.continue_final_message)
+Result<MarkedText> Model::render(Conversation chat, const RenderOptions& options) const {
+  ZRT_TRY(const NamedTemplate* const own, templates_.get(!chat.tools.empty()));
+  ZRT_TRY(auto text, render_with(*own, std::move(chat), options));
+  if (text.empty() && !options.continue_final_message)
     return fail(StatusCode::kInvalidArgument,
                 "[chat_template] the template writes nothing for these messages; give a prompt instead");
   return text;
+}
+
+Result<MarkedText> Model::render(std::string_view messages, std::string_view tools, std::string_view variables,
+                                 const RenderOptions& options) const {
+  ZRT_TRY(auto chat, read_conversation(messages, tools, variables));
+  return render(std::move(chat), options);
 }
 
 OutsideText Model::outside_of(const MarkedText& text) const {
@@ -45,24 +50,14 @@ std::string Model::template_text() const {
   return chat == nullptr ? std::string() : chat->text;
 }
 
-Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInput& input) const {
+Result<MarkedText> Model::render_with(const NamedTemplate& chat, Conversation conversation,
+                                      const RenderOptions& options) const {
   using Json = nlohmann::ordered_json;
-  Json context = Json::object();
-  const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
-    auto value = read_any_json(text);
-    if (!value || value->type() != type)
-      return fail({StatusCode::kInvalidArgument, name}, "[chat_template] {} is not a JSON {}", name,
-                  type == Json::value_t::array ? "list" : "object");
-    return std::move(*value);
-  };
-  if (!input.extra.empty()) {
-    ZRT_TRY(context, add("chat_template_kwargs", input.extra, Json::value_t::object));
-  }
-  ZRT_TRY(context["messages"], add("messages", input.messages, Json::value_t::array));
-  auto& list = context["messages"];
-  if (!input.system.empty() && !begins_with_system(list))
-    list.insert(list.begin(), Json{{"role", "system"}, {"content", input.system}});
-  if (input.continue_final_message) {
+  Json context = std::move(conversation.variables);
+  auto& list = context["messages"] = std::move(conversation.messages);
+  if (!options.system.empty() && !begins_with_system(list))
+    list.insert(list.begin(), Json{{"role", "system"}, {"content", options.system}});
+  if (options.continue_final_message) {
     std::string* end = nullptr;
     if (!list.empty() && list.back().is_object() && list.back().contains("content"))
       end = output::end_of_content(list.back()["content"]);
@@ -71,16 +66,14 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInp
                   "[request] continue_final_message wants a last message whose content is a text");
     *end += kEndMark;
   }
-  if (!input.tools.empty()) {
-    ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
-  }
-  if (!input.is_probe)
+  if (!conversation.tools.is_null()) context["tools"] = std::move(conversation.tools);
+  if (!options.is_probe)
     ZRT_CHECK_OK(fit_history(context["messages"], context.contains("tools") ? &context["tools"] : nullptr, chat.traits,
                              options_.tools));
   // transformers gives its templates these variables as none where the caller has not set them.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
-  context["add_generation_prompt"] = input.add_generation_prompt;
+  context["add_generation_prompt"] = options.add_generation_prompt;
   const auto text = [&](std::optional<std::int32_t> id) {
     return id ? std::string(tokenizer_->token_text(*id)) : std::string();
   };
@@ -88,9 +81,9 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, const RenderInp
   if (!context.contains("bos_token")) own["bos_token"] = text(tokenizer_->bos_id());
   if (!context.contains("eos_token")) own["eos_token"] = text(tokenizer_->eos_id());
   RenderLimits limits;
-  limits.cancel = input.cancel;
+  limits.cancel = options.cancel;
   ZRT_TRY(auto rendered, chat.parsed->render_marked(std::move(context), std::move(own), {"role", kRoles}, limits));
-  if (!input.continue_final_message) return rendered;
+  if (!options.continue_final_message) return rendered;
   const auto end = rendered.text().rfind(kEndMark);
   if (end == std::string::npos)
     return fail({StatusCode::kInvalidArgument, "continue_final_message"},
@@ -112,7 +105,9 @@ Status Model::probe_templates() {
   for (NamedTemplate& chat : templates_.all()) {
     if (!chat.parsed) continue;
     chat.traits = output::probe_template([&](const std::string& messages, const std::string& tools) {
-      auto text = render_with(chat, {.messages = messages, .tools = tools, .is_probe = true});
+      auto probe = read_conversation(messages, tools, {});
+      if (!probe) return std::optional<std::string>();
+      auto text = render_with(chat, *std::move(probe), {.is_probe = true});
       return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }

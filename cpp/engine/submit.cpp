@@ -66,7 +66,10 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
 // Gives the prompt the grammar of its answer, if the request asks for one.
 Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
                                Prompt& prompt) {
-  const GrammarInput input{model.formats(), request, tools, prompt.opens_reasoning};
+  const output::ToolTypes no_tools;
+  const GrammarInput input{
+      model.formats(),       request, tools, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,
+      prompt.opens_reasoning};
   if (!wants_grammar(input)) return {};
   ZRT_TRY(const auto vocabulary, model.vocabulary());
   const auto key = grammar_key(input);

@@ -110,10 +110,9 @@ std::uint8_t said(std::uint8_t bits) {
 
 }  // namespace
 
-ToolTypes::ToolTypes(std::string_view tools) {
-  const auto list = read_any_json(tools);
-  if (!list || !list->is_array()) return;
-  for (const auto& tool : *list) {
+ToolTypes::ToolTypes(const Json& tools) {
+  if (!tools.is_array()) return;
+  for (const auto& tool : tools) {
     if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
     const Json& function = tool["function"];
     if (!function.contains("name") || !function["name"].is_string()) continue;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,8 +14,9 @@ namespace zinc_rt::output {
 class ToolTypes {
  public:
   ToolTypes() = default;
-  // `tools`: a JSON list as in the API. What is not one has no tools.
-  explicit ToolTypes(std::string_view tools);
+  // `tools`: a list as in the API. What is not one has no tools.
+  explicit ToolTypes(const nlohmann::ordered_json& tools);
+  explicit ToolTypes(std::string_view) = delete;  // a text would be taken for a JSON text, which has no tools
 
   bool has(std::string_view name) const { return tools_.contains(name); }
   // Whether values of this parameter are texts and nothing else.

@@ -12,6 +12,8 @@
 #include <random>
 #include <set>
 
+#include "base/strict_json.h"
+
 namespace zinc_rt {
 namespace {
 
@@ -62,7 +64,15 @@ struct Bench {
     return static_cast<std::int32_t>(256 + at);
   }
 
-  Result<grammar::Grammar> make(const char* tools = kTools) { return make_grammar({formats, request, tools}); }
+  Result<grammar::Grammar> make(const char* text = kTools) {
+    const auto tools = read_any_json(text).value_or(nullptr);
+    return make_grammar({formats, request, text, bound_tools(request, tools), output::ToolTypes(tools)});
+  }
+
+  bool wants_grammar() const {
+    const auto tools = bound_tools(request, *read_any_json(kTools));
+    return zinc_rt::wants_grammar({formats, request, kTools, tools, {}});
+  }
 
   // The tokens of a text: signs where one stands, else bytes.
   std::vector<std::int32_t> ids(std::string_view text) const {
@@ -90,7 +100,8 @@ struct Bench {
   // The calls of an answer: name and arguments. `rest`: its text.
   std::vector<std::pair<std::string, std::string>> read(const std::vector<std::int32_t>& answer,
                                                         std::string& rest) const {
-    output::Parser parser(formats, {.with_calls = true, .tools = std::make_shared<output::ToolTypes>(kTools)});
+    output::Parser parser(formats,
+                          {.with_calls = true, .tools = std::make_shared<output::ToolTypes>(*read_any_json(kTools))});
     std::vector<std::pair<std::string, std::string>> calls;
     std::size_t n_ended = 0;
     const auto take = [&](const std::vector<OutputPiece>& pieces) {
@@ -402,7 +413,7 @@ TEST(OutputGrammar, StrictToolsLeaveTextFree) {
     for (const bool with_tokens : {false, true}) {
       Bench bench(name, with_tokens);
       bench.request.tool_choice = ToolChoice::kAuto;
-      ASSERT_TRUE(wants_grammar({bench.formats, bench.request, kTools}));
+      ASSERT_TRUE(bench.wants_grammar());
       const auto grammar = bench.make();
       ASSERT_TRUE(grammar) << grammar.error().message;
       EXPECT_TRUE(bench.accepts(*grammar, "No call at all, 1 < 2.")) << name;

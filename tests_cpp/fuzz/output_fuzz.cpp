@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/strict_json.h"
 #include "output/parser.h"
 
 namespace {
@@ -13,8 +14,8 @@ using namespace zinc_rt::output;
 
 // The parts, each with a letter and its call, so that equal texts are equal answers.
 std::string parse(const Formats& formats, bool is_inside, std::string_view text, std::size_t step) {
-  static const auto tools = std::make_shared<const ToolTypes>(
-      R"([{"function":{"name":"f","parameters":{"properties":{"a":{"type":"string"},"b":{"type":"integer"}}}}}])");
+  static const auto tools = std::make_shared<const ToolTypes>(*read_any_json(
+      R"([{"function":{"name":"f","parameters":{"properties":{"a":{"type":"string"},"b":{"type":"integer"}}}}}])"));
   Parser parser(formats, {.with_calls = true, .in_reasoning = is_inside, .tools = tools});
   std::string out;
   PieceKind last = PieceKind::kCallEnd;

@@ -9,6 +9,8 @@
 #include <random>
 #include <set>
 
+#include "base/strict_json.h"
+
 namespace zinc_rt::output {
 namespace {
 
@@ -50,7 +52,7 @@ struct Bench {
       return static_cast<std::int32_t>(tokens.size() - 1);
     };
     formats = Formats(find_call_format(format), &reasoning_formats()[0], find);
-    options.tools = std::make_shared<ToolTypes>(kTools);
+    options.tools = std::make_shared<ToolTypes>(*read_any_json(kTools));
     parser = std::make_unique<Parser>(formats, std::move(options));
   }
   void add(std::vector<OutputPiece> pieces) { std::ranges::move(pieces, std::back_inserter(all)); }
@@ -223,8 +225,9 @@ TEST_P(ParserCases, ArgumentsAreJson) {
 }
 
 TEST(ToolTypes, NumbersKeepTheirTextWhateverTheirSize) {
-  const ToolTypes types(R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
-    "i":{"type":"integer"},"n":{"type":"number","maximum":1E400},"one":{"enum":[18446744073709551616,1.0]}}}}}])");
+  const ToolTypes types(*read_any_json(
+      R"([{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{
+    "i":{"type":"integer"},"n":{"type":"number","maximum":1E400},"one":{"enum":[18446744073709551616,1.0]}}}}}])"));
   EXPECT_EQ(types.types_of("f", "one"), ToolTypes::kInteger | ToolTypes::kNumber);
   for (const auto& [parameter, value, wanted] : {std::tuple("i", "18446744073709551616", "18446744073709551616"),
                                                  {"i", "5.0", "5"},
@@ -238,7 +241,7 @@ TEST(ToolTypes, NumbersKeepTheirTextWhateverTheirSize) {
 }
 
 TEST(ToolTypes, AreWhatAllOfASchemaSays) {
-  const ToolTypes types(R"([{"type":"function","function":{"name":"f","parameters":{
+  const ToolTypes types(*read_any_json(R"([{"type":"function","function":{"name":"f","parameters":{
     "$defs":{"a/b":{"type":"string"},"list":{"type":"array"},"loop":{"$ref":"#/$defs/loop"}},
     "properties":{
       "ref":{"$ref":"#/$defs/a~1b"},"either":{"anyOf":[{"$ref":"#/$defs/list"},{"type":"null"}]},
@@ -246,7 +249,7 @@ TEST(ToolTypes, AreWhatAllOfASchemaSays) {
       "enum":{"type":["string","integer"],"enum":["1",null]},"open":{"anyOf":[{"type":"string"},{}]},
       "gone":{"$ref":"#/$defs/none"},"loop":{"$ref":"#/$defs/loop"},"odd":{"type":"str"},
       "nullable":{"type":"string","nullable":true}},
-    "additionalProperties":{"type":"boolean"}}}}])");
+    "additionalProperties":{"type":"boolean"}}}}])"));
   const std::pair<const char*, int> wanted[] = {{"ref", ToolTypes::kText},
                                                 {"either", ToolTypes::kArray | ToolTypes::kNull},
                                                 {"both", ToolTypes::kInteger},
@@ -276,7 +279,7 @@ TEST(Parser, ASpecialTokenWithinAnOpeningIsRead) {
   constexpr std::int32_t kId = 7;
   const auto find = [&](std::string_view text) { return text == kMark ? std::optional(kId) : std::nullopt; };
   const Formats formats(find_call_format("dsml"), &reasoning_formats()[0], find);
-  Parser parser(formats, {.with_calls = true, .tools = std::make_shared<ToolTypes>(kTools)});
+  Parser parser(formats, {.with_calls = true, .tools = std::make_shared<ToolTypes>(*read_any_json(kTools))});
   std::vector<OutputPiece> all;
   const auto add = [&](std::vector<OutputPiece> pieces) { std::ranges::move(pieces, std::back_inserter(all)); };
   std::string_view text =
