@@ -46,6 +46,7 @@ function(zrt_module name)
     get_filename_component(folder ${list_file} DIRECTORY)
     list(FILTER sources EXCLUDE REGEX "^${folder}/")
   endforeach()
+  list(FILTER sources EXCLUDE REGEX "/platform/[a-z]+/")  # cpp/base/CMakeLists.txt chooses one of them
   if(NOT sources)
     return()
   endif()

@@ -104,6 +104,9 @@ PRINT_FILES = {
     "tools/line_editor.cpp",  # editline takes the three streams
     "ring/cuda/pack/zrt_pack.cpp",  # a tool of the build
 }
+# What one system alone has; another's folder beside PLATFORM has its own.
+PLATFORM = "base/platform/"
+OF_ONE_SYSTEM = re.compile(r"linux/.*|sched\.h|sys/(?:eventfd|epoll|inotify|prctl|syscall|sysinfo)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")
 OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}
@@ -243,7 +246,14 @@ def breaches(root):
                 for number in prints(path):
                     yield f"{path.relative_to(root)}:{number}: base/print.h prints, so that no message ends a process"
             for number, target in includes(path, SYSTEM_INCLUDE):
-                if why := library_breach(parts, target):
+                why = library_breach(parts, target)
+                if (
+                    folder in PRINTING_FOLDERS
+                    and OF_ONE_SYSTEM.fullmatch(target)
+                    and "/".join(parts[:-2]) + "/" != PLATFORM
+                ):
+                    why = f"<{target}> is of one system: only a folder of cpp/{PLATFORM} may include it"
+                if why:
                     yield f"{path.relative_to(root)}:{number}: {why}"
 
 

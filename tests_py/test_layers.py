@@ -18,6 +18,9 @@ def test_the_table_holds():
     [
         ("cpp/base/a.h", '#include "model/config.h"'),
         ("cpp/ir/a.cpp", '#include "ring/ring.h"'),
+        ("cpp/base/a.cpp", "#include <linux/futex.h>"),
+        ("cpp/engine/a.cpp", "#include <sys/eventfd.h>"),
+        ("kernels/cpu/a.cpp", "#include <sched.h>"),
         ("cpp/ring/cuda/a.cpp", '#include "ring/cpu/cpu_ring.h"'),
         ("cpp/ring/cuda/plan/a.cpp", '#include "ring/cuda/cuda_ring.h"'),
         ("cpp/ring/amd/a.cpp", '#include "ring/cuda/driver.h"'),

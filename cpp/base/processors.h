@@ -30,11 +30,4 @@ struct Processors {
 // `root` is put before /proc and /sys.
 Processors find_processors(const std::string& root = "");
 
-// Whether `test` returns true in a process of its own, which it may crash: for instructions that the processor reports
-// and a hypervisor may still refuse. `test` must call no functions that take locks, since other threads may hold any
-// lock.
-bool survives(bool (*test)());
-// Asks the system for the tile registers of AMX, for all threads of this process and its children. False: refused.
-bool allow_tile_registers();
-
 }  // namespace zinc_rt

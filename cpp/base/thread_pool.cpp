@@ -1,15 +1,11 @@
 #include "base/thread_pool.h"
 
-#include "base/this_thread.h"
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
 
+#include "base/platform/address_wait.h"
+#include "base/platform/this_thread.h"
 #include "base/processors.h"
 
 namespace zinc_rt {
@@ -48,17 +44,6 @@ bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int 
     pause_once();
   }
   return value.load(std::memory_order_acquire) != old;
-}
-
-static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
-
-// Sleeps until woken. Returns at once when `value` is not `old`, and may return without a reason.
-void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
-}
-
-void wake(std::atomic<std::uint32_t>& value, int n) {
-  syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, n, nullptr, nullptr, 0);
 }
 
 }  // namespace

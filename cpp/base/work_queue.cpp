@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 
 namespace zinc_rt {
 namespace {

@@ -1,21 +1,14 @@
 #include "engine/queue_sink.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <thread>
 
 namespace zinc_rt {
 
-QueueSink::~QueueSink() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-// Keeps the descriptor readable while there is something to take.
+// The flag is up while there is something to take.
 void QueueSink::signal() {
   there_.notify_all();
-  if (fd_ >= 0) ::eventfd_write(fd_, 1);
+  flag_.raise();
 }
 
 SinkResult QueueSink::push(const StreamEvent& event) {
@@ -55,20 +48,14 @@ std::optional<StreamEvent> QueueSink::pop(double timeout_ms, bool& is_there) {
   if (events_.empty()) return std::nullopt;
   auto event = std::move(events_.front());
   events_.pop_front();
-  if (fd_ >= 0 && events_.empty() && n_open_ > 0) {
-    ::eventfd_t value = 0;
-    ::eventfd_read(fd_, &value);
-  }
+  if (events_.empty() && n_open_ > 0) flag_.lower();
   return event;
 }
 
 int QueueSink::readable_fd() {
   const std::lock_guard lock(mutex_);
-  if (fd_ < 0) {
-    fd_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (fd_ >= 0 && is_ready()) ::eventfd_write(fd_, 1);
-  }
-  return fd_;
+  if (flag_.fd() < 0 && flag_.open() && is_ready()) flag_.raise();
+  return flag_.fd();
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/platform/event_flag.h"
 #include "engine/drive.h"
 #include "zinc_rt/sink.h"
 
@@ -18,7 +19,6 @@ class QueueSink final : public Sink {
   // capacity: in events. The stream is over after n_generations ends.
   QueueSink(std::size_t capacity, std::uint32_t n_generations, Waiter on_wait)
       : on_wait_(std::move(on_wait)), capacity_(capacity), n_open_(n_generations) {}
-  ~QueueSink() override;
 
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
@@ -39,7 +39,7 @@ class QueueSink final : public Sink {
   std::deque<StreamEvent> events_;
   std::size_t capacity_;
   std::uint32_t n_open_;
-  int fd_ = -1;  // an eventfd, made when it is asked for
+  EventFlag flag_;  // opened when its descriptor is asked for
 };
 
 }  // namespace zinc_rt

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "engine/clock.h"
 
 namespace zinc_rt {

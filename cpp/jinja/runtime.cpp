@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/json_number.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 
 namespace zinc_rt::jinja {
 

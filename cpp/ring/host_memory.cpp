@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
+#include "base/platform/machine_memory.h"
 
 namespace zinc_rt::ring {
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "server/api/error_forms.h"
 #include "server/core.h"
 #include "server/foreign_pages.h"

@@ -4,7 +4,7 @@
 //
 // code * scale of a K-quant is an integer of at most 13 bits. It is split into two bytes, 64 * high + low, so that two
 // tile products give the whole sum of a group and no sub-block's sum has to be scaled on its own.
-#include "base/processors.h"
+#include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_avx512.h"
 // The dots header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/fixed_group.h"

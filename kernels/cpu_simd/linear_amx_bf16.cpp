@@ -4,7 +4,7 @@
 //
 // Groups of panels are widened to bf16 once for all rows of x of a sweep and stay in the second-level cache. 32 rows of
 // x are multiplied by two panels at a time: four tiles of sums, where each loaded tile serves two products.
-#include "base/processors.h"
+#include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_avx512.h"
 // The dots header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/linear_source.h"

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "base/processors.h"
+#include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/simd.h"
 #include "kernels/cpu_simd/tile_config.h"
 

@@ -1,5 +1,6 @@
 // What the files of a machine say of processors and quotas, from trees of such files.
 #include "base/processors.h"
+#include "base/platform/processor_access.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <semaphore>
 #include <thread>
 
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 
 namespace zinc_rt {
 namespace {

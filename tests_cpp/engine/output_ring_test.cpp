@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 
 namespace zinc_rt {
 namespace {

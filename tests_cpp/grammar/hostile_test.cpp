@@ -4,7 +4,7 @@
 #include <chrono>
 #include <random>
 
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "tests_cpp/grammar/grammar_fixture.h"
 
 namespace zinc_rt::grammar {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
+#include "base/platform/machine_memory.h"
 #include "executor/ring/fit.h"
 #include "ir/verify.h"
 #include "lower/passes.h"

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/machine_memory.h"
+#include "base/platform/machine_memory.h"
 #include "executor/ring/fit.h"
 #include "executor/rope_table.h"
 #include "executor/rope_variants.h"

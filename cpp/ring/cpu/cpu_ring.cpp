@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "kernels/cpu/quant/panels.h"
 #include "ring/cpu/cpu_table.h"
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/log.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "server/state/state_file.h"
 
 namespace zinc_rt::server {

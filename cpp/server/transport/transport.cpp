@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/this_thread.h"
+#include "base/platform/this_thread.h"
 #include "server/transport/asio_types.h"
 #include "server/transport/sessions.h"
 

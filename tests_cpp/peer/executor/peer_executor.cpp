@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/machine_memory.h"
+#include "base/platform/machine_memory.h"
 #include "executor/rope_variants.h"
 #include "executor/sizes.h"
 #include "mem/page_pool.h"

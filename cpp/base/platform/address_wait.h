@@ -1,0 +1,15 @@
+// Sleeping until another thread changes a number: what thread pools wait with, because it costs no lock.
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace zinc_rt {
+
+// Sleeps until woken. Returns at once when `value` is not `old`, and may return without a reason.
+void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old);
+// Wakes up to n threads that sleep while `value` is something.
+void wake(std::atomic<std::uint32_t>& value, int n);
+
+}  // namespace zinc_rt

@@ -1,0 +1,24 @@
+// A descriptor that is readable while a flag is up, for callers that wait with poll() or an event loop.
+// Thread rule: any thread.
+#pragma once
+
+namespace zinc_rt {
+
+class EventFlag {
+ public:
+  EventFlag() = default;
+  ~EventFlag();
+  EventFlag(const EventFlag&) = delete;
+  EventFlag& operator=(const EventFlag&) = delete;
+
+  // Makes the descriptor. False: the system has none to give.
+  bool open();
+  int fd() const { return fd_; }  // -1: it was not opened, and raise() and lower() do nothing
+  void raise();
+  void lower();
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace zinc_rt

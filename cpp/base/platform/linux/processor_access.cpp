@@ -1,0 +1,58 @@
+#include "base/platform/processor_access.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+namespace zinc_rt {
+
+// A mask large enough for any machine: the kernel refuses one that is shorter than its own.
+std::vector<int> usable_processors() {
+  std::vector<int> ids;
+  for (int n = 1024; n <= 1 << 20; n *= 4) {
+    cpu_set_t* mask = CPU_ALLOC(static_cast<std::size_t>(n));
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(n));
+    const bool known = sched_getaffinity(0, bytes, mask) == 0;
+    for (int id = 0; known && id < n; ++id)
+      if (CPU_ISSET_S(static_cast<std::size_t>(id), bytes, mask)) ids.push_back(id);
+    CPU_FREE(mask);
+    if (known) break;
+  }
+  for (int id = 0; ids.empty() && id < std::max(1, static_cast<int>(std::thread::hardware_concurrency())); ++id)
+    ids.push_back(id);
+  return ids;
+}
+
+bool survives(bool (*test)()) {
+  // Like fork, but the end of the process sends no signal, which the surrounding program might wait for.
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
+  if (child < 0) return false;
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (const int deadly : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) signal(deadly, SIG_DFL);
+    _exit(test() ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, __WCLONE) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool allow_tile_registers() {
+#if defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, a number of XCR0
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace zinc_rt
