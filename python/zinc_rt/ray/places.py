@@ -18,13 +18,18 @@ NOWHERE = PlaceLoad(backlog_tokens=1 << 62)
 
 
 class Place:
-    """One place. Its pages are those of the requests that were sent there, the last ones, as many as its cache has."""
+    """What the router knows of one replica: the prompts' pages that its cache should hold, and its backlog.
+
+    The pages are those of the requests that the router sent there. The oldest are forgotten when there are more than
+    the replica's cache has.
+    """
 
     def __init__(self) -> None:
         self.pages: OrderedDict[bytes, None] = OrderedDict()
-        self.sent: dict[str, tuple[float, int]] = {}  # by request: when, and how many tokens were not cached
+        self.sent: dict[str, tuple[float, int]] = {}  # by request: when it was sent, tokens that were not cached
         self.over: deque[str] = deque()  # requests that ended and are still in `sent`
-        # What it told last, and when that was heard of; less what has ended since of what was sent before.
+        # The replica's last report: its number, when it came, and its backlog. Requests that were sent before the
+        # report and have ended since are taken off that backlog.
         self.told_number, self.told_at, self.told_backlog = 0, 0.0, 0
 
     def hear(self, stats: Mapping, now: float) -> None:
@@ -39,7 +44,7 @@ class Place:
             when, n = self.sent.pop(self.over.popleft(), (self.told_at + 1, 0))
             if when < self.told_at:
                 self.told_backlog = max(0, self.told_backlog - n)
-        # Requests that were never sent after all are not said to have ended.
+        # Nobody says of a request that was never sent that it ended, so the oldest are dropped.
         while len(self.sent) > MOST_SENT:
             del self.sent[next(iter(self.sent))]
 
@@ -63,7 +68,7 @@ class Place:
 
 
 class Places:
-    """A place tells its backlog from time to time. Since then the router counts itself what was sent and what ended.
+    """All replicas. Each reports its backlog from time to time; between reports the router counts by itself.
 
     REQUIRES: calls come from one thread, but for completed().
     """
