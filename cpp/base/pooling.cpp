@@ -6,6 +6,11 @@
 namespace zinc_rt {
 namespace {
 
+struct PoolingRow {
+  std::string_view name;
+  Pooling pooling;
+};
+
 constexpr PoolingRow kRows[] = {
     {"none", Pooling::kNone}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls},
     {"last", Pooling::kLast}, {"rank", Pooling::kRank},
@@ -13,9 +18,9 @@ constexpr PoolingRow kRows[] = {
 
 }  // namespace
 
-const PoolingRow* find_pooling(std::string_view name) {
+std::optional<Pooling> find_pooling(std::string_view name) {
   const auto* row = std::ranges::find(kRows, name, &PoolingRow::name);
-  return row == std::end(kRows) ? nullptr : row;
+  return row == std::end(kRows) ? std::nullopt : std::optional(row->pooling);
 }
 
 std::string_view to_string(Pooling pooling) {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace zinc_rt {
 
+// The number of each is that of files.
 enum class Pooling : std::uint8_t {
   kNone,  // the model generates and has no embeddings
   kMean,  // the mean of the rows of all tokens
@@ -17,13 +19,8 @@ enum class Pooling : std::uint8_t {
   kRank,  // a score of two texts: the row of the first token, through a head of its own
 };
 
-struct PoolingRow {
-  std::string_view name;
-  Pooling pooling;  // its number is that of files
-};
-
-// Null: there is no such name.
-const PoolingRow* find_pooling(std::string_view name);
+// Empty: there is no such name.
+std::optional<Pooling> find_pooling(std::string_view name);
 std::string_view to_string(Pooling pooling);
 // The names that a model may be opened with, joined: "none, mean, cls, last, rank".
 std::string pooling_names(std::string_view separator);

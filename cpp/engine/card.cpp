@@ -74,8 +74,8 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.kv_bytes_per_token = info.kv_bytes_per_token;
   card.tier = info.tier;
   card.device = info.device;
-  card.arithmetic = info.arithmetic;
-  card.activations = info.activations;
+  card.arithmetic = to_string(info.arithmetic);
+  card.activations = to_string(info.activations);
   card.kv_dtype = info.kv_dtype;
   if (info.pooling != Pooling::kNone) {
     card.pooling = to_string(info.pooling);

@@ -64,8 +64,8 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
 }
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start_empty(const EngineOptions& options) {
-  ZRT_TRY(const auto threads, chosen_threads(options));
-  const auto core = make(options, threads > 0 ? threads : usable_threads(), true, Drive::kThreads);
+  ZRT_TRY(const auto chosen, with_environment(options));
+  const auto core = make(options, threads_of(chosen), true, Drive::kThreads);
   core->start_drainer();
   return core;
 }

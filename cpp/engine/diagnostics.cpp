@@ -91,7 +91,7 @@ Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> 
              prompt.size(), model.info().chunk_cap, largest);
   if (float seen = model.largest_prefill_difference.load(); !(largest <= seen))
     model.largest_prefill_difference.store(largest);
-  if (!(largest == 0) && model.info().arithmetic == "exact")
+  if (!(largest == 0) && model.info().arithmetic == Arithmetic::kExact)
     return fail(StatusCode::kInternal,
                 "[prefill] batched and token-by-token prefill of {} tokens differ by {}, 0 wanted in exact",
                 prompt.size(), largest);

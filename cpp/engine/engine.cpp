@@ -46,7 +46,7 @@ std::string Engine::tier() const {
 }
 std::string Engine::arithmetic() const {
   const auto first = core_->find_model({});
-  return first ? first->info().arithmetic : std::string();
+  return first ? std::string(to_string(first->info().arithmetic)) : std::string();
 }
 Result<ModelCard> Engine::model_card(const std::string& model) const {
   ZRT_TRY(const auto found, core_->known_model(model));

@@ -21,7 +21,7 @@ Result<std::shared_ptr<Model>> Model::open(const std::string& path, const Engine
   const ExecutorInfo& info = executors.front()->info();
   if (wanted.front().arithmetic != info.arithmetic)
     log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows",
-               wanted.front().arithmetic, info.tier, info.arithmetic);
+               to_string(wanted.front().arithmetic), info.tier, to_string(info.arithmetic));
   return make(std::move(executors), options);
 }
 
@@ -34,9 +34,8 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
   auto model = std::make_shared<Model>();
   model->options_ = options;
   ZRT_TRY(model->prefill_mode_, parse_prefill_mode());
-  ZRT_TRY(const auto threads, chosen_threads(options));
-  model->n_threads_ = threads > 0 ? threads : usable_threads();
-  if (options.queue_cap == 0) return fail(StatusCode::kInvalidArgument, "[engine] queue_cap is 0, at least 1 wanted");
+  ZRT_TRY(const auto chosen, with_environment(options));
+  model->n_threads_ = threads_of(chosen);
   model->info_ = first.info();
   model->config_ = first.config();
   if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)

@@ -10,45 +10,65 @@
 
 namespace zinc_rt {
 
-Result<int> chosen_threads(const EngineOptions& options) {
-  ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));
-  if (options.threads < 0 || options.threads > 1024)
-    return fail(StatusCode::kInvalidArgument, "[engine] threads is {}, 0 to 1024 allowed", options.threads);
-  return options.threads > 0 ? options.threads : static_cast<int>(threads);
+namespace {
+
+bool is_left_open(const EngineOptions& options, const EngineOption& row) {
+  if (const auto* text = std::get_if<std::string EngineOptions::*>(&row.member)) return (options.**text).empty();
+  if (const auto* number = std::get_if<std::uint32_t EngineOptions::*>(&row.member)) return options.**number == 0;
+  return false;
 }
 
-Result<ExecutorOptions> executor_options(const EngineOptions& options) {
+}  // namespace
+
+Result<EngineOptions> with_environment(EngineOptions options) {
+  ZRT_CHECK_OK(check(options));
+  if (options.tier == "auto") options.tier.clear();  // so that the variable decides, as it does for who says nothing
+  for (const EngineOption& row : engine_options()) {
+    if (*row.variable == '\0' || !is_left_open(options, row)) continue;
+    const auto text = options::get(row.variable);
+    if (text.empty()) continue;
+    if (const auto set = set_option(options, row, text); !set)
+      return fail({StatusCode::kInvalidArgument, row.name}, "[options] {}={}: {}", row.variable, text,
+                  set.error().message);
+  }
+  return options;
+}
+
+int threads_of(const EngineOptions& options) {
+  return options.threads > 0 ? static_cast<int>(options.threads) : usable_threads();
+}
+
+Result<ExecutorOptions> executor_options(const EngineOptions& given) {
+  ZRT_TRY(const auto options, with_environment(given));
   ExecutorOptions out;
-  out.tier = options.tier.empty() || options.tier == "auto" ? options::get("ZINC_RT_TIER") : options.tier;
-  out.backend = options.backend.empty() ? options::get("ZINC_RT_BACKEND") : options.backend;
+  out.tier = options.tier;
+  out.backend = options.backend;
   out.max_slots = options.max_slots;
   out.kv_pages = options.kv_pages;
   out.max_context = options.max_context;
-  out.kv_dtype = options.kv_dtype;
-  out.pooling = options.pooling;
-  out.activations = options.activations;
-  out.arithmetic = options.arithmetic.empty() ? options::get("ZINC_RT_ARITH") : options.arithmetic;
-  if (out.arithmetic != "exact" && out.arithmetic != "fast")
-    return fail(StatusCode::kInvalidArgument, "[engine] arithmetic \"{}\" is not one of exact, fast", out.arithmetic);
+  out.kv_type = find_kv_type(options.kv_dtype);
+  out.pooling = find_pooling(options.pooling);
+  out.activations = find_activations(options.activations).value_or(Activations::kInt8);
+  out.arithmetic = find_arithmetic(options.arithmetic).value_or(Arithmetic::kExact);
   out.mmap = options.mmap;
   out.repack = options.repack;
   out.state_checkpoints = 2 * options.max_slots;
   out.on_progress = options.on_progress.call;
-  out.fusion = options.fusion.empty() ? options::get("ZINC_RT_FUSION") : options.fusion;
-  ZRT_TRY(out.threads, chosen_threads(options));
-  ZRT_TRY(const auto chunk, options::get_int("ZINC_RT_CHUNK_CAP", 0, 1 << 20));
-  out.chunk_cap = options.chunk_cap > 0 ? options.chunk_cap : static_cast<std::uint32_t>(chunk);
-  out.cpu_kernels = options.cpu_kernels.empty() ? options::get("ZINC_RT_CPU_KERNELS") : options.cpu_kernels;
+  out.fusion = options.fusion;
+  out.threads = static_cast<int>(options.threads);
+  out.chunk_cap = options.chunk_cap;
+  out.cpu_kernels = options.cpu_kernels;
   return out;
 }
 
 Status check_devices(const std::vector<std::uint32_t>& devices) {
-  if (devices.empty()) return fail(StatusCode::kInvalidArgument, "[engine] devices is empty, at least 1 wanted");
+  if (devices.empty())
+    return fail({StatusCode::kInvalidArgument, "devices"}, "[engine] devices is empty, at least 1 wanted");
   for (std::size_t i = 0; i < devices.size(); ++i)
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
         devices.begin() + static_cast<std::ptrdiff_t>(i))
-      return fail(StatusCode::kInvalidArgument, "[engine] devices {} has {} twice", fmt::join(devices, ","),
-                  devices[i]);
+      return fail({StatusCode::kInvalidArgument, "devices"}, "[engine] devices {} has {} twice",
+                  fmt::join(devices, ","), devices[i]);
   return {};
 }
 

@@ -30,11 +30,16 @@ static_assert(std::endian::native == std::endian::little);
 // What must be the same for the pages to have the bits that this engine would compute.
 Json identity(const Replica& replica, std::uint32_t variant) {
   const auto& info = replica.info;
-  return {{"format", "zinc_rt prefix"},      {"version", 1},
-          {"model", replica.fingerprint()},  {"tier", info.tier},
-          {"arithmetic", info.arithmetic},   {"arithmetic_version", kArithmeticVersion},
-          {"activations", info.activations}, {"kv_dtype", info.kv_dtype},
-          {"page_tokens", kPageTokens},      {"page_bytes", info.page_bytes},
+  return {{"format", "zinc_rt prefix"},
+          {"version", 1},
+          {"model", replica.fingerprint()},
+          {"tier", info.tier},
+          {"arithmetic", to_string(info.arithmetic)},
+          {"arithmetic_version", kArithmeticVersion},
+          {"activations", to_string(info.activations)},
+          {"kv_dtype", info.kv_dtype},
+          {"page_tokens", kPageTokens},
+          {"page_bytes", info.page_bytes},
           {"rope_variant", variant}};
 }
 

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/kv_type.h"
 #include "engine/core.h"
 #include "engine/npz.h"
 #include "model/weights.h"
@@ -31,20 +30,23 @@ bool parse_number(std::string_view text, T& out) {
   return error == std::errc{} && rest == text.data() + text.size();
 }
 
-// Checks that the option exists and that its value has the right form. The engine says which values it takes.
-bool set_option(EngineOptions& o, std::string_view key, std::string_view value) {
-  if (key == "activations") return o.activations = value, !value.empty();
-  if (key == "arithmetic") return o.arithmetic = value, !value.empty();
-  if (key == "kv_dtype") return o.kv_dtype = value, !value.empty();
-  if (key == "cpu_kernels") return o.cpu_kernels = value, !value.empty();
-  if (key == "chunk_cap") return parse_number(value, o.chunk_cap);
-  if (key == "threads") return parse_number(value, o.threads);
-  if (key == "repack") return o.repack = value == "1", value == "0" || value == "1";
-  if (key == "mmap") return o.mmap = value == "1", value == "0" || value == "1";
-  if (key != "fusion") return false;
-  o.fusion = value;
-  std::ranges::replace(o.fusion, '/', ',');
-  return !value.empty();
+// Whether the option may follow the tier of a side: those of a model may.
+bool is_of_side(const EngineOption& row) {
+  return row.audience != EngineOption::Audience::kEngine && std::string_view(row.name) != "tier";
+}
+
+// "chunk_cap=7". A list has / in place of commas, because commas separate the sides of a command.
+Status set_from_text(EngineOptions& options, std::string_view text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const auto rows = engine_options();
+  const auto row = std::ranges::find_if(
+      rows, [&](const EngineOption& one) { return is_of_side(one) && text.substr(0, equals) == one.name; });
+  if (row == rows.end())
+    return fail(StatusCode::kInvalidArgument, "option \"{}\" is not one of {}", text.substr(0, equals),
+                validate_side_options());
+  std::string value(equals < text.size() ? text.substr(equals + 1) : "");
+  std::ranges::replace(value, '/', ',');
+  return set_option(options, *row, value);
 }
 
 // The token ids of the run, from the source that the options name.
@@ -73,9 +75,10 @@ Result<std::vector<std::int32_t>> token_ids(const std::string& model, const Vali
 class Side {
  public:
   Result<bool> open(const std::string& model, const std::string& text, std::size_t n_tokens) {
-    ZRT_TRY(auto side, parse_validate_side(text));
-    side.options.max_slots = 1;
-    side.options.max_context = static_cast<std::uint32_t>(n_tokens);
+    EngineOptions one_text;
+    one_text.max_slots = 1;
+    one_text.max_context = static_cast<std::uint32_t>(n_tokens);
+    ZRT_TRY(const auto side, parse_validate_side(text, std::move(one_text)));
     ZRT_TRY(core_, EngineCore::open(model, side.options));
     ZRT_TRY(model_, core_->model({}));
     return true;
@@ -149,20 +152,21 @@ std::uint64_t count_same_top(std::span<const float> a, std::span<const float> b,
 
 }  // namespace
 
-Result<ValidateSide> parse_validate_side(std::string_view text) {
+std::string validate_side_options() {
+  std::string names;
+  for (const EngineOption& row : engine_options())
+    if (is_of_side(row)) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
+Result<ValidateSide> parse_validate_side(std::string_view text, EngineOptions options) {
   const auto parts = split(text, '+');
-  ValidateSide side{std::string(text), {}};
+  ValidateSide side{std::string(text), std::move(options)};
   side.options.tier = parts[0];
   if (parts[0].empty()) return fail(StatusCode::kInvalidArgument, "[validate] side \"{}\" names no tier", text);
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    const std::size_t equals = std::min(parts[i].find('='), parts[i].size());
-    if (equals == parts[i].size() || !set_option(side.options, parts[i].substr(0, equals), parts[i].substr(equals + 1)))
-      return fail(StatusCode::kInvalidArgument,
-                  "[validate] side \"{}\": option \"{}\" is not one of activations=int8|f32, arithmetic=exact|fast, "
-                  "chunk_cap=N, cpu_kernels=SET, fusion=1|0|LIST with / between, kv_dtype={}, mmap=0|1, repack=0|1, "
-                  "threads=N",
-                  text, parts[i], kv_type_names("|"));
-  }
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (const auto set = set_from_text(side.options, parts[i]); !set)
+      return fail(StatusCode::kInvalidArgument, "[validate] side \"{}\": {}", text, set.error().message);
   return side;
 }
 

@@ -6,10 +6,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/arithmetic.h"
+#include "base/kv_type.h"
 #include "base/pooling.h"
 #include "executor/memory_plan.h"
 #include "executor/step.h"
@@ -25,31 +28,31 @@ struct ExecutorOptions {
   std::uint32_t device = 0;      // its number in the tier
   std::uint32_t n_replicas = 1;  // of the model in this process: they share the host's memory
   std::uint32_t max_slots = 16;
-  std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of memory and what is free
-  std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
-  std::string kv_dtype = "f16";         // a name of base/kv_type.h; empty: choose_kv_type (sizes.h)
-  std::string pooling;                  // a name of base/pooling.h; empty: the file's (choose_pooling, sizes.h)
-  int threads = 0;                      // T-CPU; 0: what the process may use
-  std::string cpu_kernels;              // T-CPU; ring/tier.h
-  std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
-  // int8, or f32: no activation is quantized (a debugging mode of the reference kernels).
-  std::string activations = "int8";
-  std::string arithmetic = "exact";  // or fast: a tier may sum up in any order and round to 16 bits, where it gains
-  std::uint32_t chunk_cap = 0;       // most query tokens a step; 0: the tier's default
-  std::string fusion = "1";          // lower::parse_fusion
-  bool aliasing = true;              // activations share memory where they can
-  bool repack = true;                // weights in the form that the tier's kernels like best, where it has one
+  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
+  std::uint32_t max_context = 0;  // tokens a slot can hold; 0: the model's, at most 32768
+  const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type chooses (sizes.h)
+  std::optional<Pooling> pooling;               // empty: the file's (choose_pooling, sizes.h)
+  int threads = 0;                              // T-CPU; 0: what the process may use
+  std::string cpu_kernels;                      // T-CPU; ring/tier.h
+  std::uint32_t state_checkpoints = 0;          // entries for copies of slots' recurrent state
+  Activations activations = Activations::kInt8;
+  Arithmetic arithmetic = Arithmetic::kExact;
+  std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
+  std::string fusion = "1";     // lower::parse_fusion
+  bool aliasing = true;         // activations share memory where they can
+  bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
   // Where weights are not repacked: true uses them in the mapped file, on tiers that can; false copies them.
   bool mmap = true;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 
 struct ExecutorInfo {
-  std::string family;      // of the model, for people: "Qwen 3"
-  std::string tier;        // "t_cpu"
-  std::string device;      // for people
-  std::string arithmetic;  // "fast" where it was asked for and the tier has kernels for it here, else "exact"
-  std::string activations, fusion;
+  std::string family;                          // of the model, for people: "Qwen 3"
+  std::string tier;                            // "t_cpu"
+  std::string device;                          // for people
+  Arithmetic arithmetic = Arithmetic::kExact;  // kFast where it was asked for and the tier has kernels for it here
+  Activations activations = Activations::kInt8;
+  std::string fusion;
   std::string kv_dtype;  // "f16"
   // kNone: output rows pick tokens. Else they give embeddings, and nothing is picked; a text's output row is then its
   // first token with kCls and kRank, else its last.

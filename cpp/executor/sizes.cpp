@@ -52,30 +52,24 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
   return s;
 }
 
-Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
-                              std::string_view wanted) {
-  if (options.kv_dtype.empty()) {
+KvType choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
+                      std::string_view wanted) {
+  if (options.kv_type == nullptr) {
     const auto& formats = weights.bytes_by_dtype();
     const bool is_f32 = formats.size() == 1 && formats[0].first == DType::kF32;
-    if (is_f32 || options.activations == "f32") return *find_kv_type("f32");
+    if (is_f32 || options.activations == Activations::kF32) return *find_kv_type("f32");
     const KvType& type = *find_kv_type(wanted.empty() ? "i16" : wanted);
     const bool has_cells = std::ranges::all_of(
         std::array{config.head_dim, config.v_head_dim, config.sliding_head_dim, config.sliding_v_head_dim},
         find_kv_cell(type.k)->serves);
     return has_cells ? type : *find_kv_type("f16");
   }
-  if (const KvType* type = find_kv_type(options.kv_dtype)) return *type;
-  return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of {}", options.kv_dtype,
-              kv_type_names(", "));
+  return *options.kv_type;
 }
 
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config) {
-  const PoolingRow* row = find_pooling(options.pooling);
-  if (!options.pooling.empty() && row == nullptr)
-    return fail(StatusCode::kInvalidArgument, "[executor] pooling \"{}\" is not one of {}", options.pooling,
-                pooling_names(", "));
-  const Pooling pooling = row != nullptr ? row->pooling : static_cast<Pooling>(config.pooling_type);
-  if (pooling == Pooling::kRank && config.is_causal && row == nullptr)
+  const Pooling pooling = options.pooling.value_or(static_cast<Pooling>(config.pooling_type));
+  if (pooling == Pooling::kRank && config.is_causal && !options.pooling)
     return fail(
         StatusCode::kUnavailable,
         "[executor] key \"{}.pooling_type\": {} ({}) is not served for a causal model; with the option pooling ({}) "

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string_view>
 
-#include "base/kv_type.h"
 #include "executor/executor.h"
 
 namespace zinc_rt {
@@ -32,11 +31,9 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
 
 // The type of the KV cache. Where nobody names one: f32 where nothing else is rounded below f32; else `wanted`, or where
 // that is empty i16, which is as large as f16 and nearer to f32; f16 where that has no cells for the model's heads.
-// Errors: kInvalidArgument for a type that no cache may have.
-Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
-                              std::string_view wanted = {});
-// What options ask for, else what the file says. Errors: kInvalidArgument for a name that is none; kUnavailable for
-// pooling_type 4 (rank) of a causal model.
+KvType choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
+                      std::string_view wanted = {});
+// What options ask for, else what the file says. Errors: kUnavailable for pooling_type 4 (rank) of a causal model.
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
 // How wide the rows are that such a model gives; 0: it generates.
 std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);

@@ -77,20 +77,11 @@ void read_model(Table& t, const toml::node& node, Config& config) {
   t.take("path", spec.path);
   t.take("id", spec.id);
   t.take_strings("served_names", spec.aliases);
-  t.take_devices("devices", o.devices);
-  t.take("max_context", o.max_context);
-  t.take("max_slots", o.max_slots);
-  t.take("kv_pages", o.kv_pages);
-  t.take("kv_dtype", o.kv_dtype);
-  t.take("pooling", o.pooling);
-  t.take("threads", o.threads);
-  t.take("tier", o.tier);
-  t.take("backend", o.backend);
-  t.take("arithmetic", o.arithmetic);
-  t.take("tools", o.tools);
-  t.take("control_tokens_in_text", o.control_tokens_in_text);
-  t.take("chunk_cap", o.chunk_cap);
-  t.take("standard_gap_ms", o.standard_gap_ms);
+  for (const EngineOption& row : engine_options()) {
+    if (row.audience == EngineOption::Audience::kEngine) continue;
+    std::visit([&](auto member) { t.take(row.name, o.*member); }, row.member);
+    if (const auto good = check(o, row); !good) t.complain(t.node_of(row.name, node), row.name, good.error().message);
+  }
   if (spec.path.empty()) t.complain(node, "path", "it is missing");
   if (!spec.id.empty() && !is_good_model_id(spec.id))
     t.complain(t.node_of("id", node), "id", "1 to 256 bytes without control characters wanted");

@@ -33,6 +33,6 @@ const std::map<std::string, std::set<std::string>>& config_keys();
 std::vector<std::string> kept_until_restart(const Config& running, const Config& file);
 
 // An example with every key, for --example-config.
-extern const char* const kExampleConfig;
+std::string example_config();
 
 }  // namespace zinc_rt::server

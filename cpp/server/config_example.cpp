@@ -1,8 +1,13 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "server/config.h"
+#include "zinc_rt/engine_options.h"
 
 namespace zinc_rt::server {
+namespace {
 
-const char* const kExampleConfig = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants, keys and models again.
+constexpr const char* kBegin = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants, keys and models again.
 
 # Keys are kept as hashes: `zinc-rt key` makes a key and prints both.
 admin_keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000000"]
@@ -37,22 +42,9 @@ keep_alive_s = 300.0                 # a model of the folder that is idle for lo
 path = "/models/smollm2-135m-instruct.gguf"
 id = "smollm2"
 # served_names = ["default"]         # other names of the model
-# max_context = 8192
-# devices = [0, 1]                # a replica of the model on each (docs/devices.md)
-# max_slots = 64                  # of each device
-# kv_pages = 0
-# kv_dtype = "i16"
-# pooling = "last"                # mean, last, cls: it embeds; rank: it scores pairs; none: it generates
-# tools = "hermes"                # for a model whose template shows no tools
-# control_tokens_in_text = false  # true: control tokens in the text of messages and tools count, too
-# threads = 0
-# tier = "t_cpu"                  # auto, unless given
-# backend = "zinc_rt"             # or vulkan
-# arithmetic = "exact"            # or fast
-# chunk_cap = 0                   # most prompt tokens in one step
-# standard_gap_ms = 60            # that prompts may make between two tokens of streams of class standard
-
-[objectives]                         # classes by the names in a proxy's x-gateway-inference-objective
+)";
+constexpr const char* kEnd =
+    R"([objectives]                         # classes by the names in a proxy's x-gateway-inference-objective
 chat = "interactive"
 nightly = "batch"
 
@@ -74,5 +66,35 @@ max_open_requests = 4096       # choices: prompts times n
 may_store = false              # keep its answers of /v1/responses for a day (previous_response_id)
 proxy = false                  # its x-gateway-inference-fairness-id is believed
 )";
+
+std::string in_toml(bool value, const EngineOption&) {
+  return value ? "true" : "false";
+}
+std::string in_toml(std::uint32_t value, const EngineOption&) {
+  return fmt::to_string(value);
+}
+std::string in_toml(const std::vector<std::uint32_t>& value, const EngineOption&) {
+  return fmt::format("[{}]", fmt::join(value, ", "));
+}
+// A text is empty where the engine chooses. What it may be shows more.
+std::string in_toml(const std::string& value, const EngineOption& row) {
+  if (!value.empty()) return fmt::format("\"{}\"", value);
+  return fmt::format("\"{}\"", row.choices.empty() ? row.otherwise : row.choices.front());
+}
+
+}  // namespace
+
+std::string example_config() {
+  std::string text = kBegin;
+  const EngineOptions options;
+  for (const EngineOption& row : engine_options())
+    if (row.audience != EngineOption::Audience::kEngine)
+      text +=
+          fmt::format("# {:<36} # {}\n",
+                      fmt::format("{} = {}", row.name,
+                                  std::visit([&](auto member) { return in_toml(options.*member, row); }, row.member)),
+                      row.help);
+  return text + '\n' + kEnd;
+}
 
 }  // namespace zinc_rt::server

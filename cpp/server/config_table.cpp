@@ -72,7 +72,7 @@ void Table::take_strings(const char* key, std::vector<std::string>& out, std::st
   }
 }
 
-void Table::take_devices(const char* key, std::vector<std::uint32_t>& out) {
+void Table::take(const char* key, std::vector<std::uint32_t>& out) {
   const toml::node* node = get(key);
   if (node == nullptr) return;
   const auto* list = node->as_array();

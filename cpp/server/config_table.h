@@ -64,8 +64,8 @@ class Table {
   // A list of strings. `refuse` returns what is wanted instead of a string that it does not accept, else nothing.
   void take_strings(const char* key, std::vector<std::string>& out,
                     std::string_view (*refuse)(std::string_view) = nullptr);
-  // What is wrong with their list as a whole the engine says when it loads the model.
-  void take_devices(const char* key, std::vector<std::uint32_t>& out);
+  // Numbers of devices. What is wrong with their list as a whole the engine says when it loads the model.
+  void take(const char* key, std::vector<std::uint32_t>& out);
   // Each is "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out);
   // Those of the keys that are there, as a body of the API would have them.

@@ -52,7 +52,7 @@ class StatusLine {
 struct ModelOptions {
   std::string model;
   EngineOptions engine;
-  bool no_repack = false, no_mmap = false, progress = false;
+  bool progress = false;
   // Each sets one of `to` if the command line has it.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };

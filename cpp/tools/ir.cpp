@@ -12,7 +12,7 @@ namespace zinc_rt::tools {
 
 void add_ir(CLI::App& app, int& exit) {
   struct Options {
-    std::string model, stage = "decode";
+    std::string model, stage = "decode", activations = "int8";
     ExecutorOptions executor;
     bool lowered = false;
   };
@@ -23,8 +23,11 @@ void add_ir(CLI::App& app, int& exit) {
   command.add_option("--stage", o->stage, "prefill or decode")->check(CLI::IsMember({"prefill", "decode"}));
   command.add_flag("--lowered", o->lowered, "after fusion and activation quantization");
   command.add_option("--fusion", o->executor.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
-  command.add_option("--activations", o->executor.activations, "int8 or f32");
+  command.add_option("--activations", o->activations, "int8, or f32: quantize no activation")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
   command.callback([o, &exit] {
+    o->executor.activations = *find_activations(o->activations);
     const auto prepared = prepare(o->model, o->executor);
     if (!prepared) {
       exit = report(prepared.error());

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/gpus.h"
-#include "base/kv_type.h"
 #include "base/options.h"
 #include "base/print.h"
 #include "executor/registry.h"
@@ -43,63 +43,59 @@ Result<std::string> model_path(const std::string& path_or_name) {
   return hub::Store().path_of(path_or_name);
 }
 
+namespace {
+
+// Of a switch both forms, so that either can be said over a configuration file.
+std::string flags_of(const EngineOption& row) {
+  if (*row.flags != '\0') return row.flags;
+  std::string name(row.name);
+  std::ranges::replace(name, '_', '-');
+  return std::holds_alternative<bool EngineOptions::*>(row.member) ? fmt::format("--{},!--no-{}", name, name)
+                                                                   : "--" + name;
+}
+
+CLI::Option* add(CLI::App& app, const EngineOption& row, bool& value) {
+  return app.add_flag(flags_of(row), value, row.help + (value ? " [on]" : ""));
+}
+CLI::Option* add(CLI::App& app, const EngineOption& row, std::vector<std::uint32_t>& value) {
+  return app.add_option(flags_of(row), value, row.help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->default_str(fmt::format("{}", fmt::join(value, ",")));
+}
+CLI::Option* add(CLI::App& app, const EngineOption& row, std::uint32_t& value) {
+  return app.add_option(flags_of(row), value, row.help)->capture_default_str();
+}
+CLI::Option* add(CLI::App& app, const EngineOption& row, std::string& value) {
+  return app.add_option(flags_of(row), value, row.help)->default_str(value.empty() ? row.otherwise : value);
+}
+
+}  // namespace
+
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names) {
   auto& e = options.engine;
-  const char* group = "Memory and speed";
-  const auto add = [&]<class T>(const char* name, T EngineOptions::* field, const std::string& help,
-                                const char* fallback = nullptr) {
-    auto* option = app.add_option(name, e.*field, help)->group(group)->capture_default_str();
-    if (fallback != nullptr) option->default_str(fallback);  // of an empty option
-    options.overrides.emplace_back([=, &e](EngineOptions& to) {
-      if (option->count() > 0) to.*field = e.*field;
-    });
-    return option;
-  };
   app.add_option(names, options.model,
                  "a GGUF file (of a split model, the first), an MLC folder, or a name of `zinc-rt models`")
       ->required();
-  add("--tier", &EngineOptions::tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)", "auto");
-  add("--backend", &EngineOptions::backend, "zinc_rt, or vulkan: a peer for GPUs that have no tier", "zinc_rt");
-  add("--devices", &EngineOptions::devices, "devices of the tier that hold a replica of the model each, as 0,1", "0")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  add("-t,--threads", &EngineOptions::threads, "threads of T-CPU and for logprobs; 0: what the process may use");
-  add("-c,--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
-  add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once, on each device");
-  add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in each device's KV cache; 0: enough for all slots");
-  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "i16; f32 where weights are");
-  add("--pooling", &EngineOptions::pooling,
-      "mean, last, cls (of encoders): the model embeds texts; rank: it scores pairs; none: it generates", "the file's");
-  add("--arithmetic", &EngineOptions::arithmetic, "exact: the same bits everywhere; fast: where a tier has it",
-      "exact");
-  add("--tools", &EngineOptions::tools,
-      "hermes: show tools to a model whose template shows none, by a text in the system message", "the template's way");
-  app.add_flag("--control-tokens-in-text", options.engine.control_tokens_in_text,
-               "control tokens in the text of messages and tools count, not the chat template's alone")
-      ->group(group);
-  app.add_flag("--progress", options.progress, "show progress even where stderr is no terminal")->group(group);
-  group = "For those who measure and compare";
-  add("--kernels", &EngineOptions::cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits", "auto");
-  add("--activations", &EngineOptions::activations, "int8, or f32: quantize no activation (slow, for diffing)");
-  add("--chunk-cap", &EngineOptions::chunk_cap, "most prompt tokens in one step; 0: the tier's default");
-  add("--standard-gap-ms", &EngineOptions::standard_gap_ms,
-      "milliseconds that prompts may make between two tokens of streams of class standard");
-  add("--fusion", &EngineOptions::fusion, "1, 0, or a list of qkv, gate_up, rope_kv, moe, residual", "1");
-  app.add_flag("--no-repack", options.no_repack,
-               "use the weights as the file has them, where it is mapped: no second copy in memory, slower")
-      ->group(group);
-  app.add_flag("--no-mmap", options.no_mmap, "with --no-repack: copy the weights instead of using the mapped file")
-      ->group(group);
-  options.overrides.emplace_back([&options](EngineOptions& to) {
-    if (options.no_repack) to.repack = false;
-    if (options.no_mmap) to.mmap = false;
-    if (options.engine.control_tokens_in_text) to.control_tokens_in_text = true;
-  });
+  for (const auto& [audience, group] :
+       {std::pair(EngineOption::Audience::kAll, "Memory and speed"),
+        std::pair(EngineOption::Audience::kMeasuring, "For those who measure and compare")})
+    for (const EngineOption& row : engine_options()) {
+      if (row.audience != audience) continue;
+      std::visit(
+          [&](auto member) {
+            const auto* option = add(app, row, e.*member)->group(group);
+            options.overrides.emplace_back([=, &e](EngineOptions& to) {
+              if (option->count() > 0) to.*member = e.*member;
+            });
+          },
+          row.member);
+    }
+  app.add_flag("--progress", options.progress, "show progress even where stderr is no terminal")
+      ->group("Memory and speed");
 }
 
 Result<Engine> open_engine(ModelOptions& options) {
-  options.engine.repack = !options.no_repack;
-  options.engine.mmap = !options.no_mmap;
   options.engine.on_progress = progress_bar("loading", options.progress);
   ZRT_TRY(options.model, model_path(options.model));
   ZRT_TRY(auto engine, Engine::open(options.model, options.engine));

@@ -35,8 +35,6 @@ Result<int> run_batch(const RunBatchOptions& o) {
   // A name of the models folder is what the lines call it, too.
   batch.model.id = !o.id.empty() || batch.model.path == o.model.model ? o.id : o.model.model;
   batch.model.options = o.model.engine;
-  batch.model.options.repack = !o.model.no_repack;
-  batch.model.options.mmap = !o.model.no_mmap;
   batch.model.options.on_progress = progress_bar("loading", o.model.progress);
   server::widen_queue(batch.model.options);
   server::OfflineResult result;

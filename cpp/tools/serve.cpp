@@ -225,8 +225,6 @@ Result<int> serve(ServeOptions& o) {
   raise_descriptor_limit();
   if (o.ready_fd >= 0)
     if (const auto is_open = check_ready_fd(o.ready_fd); !is_open) return std::unexpected(is_open.error());
-  o.model.engine.repack = !o.model.no_repack;
-  o.model.engine.mmap = !o.model.no_mmap;
   auto config = configuration(o);
   if (!config) return std::unexpected(config.error());
   // Loading cannot be told to stop; nobody has been served yet, so the process just ends.
@@ -380,7 +378,7 @@ void add_serve(CLI::App& app, int& exit) {
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
     if (o->example) {
-      print_out("{}", server::kExampleConfig);
+      print_out("{}", server::example_config());
       return;
     }
     const auto done = serve(*o);

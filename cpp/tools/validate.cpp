@@ -5,7 +5,6 @@
 
 #include <memory>
 
-#include "base/kv_type.h"
 #include "base/print.h"
 #include "tools/command.h"
 
@@ -54,10 +53,9 @@ void add_validate(CLI::App& app, int& exit) {
       "ends with EQUAL: neither threads nor chunks change a bit. t_cpu,t_cpu+activations=f32 shows what int8\n"
       "activations change.\n"
       "A side is a tier and options that differ from the defaults: t_cpu+kv_dtype=f32+chunk_cap=7. Options:\n"
-      "  activations=int8|f32  arithmetic=exact|fast  chunk_cap=N  fusion=1|0|qkv/gate_up  mmap=0|1\n"
-      "  repack=0|1  threads=N  kv_dtype=" +
-      kv_type_names("|") +
-      "\n"
+      "  " +
+      validate_side_options() +
+      "; their values as `zinc-rt run --help` has them, 1 and 0 for on and off, / in a list\n"
       "Arrays for --against, stored with numpy.savez (float16/32/64, int32/64):\n"
       "  logits [rows, vocab] or [vocab]   prompt [n]: token ids, instead of --prompt and --ids\n"
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"

@@ -35,10 +35,7 @@ Result<std::unique_ptr<Executor>> VulkanExecutor::open_on(std::shared_ptr<Device
 }
 
 Status VulkanExecutor::load(const ExecutorOptions& options) {
-  if (options.activations != "int8" && options.activations != "f32")
-    return fail(StatusCode::kInvalidArgument, "[vulkan] activations \"{}\" is not one of int8, f32",
-                options.activations);
-  if (options.activations == "int8") weights_->use_fixed16();
+  if (options.activations == Activations::kInt8) weights_->use_fixed16();
   ZRT_TRY(config_, read_config(weights_->metadata(), weights_->infos()));
   ZRT_TRY(shape_, describe(config_, *weights_));
   ZRT_CHECK_OK(check_keys(weights_->metadata(), config_));
@@ -49,21 +46,21 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
     return fail(StatusCode::kUnavailable,
                 "[vulkan] pooling {} is not there, so the model gives no embeddings here; t_cpu and t_cuda have it",
                 to_string(pooling));
-  ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_, config_));
+  const KvType kv = choose_kv_type(options, *weights_, config_);
   ZRT_CHECK_OK(
       check_kv_type(kv, "vulkan", [](DType cells) { return std::ranges::find(kCells, cells) != std::end(kCells); }));
   request_.reset(new MemoryRequest{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages});
   const MemoryRequest& request = *request_;
   ZRT_TRY(memory_, allocate_model(*device_, request));
   ZRT_CHECK_OK(load_model(*device_, request, *weights_, memory_, options.on_progress));
-  ZRT_TRY(forward_, Forward::record(*device_, request, memory_, options.activations == "int8"));
-  if (options.arithmetic == "fast")
+  ZRT_TRY(forward_, Forward::record(*device_, request, memory_, options.activations == Activations::kInt8));
+  if (options.arithmetic == Arithmetic::kFast)
     log().info("{}: arithmetic \"fast\" was asked for, tier vulkan has \"exact\" alone", config_.name);
   info_ = {
       .family = std::string(shape_.family),
       .tier = "vulkan",
       .device = fmt::format("{} ({}), fma {}", device_->info().name, device_->info().driver, to_string(device_->fma())),
-      .arithmetic = "exact",
+      .arithmetic = Arithmetic::kExact,
       .activations = options.activations,
       .fusion = options.fusion,
       .kv_dtype = std::string(kv.name),

@@ -241,7 +241,7 @@ class _ModelOptions(TypedDict, total=False):
     max_context: UInt32 | None
     kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None
     pooling: Literal["none", "mean", "cls", "last", "rank"] | None  # but for none: it generates nothing
-    threads: Int32 | None
+    threads: UInt32 | None
     arithmetic: Literal["exact", "fast"] | None
     activations: Literal["int8", "f32"]  # "int8"
     tools: Literal["hermes"] | None
@@ -271,7 +271,7 @@ class Engine:
         max_context: UInt32 | None = None,
         kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None = None,
         pooling: Literal["none", "mean", "cls", "last", "rank"] | None = None,
-        threads: Int32 | None = None,
+        threads: UInt32 | None = None,
         arithmetic: Literal["exact", "fast"] | None = None,
         activations: Literal["int8", "f32"] = "int8",
         tools: Literal["hermes"] | None = None,

@@ -17,7 +17,7 @@ Result<Prepared> prepare_bert(const TinyBert& model, const std::string& pooling 
   ExecutorOptions options;
   options.max_slots = 2;
   options.max_context = max_context;
-  options.pooling = pooling;
+  options.pooling = find_pooling(pooling);
   return prepare(write_tiny_bert("arch_bert", model) + ".gguf", options);
 }
 std::string error_of_bert(const TinyBert& model, const std::string& pooling = "", std::uint32_t max_context = 0) {

@@ -15,7 +15,7 @@ class BertRequests : public ::testing::TestWithParam<const char*> {
  protected:
   static TestEngine start(std::uint32_t slots, std::uint32_t kv_pages = 0) {
     auto options = small_options();
-    options.pooling = GetParam();
+    options.pooling = find_pooling(GetParam());
     options.max_slots = slots;
     options.kv_pages = kv_pages;
     return start_engine(write_tiny_bert("engine_bert"), options);

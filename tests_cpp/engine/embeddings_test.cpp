@@ -20,7 +20,7 @@ Request embedding_request(std::vector<std::int32_t> ids) {
 TestEngine start_embedding(const std::string& pooling, std::uint32_t slots = 8, std::uint32_t chunk_cap = 0,
                            const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {}) {
   auto executor_options = small_options();
-  executor_options.pooling = pooling;
+  executor_options.pooling = find_pooling(pooling);
   executor_options.max_slots = slots;
   executor_options.chunk_cap = chunk_cap;
   executor_options.state_checkpoints = 2 * slots;

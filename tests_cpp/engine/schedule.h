@@ -121,7 +121,7 @@ class Family {
     for (std::uint32_t i = 0; i < c.request.n; ++i) {
       auto options = small_options();
       options.max_slots = 1;
-      options.kv_dtype = kv_dtype;
+      options.kv_type = find_kv_type(kv_dtype);
       options.max_context = max_context;
       EngineOptions engine_options;
       engine_options.prefix_cache = false;
@@ -183,7 +183,7 @@ class Schedule {
   void make_engine() {
     auto options = small_options();
     options.max_context = family_.max_context;
-    options.kv_dtype = family_.kv_dtype;
+    options.kv_type = find_kv_type(family_.kv_dtype);
     options.max_slots = static_cast<std::uint32_t>(1 + below(family_.max_slots));
     options.threads = static_cast<int>(1 + below(3));
     const std::uint32_t full = family_.max_context / 16;

@@ -14,7 +14,7 @@ class BertSteps : public ::testing::TestWithParam<const char*> {
  protected:
   static ExecutorOptions options() {
     auto options = small_options();
-    options.pooling = GetParam();
+    options.pooling = find_pooling(GetParam());
     return options;
   }
   static bool is_cls() { return GetParam() == std::string("cls"); }
@@ -65,7 +65,7 @@ TEST_P(BertSteps, NoSettingChangesABit) {
 TEST_P(BertSteps, QuantizedProductsAreNearThoseOfFloats) {
   const auto path = write_tiny_bert("executor_bert", {.matrix = DType::kQ8_0});
   auto o = options();
-  o.activations = "f32";
+  o.activations = Activations::kF32;
   const auto ids = prompt(50);
   const auto quantized = embed_alone(*open(path, options()), ids), floats = embed_alone(*open(path, o), ids);
   double dot = 0, a = 0, b = 0;
@@ -192,7 +192,7 @@ TEST(BertTiers, HaveTheBitsOfTCpuOrNameWhatTheyLack) {
     ++n_tiers;
     for (const char* pooling : {"mean", "cls"}) {
       auto o = small_options();
-      o.pooling = pooling;
+      o.pooling = find_pooling(pooling);
       const auto cpu = open(path, o);
       o.tier = tier->name;
       const auto executor = RingExecutor::open(path + ".gguf", o);

@@ -55,7 +55,7 @@ TEST_P(Bits, ThreadsAndMapping) {
 
 TEST_P(Bits, FloatActivationsHoldUnderFusionToo) {
   auto options = small_options();
-  options.activations = "f32";
+  options.activations = Activations::kF32;
   const auto fused = with(options);
   options.fusion = "0";
   EXPECT_EQ(with(options, 16), fused);
@@ -128,7 +128,7 @@ TEST_P(Bits, KvTypesRun) {
   const auto wanted = reference();
   for (const KvType& type : kv_types()) {
     auto options = small_options();
-    options.kv_dtype = type.name;
+    options.kv_type = find_kv_type(type.name);
     const auto executor = RingExecutor::open(model_path(GetParam()), options);
     if (!executor) {
       const auto& why = executor.error().message;  // by the width of a row where that is no whole block

@@ -31,7 +31,7 @@ Outcome run_part(Executor& executor, const std::vector<std::int32_t>& ids, std::
 // Slot 0 reads 40 tokens and forks to slot 1; slot 2 holds the pages around the copies.
 TEST_P(CopyPages, ForksATextWithTheSameBits) {
   auto options = small_options();
-  options.kv_dtype = GetParam().kv_dtype;
+  options.kv_type = find_kv_type(GetParam().kv_dtype);
   const auto executor = open(GetParam().model, options);
   ASSERT_NE(executor, nullptr);
   const auto ids = prompt(56), other = prompt(56, 7);

@@ -19,7 +19,7 @@ class Embeddings : public ::testing::TestWithParam<PoolingCase> {
  protected:
   static ExecutorOptions options() {
     auto options = small_options();
-    options.pooling = GetParam().pooling;
+    options.pooling = find_pooling(GetParam().pooling);
     return options;
   }
   static std::unique_ptr<RingExecutor> open_model(const ExecutorOptions& options) {
@@ -155,7 +155,7 @@ class EmbeddingTiers : public ::testing::TestWithParam<TierPoolingCase> {};
 
 TEST_P(EmbeddingTiers, HaveTheBitsOfTheCpu) {
   auto options = small_options();
-  options.pooling = GetParam().pooling;
+  options.pooling = find_pooling(GetParam().pooling);
   const auto cpu = open(GetParam().model, options);
   options.tier = GetParam().tier;
   auto other = RingExecutor::open(model_path(GetParam().model), options);
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EmbeddingTiers, ::testing::ValuesIn(tier_poolin
 TEST(Pooling, IsRefusedByName) {
   const auto refused = [](const std::string& pooling) {
     auto options = small_options();
-    options.pooling = pooling;
+    options.pooling = find_pooling(pooling);
     const auto executor = RingExecutor::open(model_path("llama_spm-f32"), options);
     EXPECT_FALSE(executor);
     return executor ? std::string() : executor.error().message;
@@ -204,11 +204,11 @@ TEST(Pooling, IsTheFilesUnlessAnotherIsAskedFor) {
   config.pooling_type = 3;
   ExecutorOptions options;
   EXPECT_EQ(choose_pooling(options, config), Pooling::kLast);
-  options.pooling = "none";
+  options.pooling = Pooling::kNone;
   EXPECT_EQ(choose_pooling(options, config), Pooling::kNone);
   config.pooling_type = 4;
   EXPECT_EQ(choose_pooling(options, config), Pooling::kNone);
-  options.pooling = "";
+  options.pooling.reset();
   const auto rank = choose_pooling(options, config);
   ASSERT_FALSE(rank);
   EXPECT_THAT(rank.error().message, HasSubstr("key \"qwen3.pooling_type\": 4 (rank) is not served"));

@@ -13,7 +13,7 @@ std::string float_model(bool is_tied = false) {
 }
 ExecutorOptions with_floats() {
   auto options = small_options();
-  options.activations = "f32";
+  options.activations = Activations::kF32;
   return options;
 }
 std::string computed_as(const Executor& executor, const char* tensor) {
@@ -36,10 +36,11 @@ TEST(FloatModel, MatricesOfExactCodesAreFixed16) {
 
 TEST(FloatModel, ArithmeticFastLeavesFloats) {
   auto options = small_options();
-  options.arithmetic = "fast";
+  options.arithmetic = Arithmetic::kFast;
   const auto executor = open(float_model(), options);
   ASSERT_TRUE(executor);
-  EXPECT_EQ(computed_as(*executor, "blk.0.attn_k.weight"), executor->info().arithmetic == "fast" ? "bf16" : "fixed16");
+  EXPECT_EQ(computed_as(*executor, "blk.0.attn_k.weight"),
+            executor->info().arithmetic == Arithmetic::kFast ? "bf16" : "fixed16");
 }
 
 TEST(FloatModel, WhatIsConvertedIsAllocatedAndTheRestIsMapped) {
@@ -106,7 +107,7 @@ TEST(FloatModel, LogitsAreNearThoseOfFloats) {
   const auto path = float_model();
   const auto ids = prompt(70);
   auto fixed = small_options(), floats = with_floats();
-  fixed.kv_dtype = floats.kv_dtype = "f32";
+  fixed.kv_type = floats.kv_type = find_kv_type("f32");
   const auto got = run_prompt(*open(path, fixed), ids, 70), wanted = run_prompt(*open(path, floats), ids, 70);
   ASSERT_EQ(got.logits.size(), wanted.logits.size());
   double square = 0, largest = 0;

@@ -183,9 +183,7 @@ TEST_F(Limits, OptionsAreChecked) {
   EXPECT_THAT(error([](auto& o) { o.max_slots = 0; }), HasSubstr("max_slots 0"));
   EXPECT_THAT(error([](auto& o) { o.max_slots = 5000; }), HasSubstr("4096"));
   EXPECT_THAT(error([](auto& o) { o.max_context = 1 << 30; }), HasSubstr("1073741824"));
-  EXPECT_THAT(error([](auto& o) { o.kv_dtype = "q4_0"; }), HasSubstr("q4_0"));
-  EXPECT_THAT(error([](auto& o) { o.kv_dtype = "k8v4"; }), HasSubstr(", r8 wants multiples of 64"));
-  EXPECT_THAT(error([](auto& o) { o.activations = "int4"; }), HasSubstr("int4"));
+  EXPECT_THAT(error([](auto& o) { o.kv_type = find_kv_type("k8v4"); }), HasSubstr(", r8 wants multiples of 64"));
   EXPECT_THAT(error([](auto& o) { o.fusion = "qkv,glue"; }), HasSubstr("glue"));
   EXPECT_THAT(error([](auto& o) { o.tier = "t9"; }), HasSubstr("t9"));
   EXPECT_THAT(error([](auto& o) { o.kv_pages = 1u << 31; }), HasSubstr("cannot allocate"));

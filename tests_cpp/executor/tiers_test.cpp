@@ -126,14 +126,14 @@ class FastTiers : public Tiers {
 TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   auto options = long_options();
   const auto exact = open(GetParam().model, options);
-  options.activations = "f32";
+  options.activations = Activations::kF32;
   const auto unquantized = open(GetParam().model, options);
-  options.activations = "int8";
+  options.activations = Activations::kInt8;
   options.tier = GetParam().tier;
-  options.arithmetic = "fast";
+  options.arithmetic = Arithmetic::kFast;
   const auto fast = open(GetParam().model, options);
   ASSERT_TRUE(exact && unquantized && fast);
-  if (fast->info().arithmetic != "fast") GTEST_SKIP() << "this tier has no arithmetic fast here";
+  if (fast->info().arithmetic != Arithmetic::kFast) GTEST_SKIP() << "this tier has no arithmetic fast here";
   if (GetParam().tier == "t_cpu" && !has_fast_products(GetParam().model))
     GTEST_SKIP() << "T-CPU has no kernels of arithmetic fast for the weights of " << GetParam().model << " here";
   Outcome outcomes[3];
@@ -194,7 +194,7 @@ TEST_P(Tiers, TokenAfterToken) {
 TEST_P(Tiers, CachesOfOtherTypes) {
   for (const KvType& type : kv_types()) {
     auto options = small_options();
-    options.kv_dtype = type.name;
+    options.kv_type = find_kv_type(type.name);
     if (!RingExecutor::open(model_path(GetParam().model), options)) continue;  // heads that are no whole blocks
     auto there = options;
     there.tier = GetParam().tier;
@@ -209,7 +209,7 @@ TEST_P(Tiers, CachesOfOtherTypes) {
 
 TEST_P(Tiers, FloatActivationsWithoutFusion) {
   auto options = small_options();
-  options.activations = "f32";
+  options.activations = Activations::kF32;
   options.fusion = "0";
   expect_same([](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); }, options);
 }

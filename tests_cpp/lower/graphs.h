@@ -12,7 +12,7 @@
 namespace zinc_rt {
 
 inline Prepared prepared(const std::string& model, const std::string& fusion = "1",
-                         const std::string& activations = "int8") {
+                         Activations activations = Activations::kInt8) {
   ExecutorOptions options;
   options.max_slots = 2;
   options.max_context = 64;

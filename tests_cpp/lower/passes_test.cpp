@@ -248,7 +248,7 @@ TEST(Quantize, FloatWeightsAndQuantizedInputsAreLeft) {
   EXPECT_GE(op_counts(k.prefill_low)["QUANTIZE"], 4 * n + 1);  // attention in and out, ffn in and out, head
   const auto twice = quantize_activations(k.prefill_low);
   EXPECT_EQ(ir::print(*twice), ir::print(k.prefill_low));
-  EXPECT_EQ(op_counts(prepared("llama_k-Q4_K_M", "0", "f32").prefill_low)["QUANTIZE"], 0u);
+  EXPECT_EQ(op_counts(prepared("llama_k-Q4_K_M", "0", Activations::kF32).prefill_low)["QUANTIZE"], 0u);
 }
 
 TEST(Quantize, MixedActivationTypesOfOneNodeAreRefused) {

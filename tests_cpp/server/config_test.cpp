@@ -35,7 +35,7 @@ std::string table_with(const std::string& heading, const std::string& line) {
 }
 
 TEST(Config, TheExampleHasEveryKey) {
-  const std::string example = std::string("\n") + kExampleConfig;
+  const std::string example = "\n" + example_config();
   for (const auto& [heading, keys] : config_keys()) {
     EXPECT_NE(example.find("\n" + heading), std::string::npos) << heading;
     for (const auto& key : keys) {
@@ -92,6 +92,13 @@ const std::map<std::string, std::string> kModelValues = {
     {"control_tokens_in_text", "control_tokens_in_text = true"},
     {"chunk_cap", "chunk_cap = 7"},
     {"standard_gap_ms", "standard_gap_ms = 7"},
+    {"prefix_cache", "prefix_cache = false"},
+    {"queue_cap", "queue_cap = 7"},
+    {"repack", "repack = false"},
+    {"mmap", "mmap = false"},
+    {"cpu_kernels", "cpu_kernels = \"avx2\""},
+    {"activations", "activations = \"f32\""},
+    {"fusion", "fusion = \"0\""},
 };
 
 TEST(Config, EveryKeyOfAModelMakesItAnotherModel) {

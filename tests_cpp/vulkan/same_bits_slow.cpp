@@ -41,7 +41,7 @@ TEST_P(EveryFamily, BatchesOfSlots) {
 TEST_P(EveryShape, ALongHistory) {
   for (const auto* kv_dtype : {"f16", "i16"}) {
     auto options = long_options();
-    options.kv_dtype = kv_dtype;
+    options.kv_type = find_kv_type(kv_dtype);
     if (RingExecutor::open(model_path(GetParam()), options)) expect_same(GetParam(), options, long_history);
   }
 }
@@ -49,7 +49,7 @@ TEST_P(EveryShape, ALongHistory) {
 TEST_P(EveryFamily, CachesOfOtherTypes) {
   for (const auto* kv_dtype : {"f32", "q8_0", "i16"}) {
     auto options = small_options();
-    options.kv_dtype = kv_dtype;
+    options.kv_type = find_kv_type(kv_dtype);
     if (!RingExecutor::open(model_path(GetParam()), options)) {  // heads that are no whole blocks
       EXPECT_FALSE(VulkanExecutor::open_on(open_device(), model_path(GetParam()), options));
       continue;
@@ -72,7 +72,7 @@ class MatricesByHand : public EveryFamily {
       expect_same(GetParam(), options, calls, open_new_device({.matrices_by_hand = true}, kib * 1024));
   }
   static ExecutorOptions with_integers(ExecutorOptions options) {
-    options.kv_dtype = "i16";
+    options.kv_type = find_kv_type("i16");
     return options;
   }
 };
@@ -95,7 +95,7 @@ TEST(VulkanForms, GroupsOfHeadsByMatrices) {
   for (const auto& [n_heads, n_kv_heads] : {std::pair{1u, 1u}, {3u, 1u}, {10u, 2u}, {9u, 1u}}) {
     TinyFloat shape{.n_heads = n_heads, .n_kv_heads = n_kv_heads, .n_layers = 1, .head_dim = 64, .window = 70};
     auto options = long_options();
-    options.kv_dtype = "i16";
+    options.kv_type = find_kv_type("i16");
     expect_same(write_tiny_float("groups", shape), options, long_history,
                 open_new_device({.matrices_by_hand = true}, 48 * 1024));
   }
@@ -116,7 +116,7 @@ TEST_P(EveryFamily, HiddenStatesAfterEachLayer) {
 
 TEST_P(EveryFamily, FloatActivations) {
   auto options = small_options();
-  options.activations = "f32";
+  options.activations = Activations::kF32;
   expect_same(GetParam(), options,
               [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); });
 }

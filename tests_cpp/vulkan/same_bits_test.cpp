@@ -34,7 +34,7 @@ TEST_P(SameBits, BatchesOfSlots) {
 
 TEST_P(SameBits, CachesOfIntegers) {
   auto options = small_options();
-  options.kv_dtype = "i16";
+  options.kv_type = find_kv_type("i16");
   expect_same(GetParam(), options, prompt_in_chunks);
   options.max_slots = 6;
   options.kv_pages = 8;
@@ -78,7 +78,7 @@ TEST_F(Vulkan, FloatMatricesHaveTheBitsOfTCpu) {
     EXPECT_EQ(weights->weights().find("blk.1.ffn_up.weight")->dtype, DType::kF16);
     expect_same(model, options, prompt_in_chunks);
     auto floats = options;
-    floats.activations = "f32";
+    floats.activations = Activations::kF32;
     expect_same(model, floats,
                 [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); });
   }
@@ -94,7 +94,7 @@ TEST_P(CachesOfIntegers, HoldHeadsOfManySizes) {
                               {.n_layers = 1, .head_dim = 96, .v_head_dim = 144},
                               {.n_layers = 1, .head_dim = 272, .softcap = 20}};
   auto options = small_options();
-  options.kv_dtype = "i16";
+  options.kv_type = find_kv_type("i16");
   for (std::size_t i = 0; i < std::size(shapes); ++i)
     expect_same(
         write_tiny_float("heads" + std::to_string(i), shapes[i]), options,
@@ -148,10 +148,7 @@ TEST_F(Vulkan, RefusesByName) {
   options.kv_pages = 1u << 30;
   EXPECT_THAT(why(kModel, options), HasSubstr("1073741824 pages"));
   options = small_options();
-  options.activations = "f64";
-  EXPECT_THAT(why(kModel, options), HasSubstr("\"f64\""));
-  options = small_options();
-  options.kv_dtype = "k8v4";
+  options.kv_type = find_kv_type("k8v4");
   EXPECT_THAT(why(kModel, options), HasSubstr("has no kernels for kv_dtype k8v4; it has them for f16, f32, q8_0, i16"));
 }
 

@@ -23,7 +23,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
-  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights, p.config, target.kv_dtype));
+  g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};
 }
@@ -33,12 +33,8 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   ZRT_CHECK_OK(ir::verify(graph, tensors));
   ZRT_TRY(auto fusion, lower::parse_fusion(options.fusion));
   if (target.kernels != nullptr) fusion = lower::with_kernels(fusion, *target.kernels);
-  const bool quantize = options.activations == "int8";
-  if (!quantize && options.activations != "f32")
-    return fail(StatusCode::kInvalidArgument, "[executor] activations \"{}\" is not one of int8, f32",
-                options.activations);
   auto low = lower::fuse(graph, fusion);
-  if (quantize) {
+  if (options.activations == Activations::kInt8) {
     ZRT_TRY(low, lower::quantize_activations(low));
   }
   ZRT_CHECK_OK(ir::verify(low, tensors));
@@ -140,7 +136,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
-  if (!target.is_fast && options.activations == "int8") p.weights->use_fixed16();
+  if (!target.is_fast && options.activations == Activations::kInt8) p.weights->use_fixed16();
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(check_keys(p.weights->metadata(), p.config));

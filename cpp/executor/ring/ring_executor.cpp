@@ -85,8 +85,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ZRT_TRY(executor->ring_, tier->make_ring({.device = options.device,
                                             .threads = options.threads,
                                             .cpu_kernels = options.cpu_kernels,
-                                            .repack = options.repack && options.activations == "int8",
-                                            .fast = options.arithmetic == "fast"}));
+                                            .repack = options.repack && options.activations == Activations::kInt8,
+                                            .fast = options.arithmetic == Arithmetic::kFast}));
   // A tier that computes in host memory accepts an import; others refuse it.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
@@ -95,8 +95,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     mapped = probe.has_value();
     if (probe) executor->ring_->free_bo(*probe);
   }
-  // What is no name of a type, choose_kv_type refuses.
-  if (const KvType* kv = find_kv_type(options.kv_dtype)) {
+  if (const KvType* kv = options.kv_type) {
     const auto& kernels = executor->ring_->kernels();
     ZRT_CHECK_OK(check_kv_type(*kv, tier->name,
                                [&](DType cells) { return kernels.find(ir::Op::FLASH_ATTN, cells) != nullptr; }));
@@ -122,7 +121,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   executor->info_ = {.family = std::string(p.family->name),
                      .tier = tier->name,
                      .device = executor->ring_->describe(),
-                     .arithmetic = executor->ring_->is_fast() ? "fast" : "exact",
+                     .arithmetic = executor->ring_->is_fast() ? Arithmetic::kFast : Arithmetic::kExact,
                      .activations = options.activations,
                      .fusion = options.fusion,
                      .kv_dtype = std::string(p.graph_options.kv.name),

@@ -2,17 +2,15 @@
 // Thread rule: any thread. Threads of the engine's own run the steps, one a device, and one hands out the events.
 #pragma once
 
-#include <concepts>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "zinc_rt/engine_options.h"
 #include "zinc_rt/model_card.h"
 #include "zinc_rt/stats.h"
 #include "zinc_rt/status.h"
@@ -22,58 +20,6 @@
 
 namespace zinc_rt {
 
-// Hears how many bytes of weights are ready.
-struct OnProgress {
-  using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
-  OnProgress() = default;
-  OnProgress(Call f) : call(std::move(f)) {}
-  template <std::invocable<std::uint64_t, std::uint64_t> F>
-  OnProgress(F f) : call(std::move(f)) {}
-  // Who listens makes no other model.
-  bool operator==(const OnProgress&) const { return true; }
-
-  Call call;  // empty: nobody does
-};
-
-// Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
-struct EngineOptions {
-  std::string tier;     // ZINC_RT_TIER, "auto"
-  std::string backend;  // ZINC_RT_BACKEND: zinc_rt, or vulkan, which is taken only when asked for
-  // The tier's devices that hold a replica of the model each: its weights, slots, pages and prefix cache. Those of t_cpu
-  // are parts of the same processor, which share `threads`. More than one: docs/devices.md.
-  std::vector<std::uint32_t> devices = {0};
-  std::uint32_t max_slots = 64;  // requests that may be under way at once, on each device
-  std::uint32_t kv_pages =
-      0;  // of each device; 0: max_slots full contexts, at most a quarter of memory and what is free
-  std::uint32_t max_context = 0;  // tokens; 0: the model's, at most 32,768
-  std::string kv_dtype;           // `--help` has all; empty: i16, where docs/use.md says no other
-  // none, mean, last, or cls and rank of encoders; empty: what the file says, which is none where it says nothing. With
-  // a pooling but none the model embeds texts, with rank it scores pairs of them, and it generates nothing.
-  std::string pooling;
-  int threads = 0;                     // ZINC_RT_CPU_WORKERS; 0: what the process may use
-  std::string cpu_kernels;             // ZINC_RT_CPU_KERNELS: auto, or a set that `zinc-rt tiers` lists; same bits
-  std::string arithmetic;              // ZINC_RT_ARITH: exact or fast
-  std::string activations = "int8";    // f32: a debugging mode of the reference kernels, no activation is quantized
-  std::uint32_t chunk_cap = 0;         // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
-  std::string fusion;                  // ZINC_RT_FUSION
-  bool repack = true;                  // weights in the form that the tier's kernels read fastest, made at load
-  bool mmap = true;                    // with repack off: use the weights where the file is mapped; false: copy them
-  bool prefix_cache = true;            // keep the KV of what was computed, for prompts that begin the same way
-  std::uint32_t standard_gap_ms = 60;  // that prompts may make between two tokens of streams of class standard
-  std::uint32_t queue_cap = 1024;      // requests of a model that may wait; more are refused with a time to try again
-  // How tools are shown to a model whose template shows none: empty, not at all; "hermes", by a text of the engine's own
-  // in the system message, which the template writes.
-  std::string tools;
-  // Control tokens that stand in messages, tools and other values of a chat become those tokens, too; else only the
-  // template's own text has control tokens (docs/design/jinja.md).
-  bool control_tokens_in_text = false;
-  std::uint32_t max_models = 0;  // 0: no limit; else add_model unloads the one that was idle longest
-  OnProgress on_progress;
-
-  // Equal options give the same model of the same file.
-  bool operator==(const EngineOptions&) const = default;
-};
-
 enum class LogitsRows : std::uint8_t { kAll, kLast };
 
 class Engine {
@@ -81,7 +27,7 @@ class Engine {
   // Errors name the file, the key or tensor, the tier and its fix.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
   // An engine without a model, to which add_model() gives the first one. Of the options only threads and max_models
-  // are read. Errors: kInvalidArgument for threads.
+  // are read. Errors: kInvalidArgument as check() of the options.
   static Result<Engine> start(const EngineOptions& options = {});
   // A further model, with slots and pages of its own; tier and threads are the engine's choice again. Errors also:
   // kInvalidArgument for a name that is taken, kExhausted when max_models are loaded and none is idle.

@@ -38,7 +38,7 @@ struct Error {
   std::string message;
   double retry_after_s = 0;
   Reason reason = Reason::kNone;
-  std::string field{};  // which member of the Request or TenantQuota is at fault, such as "max_tokens"; empty: none
+  std::string field{};  // which member of the caller's struct is at fault, such as "max_tokens"; empty: none
 };
 
 template <class T>

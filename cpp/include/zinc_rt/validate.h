@@ -17,13 +17,14 @@
 
 namespace zinc_rt {
 
-// A tier with engine options that differ from the defaults: "t_cpu", "t_cpu+activations=f32+kv_dtype=f32",
+// A tier with engine options that differ from `options`: "t_cpu", "t_cpu+activations=f32+kv_dtype=f32",
 // "t_cpu+fusion=qkv/gate_up+chunk_cap=7". kInvalidArgument lists the options that there are.
 struct ValidateSide {
   std::string name;  // as it was written
   EngineOptions options;
 };
-Result<ValidateSide> parse_validate_side(std::string_view text);
+Result<ValidateSide> parse_validate_side(std::string_view text, EngineOptions options = {});
+std::string validate_side_options();  // their names, joined by ", "
 
 // Layers to compare, ascending, -1 for the embeddings; from "all", "none" or a list such as "embed,0,3,5-7".
 // kInvalidArgument for any other text and for a layer that a model of n_layers does not have.

@@ -80,7 +80,7 @@ void read_effort(BodyReader& r, const char* name, Json& variables) {
   variables["reasoning_effort"] = *effort;
 }
 
-void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& q) {
+void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& q) {
   const auto tier = r.take(r.fields().get_choice("service_tier", names));
   if (!tier) return;
   call.service_tier = *tier;

@@ -116,7 +116,7 @@ void read_stop(BodyReader& r, Request& request);  // a text or a list of them
 // A model's effort of reasoning, as OpenAI has it, among the variables of templates; with "none" it does not think.
 void read_effort(BodyReader& r, const char* name, Json& variables);
 // service_tier, one of `names`, and the class that it asks for.
-void read_service_tier(BodyReader& r, std::initializer_list<const char*> names, GenerationCall& call, Request& request);
+void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
 // Names that the caller gives for its own records; they change nothing here.
 void read_callers_names(BodyReader& r);
 // `metadata`, which the caller gives for its own records and may see again: an object of at most 16 texts, within OpenAI's

@@ -171,13 +171,13 @@ ApiResult<std::optional<std::string>> Fields::get_string(const char* name, std::
   return text;
 }
 
-ApiResult<std::optional<std::string>> Fields::get_choice(const char* name, std::initializer_list<const char*> values) {
+ApiResult<std::optional<std::string>> Fields::get_choice(const char* name, const std::vector<std::string>& values) {
   const Json* value = get(name);
   if (value == nullptr) return std::nullopt;
   std::string all;
-  for (const char* one : values) {
-    if (value->is_string() && value->get_ref<const std::string&>() == one) return std::string(one);
-    all += (all.empty() ? "" : ", ") + std::string(one);
+  for (const auto& one : values) {
+    if (value->is_string() && value->get_ref<const std::string&>() == one) return one;
+    all += (all.empty() ? "" : ", ") + one;
   }
   return unlike(name, *value, "one of " + all);
 }

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/api/api_error.h"
 
@@ -40,7 +40,7 @@ class Fields {
   ApiResult<std::optional<std::int64_t>> get_int(const char* name, std::int64_t low, std::int64_t high);
   ApiResult<std::optional<std::string>> get_string(const char* name, std::size_t max_bytes = 1 << 20);
   // One of `values`.
-  ApiResult<std::optional<std::string>> get_choice(const char* name, std::initializer_list<const char*> values);
+  ApiResult<std::optional<std::string>> get_choice(const char* name, const std::vector<std::string>& values);
   // A list of token ids.
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids,
                                                               const std::string& what = "token ids");

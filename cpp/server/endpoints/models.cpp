@@ -200,6 +200,32 @@ ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const Se
   return as_text(Json{{"prompt", text}});
 }
 
+// An option of the model that a request loads. Errors: 400 with the field.
+ApiResult<void> take(Fields& fields, const EngineOption& row, std::string& out) {
+  constexpr std::size_t kLongest = 256;
+  ZRT_TRY(const auto text,
+          row.choices.empty() ? fields.get_string(row.name, kLongest) : fields.get_choice(row.name, row.choices));
+  if (text) out = *text;
+  return {};
+}
+ApiResult<void> take(Fields& fields, const EngineOption& row, std::uint32_t& out) {
+  ZRT_TRY(const auto number, fields.get_int(row.name, row.least, row.most));
+  if (number) out = static_cast<std::uint32_t>(*number);
+  return {};
+}
+ApiResult<void> take(Fields& fields, const EngineOption& row, bool& out) {
+  ZRT_TRY(const auto is_on, fields.get_bool(row.name));
+  if (is_on) out = *is_on;
+  return {};
+}
+// What is wrong with their list as a whole the engine says.
+ApiResult<void> take(Fields& fields, const EngineOption& row, std::vector<std::uint32_t>& out) {
+  constexpr std::size_t kMostDevices = 64;
+  ZRT_TRY(const auto devices, fields.get_ids(row.name, kMostDevices, "numbers of devices"));
+  if (devices) out.assign(devices->begin(), devices->end());
+  return {};
+}
+
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
@@ -212,17 +238,9 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   spec.id = id ? *id : Models::default_id(*path);
   if (!is_good_model_id(spec.id))
     return fields.wrong("id", show(spec.id) + " is given, text of 1 to 256 bytes without control characters wanted");
-  ZRT_TRY(const auto slots, fields.get_int("max_slots", 1, 4096));
-  if (slots) spec.options.max_slots = static_cast<std::uint32_t>(*slots);
-  ZRT_TRY(const auto context, fields.get_int("max_context", 1, 1 << 24));
-  if (context) spec.options.max_context = static_cast<std::uint32_t>(*context);
-  ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
-  if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
-  ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last", "rank"}));
-  if (pooling) spec.options.pooling = *pooling;
-  // What is wrong with their list as a whole the engine says.
-  ZRT_TRY(const auto devices, fields.get_ids("devices", 64, "numbers of devices"));
-  if (devices) spec.options.devices.assign(devices->begin(), devices->end());
+  for (const EngineOption& row : engine_options())
+    if (row.audience != EngineOption::Audience::kEngine)
+      ZRT_CHECK_OK(std::visit([&](auto member) { return take(fields, row, spec.options.*member); }, row.member));
   ZRT_CHECK_OK(fields.expect_no_others());
   if (core.is_draining) return std::unexpected(shutting_down());
   ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));

@@ -19,27 +19,8 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   EngineOptions o;
   o.tier = tier;
   Keywords keywords(kwargs);
-  keywords.take("backend", o.backend);
-  keywords.take("devices", o.devices);
-  keywords.take("max_slots", o.max_slots);
-  keywords.take("kv_pages", o.kv_pages);
-  keywords.take("max_context", o.max_context);
-  keywords.take("kv_dtype", o.kv_dtype);
-  keywords.take("pooling", o.pooling);
-  keywords.take("threads", o.threads);
-  keywords.take("arithmetic", o.arithmetic);
-  keywords.take("activations", o.activations);
-  keywords.take("tools", o.tools);
-  keywords.take("control_tokens_in_text", o.control_tokens_in_text);
-  keywords.take("chunk_cap", o.chunk_cap);
-  keywords.take("fusion", o.fusion);
-  keywords.take("cpu_kernels", o.cpu_kernels);
-  keywords.take("repack", o.repack);
-  keywords.take("mmap", o.mmap);
-  keywords.take("prefix_cache", o.prefix_cache);
-  keywords.take("standard_gap_ms", o.standard_gap_ms);
-  keywords.take("queue_cap", o.queue_cap);
-  keywords.take("max_models", o.max_models);
+  for (const EngineOption& row : engine_options())
+    std::visit([&](auto member) { keywords.take(row.name, o.*member); }, row.member);
   keywords.take("on_progress", o.on_progress.call);
   keywords.check_all_taken();
   return o;
@@ -106,12 +87,40 @@ std::string apply_template(const Engine& self, const py::object& messages, const
       [&] { return self.apply_template(messages_json, tools_json, add_generation_prompt, extra, model.value_or("")); });
 }
 
+std::string in_python(bool value, const EngineOption&) {
+  return value ? "True" : "False";
+}
+std::string in_python(std::uint32_t value, const EngineOption&) {
+  return std::to_string(value);
+}
+std::string in_python(const std::vector<std::uint32_t>& value, const EngineOption&) {
+  return py::str(py::cast(value));
+}
+std::string in_python(const std::string& value, const EngineOption& row) {
+  return value.empty() ? row.otherwise : value;
+}
+
+// What help() shows of the options: a line each, with its default.
+std::string describe_options() {
+  const EngineOptions defaults;
+  std::string text;
+  for (const EngineOption& row : engine_options())
+    text += std::string("  ") + row.name + " (" +
+            std::visit([&](auto member) { return in_python(defaults.*member, row); }, row.member) + "): " + row.help +
+            "\n";
+  return text;
+}
+
 }  // namespace
 
 void bind_engine(py::module_& m) {
   const py::arg_v model_arg = py::arg("model") = py::none();
   py::class_<Engine, Held<Engine>> engine(
-      m, "Engine", "Models, each on a tier, and the tenants that share them. Any thread; a thread of its own steps.");
+      m, "Engine",
+      ("Models, each on a tier, and the tenants that share them. Any thread; a thread of its own steps.\n\n"
+       "Options of a model, each with what holds where it is not given:\n" +
+       describe_options())
+          .c_str());
   engine.def(py::init(&open), py::arg("model"), py::arg("tier") = "auto")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", unless_forked<Engine>(close))

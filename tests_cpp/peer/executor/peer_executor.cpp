@@ -22,14 +22,14 @@ Result<std::unique_ptr<Executor>> PeerExecutor::open(const std::string& path, co
   ZRT_TRY(peer->config_, read_config(peer->weights_->metadata(), peer->weights_->infos()));
   ZRT_TRY(peer->family_, arch::find_family(peer->config_.architecture));
   ZRT_TRY(const auto sizes, choose_sizes(options, peer->config_));
-  ZRT_TRY(const auto kv, choose_kv_type(options, *peer->weights_, peer->config_));
+  const KvType kv = choose_kv_type(options, *peer->weights_, peer->config_);
   const std::uint32_t n_pages =
       options.kv_pages > 0 ? options.kv_pages : default_pages(sizes, kPageBytes, machine_memory_bytes());
   peer->info_ = {
       .family = std::string(peer->family_->name),
       .tier = options.tier,
       .device = "none",
-      .arithmetic = "exact",
+      .arithmetic = Arithmetic::kExact,
       .activations = options.activations,
       .fusion = options.fusion,
       .kv_dtype = std::string(kv.name),

@@ -1,0 +1,29 @@
+// The two choices of how a model is computed, and their names.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace zinc_rt {
+
+// What the order of sums is (docs/arithmetic.md).
+enum class Arithmetic : std::uint8_t {
+  kExact,  // the contract's: the same bits on every tier and in every batch
+  kFast,   // a tier may sum up in any order and round to 16 bits, where it gains
+};
+
+// What products of quantized weights read.
+enum class Activations : std::uint8_t {
+  kInt8,  // rows of 8-bit codes
+  kF32,   // rows as they are: a debugging mode of the reference kernels
+};
+
+std::string_view to_string(Arithmetic arithmetic);
+std::string_view to_string(Activations activations);
+// Empty: there is no such name.
+std::optional<Arithmetic> find_arithmetic(std::string_view name);
+std::optional<Activations> find_activations(std::string_view name);
+
+}  // namespace zinc_rt
