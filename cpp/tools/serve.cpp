@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/platform/heap.h"
 #include "base/print.h"
 #include "hub/store.h"
 #include "server/config.h"
@@ -221,6 +222,7 @@ Result<int> serve(ServeOptions& o) {
   const auto signals = take_signals();
   signal(SIGPIPE, SIG_IGN);
   limit_waiting_of_messages();
+  give_free_memory_back();
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
   raise_descriptor_limit();
   if (o.ready_fd >= 0)

@@ -1,0 +1,19 @@
+#include "base/platform/heap.h"
+
+#include <cstdlib>  // says whether the C library is glibc
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+namespace zinc_rt {
+
+void give_free_memory_back() {
+#ifdef __GLIBC__
+  // To set them also ends their growth: glibc raises both by itself, up to 32 and 64 MiB, when a large block is freed.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
+}
+
+}  // namespace zinc_rt
