@@ -332,7 +332,7 @@ def test_options_that_keep_the_bits(tiny_model, options):
         ({"activations": "int4"}, "InvalidArgument", "activations"),
         ({"arithmetic": "sloppy"}, "InvalidArgument", "arithmetic"),
         ({"max_context": 10**6}, "InvalidArgument", "max_context 1000000"),
-        ({"max_slots": 0}, "InvalidArgument", "max_slots 0"),
+        ({"max_slots": 0}, "InvalidArgument", "max_slots is 0, 1 to 4096 allowed"),
         ({"fusion": "everything"}, "InvalidArgument", "fusion"),
         ({"threads": -1}, "InvalidArgument", "threads"),
     ],

@@ -49,7 +49,7 @@ def test_commands_have_a_flag_for_each(command, options):
 
 def test_the_example_of_a_configuration_has_each(options):
     example = help_of("serve", "--example-config")
-    models = example.split("[[models]]")[1].split("\n[")[0]
+    models = example.split("\n[[models]]\n")[1].split("\n[")[0]
     assert set(re.findall(r"^#? ?(\w+) =", models, re.MULTILINE)) == {"path", "id", "served_names"} | set(options) - {
         "max_models"
     }

@@ -47,7 +47,7 @@ def test_a_quota_that_is_wrong_names_its_member(tiny_model):
             engine.tenant("t", zinc_rt.TenantQuota(max_kv_pages=2, reserved_kv_pages=3))
         assert caught.value.field == "reserved_kv_pages"
         with pytest.raises(errors.Exhausted) as caught:
-            engine.tenant("t", zinc_rt.TenantQuota(reserved_kv_pages=10**6))
+            engine.tenant("t", zinc_rt.TenantQuota(max_kv_pages=2 * 10**6, reserved_kv_pages=10**6))
         assert caught.value.field == "reserved_kv_pages"
 
 

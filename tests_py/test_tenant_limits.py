@@ -23,7 +23,7 @@ def test_quota_fields():
         ({"max_kv_pages": 5, "reserved_kv_pages": 6}, errors.InvalidArgument, "6 pages reserved, 5 allowed"),
         ({"weight": 0.0}, errors.InvalidArgument, "weight 0"),
         ({"decode_tokens_per_s": 0.0}, errors.InvalidArgument, "rate of 0 tokens/s"),
-        ({"max_concurrent_slots": 0}, errors.InvalidArgument, "0 slots"),
+        ({"max_concurrent_slots": 0}, errors.InvalidArgument, "max_concurrent_slots is 0, at least 1 wanted"),
         ({"reserved_kv_pages": 250}, errors.Exhausted, "250 pages reserved in all, .* has 204 to reserve"),
     ],
 )

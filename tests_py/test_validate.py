@@ -69,8 +69,8 @@ def test_cli_exit_codes_and_json(tiny_model):
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["--tiers", "t_cpu,t_cpu+speed=9"], "activations=int8|f32"),
-        (["--tiers", "t_cpu,t_cpu+chunk_cap=many"], "chunk_cap=N"),
+        (["--tiers", "t_cpu,t_cpu+speed=9"], "activations, chunk_cap"),
+        (["--tiers", "t_cpu,t_cpu+chunk_cap=many"], "chunk_cap=many: 0 to 1048576 wanted"),
         (["--tiers", "t_cpu,+fusion=0"], "names no tier"),
         (["--tiers", "t_cpu"], "1 sides, 2 wanted"),
         (["--tiers", "t_cpu,t_cpu", "--against", "x.npz"], "2 sides, 1 wanted"),
