@@ -261,8 +261,8 @@ cpp_tests() {
 }
 
 # python_tests [pytest option...]: a file's tests in one process, several files at a time, two more than there are processors,
-# since tests of servers wait more than they compute; in the order of tests_py/conftest.py.
-python_tests() { "$VENV/bin/python" -m pytest -q -n $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder "$@"; }
+# since tests of servers wait more than they compute; in the order of tests_py/conftest.py. Its end says which ten took longest.
+python_tests() { "$VENV/bin/python" -m pytest -q --durations=10 -n $(($(nproc) + 2)) --dist loadfile --no-loadscope-reorder "$@"; }
 
 # test_report NAME=FILE...: a table of the skipped tests and their reasons, and the sums.
 test_report() { python3 scripts/skipped.py "$@"; }
