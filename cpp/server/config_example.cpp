@@ -76,10 +76,13 @@ std::string in_toml(std::uint32_t value, const EngineOption&) {
 std::string in_toml(const std::vector<std::uint32_t>& value, const EngineOption&) {
   return fmt::format("[{}]", fmt::join(value, ", "));
 }
-// A text is empty where the engine chooses. What it may be shows more.
+// A text is empty where the engine chooses: then what it usually chooses is shown, or one of the choices.
 std::string in_toml(const std::string& value, const EngineOption& row) {
   if (!value.empty()) return fmt::format("\"{}\"", value);
-  return fmt::format("\"{}\"", row.choices.empty() ? row.otherwise : row.choices.front());
+  const std::string_view usual = row.otherwise;
+  for (const auto& choice : row.choices)
+    if (usual.starts_with(choice)) return fmt::format("\"{}\"", choice);
+  return fmt::format("\"{}\"", row.choices.empty() ? usual : row.choices.front());
 }
 
 }  // namespace
