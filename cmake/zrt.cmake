@@ -17,10 +17,16 @@ if(ZRT_SANITIZE)
   target_compile_definitions(zrt_sanitizers INTERFACE ZRT_SANITIZED=1)
 endif()
 
-# zrt_compile_in_groups(TARGET): for modules whose files include heavy headers (JSON above all), where eight files as one
-# cost little more than one alone.
+# zrt_compile_in_groups(TARGET): eight files are compiled as one. Most of a file's compile time is the headers that it
+# includes (the C++ library's, JSON above all), so eight as one cost little more than one alone.
 function(zrt_compile_in_groups target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
+# zrt_compile_quickly(TARGET): -O1, for code that runs a few times in a process (commands, downloads): it takes two thirds
+# of the time to compile.
+function(zrt_compile_quickly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # zrt_auto_option(NAME help): the cache variable NAME, one of AUTO, ON and OFF. Without it the variable of that name in
@@ -52,4 +58,5 @@ function(zrt_module name)
   endif()
   add_library(zrt_${name} STATIC ${sources})
   target_link_libraries(zrt_${name} PUBLIC zrt_flags ${ARGN})
+  zrt_compile_in_groups(zrt_${name})
 endfunction()

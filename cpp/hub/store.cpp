@@ -21,16 +21,16 @@ namespace zinc_rt::hub {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr int kDeepest = 4;  // folders below the folder that are looked into
 constexpr std::string_view kConfigOfMlc = "mlc-chat-config.json";
 
 // A small JSON object of a file; an empty one where there is none or it is damaged.
-Json object_in(const fs::path& file) {
+OrderedJson object_in(const fs::path& file) {
   std::ifstream in(file);
-  auto json = in ? Json::parse(in, nullptr, false) : Json();
-  return json.is_object() ? json : Json::object();
+  auto json = in ? OrderedJson::parse(in, nullptr, false) : OrderedJson();
+  return json.is_object() ? json : OrderedJson::object();
 }
 
 // -00001-of-00003 at the end of a name; 0: it has none.
@@ -70,7 +70,7 @@ Status write_aliases(const fs::path& folder, const std::map<std::string, std::st
   fs::create_directories(folder, why);
   if (why) return fail(StatusCode::kUnavailable, "[models] {}: {}", folder.string(), why.message());
   ZRT_TRY(auto out, OutputFile::create((folder / "aliases.json").string()));
-  ZRT_CHECK_OK(out.write(Json(aliases).dump(2) + "\n"));
+  ZRT_CHECK_OK(out.write(OrderedJson(aliases).dump(2) + "\n"));
   return out.commit();
 }
 
@@ -189,7 +189,8 @@ Result<std::string> Store::path_of(const std::string& path_or_name) const {
 Status Store::note_source(const fs::path& file, const std::string& source, const std::string& url,
                           const std::string& sha256, std::uint64_t bytes) {
   ZRT_TRY(auto out, OutputFile::create(sidecar_of(file).string()));
-  const Json words{{"source", source}, {"url", url}, {"sha256", sha256}, {"bytes", bytes}, {"fetched", now_text()}};
+  const OrderedJson words{
+      {"source", source}, {"url", url}, {"sha256", sha256}, {"bytes", bytes}, {"fetched", now_text()}};
   ZRT_CHECK_OK(out.write(words.dump(2) + "\n"));
   return out.commit();
 }

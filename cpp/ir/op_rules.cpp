@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/kv_type.h"
+#include "ir/text.h"
 #include "kernels/common/operands.h"
 
 // The text of a row: "operand operand ... -> result result ... ; attribute attribute ...", where
@@ -218,15 +219,6 @@ OpRule parse_row(const Row& row) {
           {std::string(text.substr(0, colon)), text.substr(colon + 1) == "f32" ? AttrType::kF32 : AttrType::kU32});
     }
   return rule;
-}
-
-std::string show(Dim dim) {
-  switch (dim.kind) {
-    case Dim::Kind::kConst: return fmt::format("{}", dim.n);
-    case Dim::Kind::kTokens: return "tokens";
-    case Dim::Kind::kOutputs: return "outputs";
-  }
-  return "?";
 }
 
 std::size_t attr_index(const OpRule& rule, std::string_view name) {

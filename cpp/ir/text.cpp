@@ -10,12 +10,6 @@
 namespace zinc_rt::ir {
 namespace {
 
-std::string show(Dim dim) {
-  if (dim.kind == Dim::Kind::kTokens) return "tokens";
-  if (dim.kind == Dim::Kind::kOutputs) return "outputs";
-  return fmt::format("{}", dim.n);
-}
-
 std::string show_buffer(const Graph& graph, BufferId id) {
   if (id == kNoBuffer) return "_";
   if (id < 0 || static_cast<std::size_t>(id) >= graph.buffers().size()) return fmt::format("?{}", id);
@@ -199,6 +193,12 @@ Status parse_node(Line& line, Graph& graph) {
 }
 
 }  // namespace
+
+std::string show(Dim dim) {
+  if (dim.kind == Dim::Kind::kTokens) return "tokens";
+  if (dim.kind == Dim::Kind::kOutputs) return "outputs";
+  return fmt::format("{}", dim.n);
+}
 
 std::string print(const Graph& graph) {
   std::string out = fmt::format("graph \"{}\" stage {}\n", graph.name(), to_string(graph.stage()));

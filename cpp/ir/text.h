@@ -14,6 +14,8 @@
 
 namespace zinc_rt::ir {
 
+// "tokens", "outputs" or the number.
+std::string show(Dim dim);
 std::string print(const Graph& graph);
 // Errors are kInvalidArgument with the line number. The result is not verified.
 Result<Graph> parse(std::string_view text);

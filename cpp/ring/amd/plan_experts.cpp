@@ -4,7 +4,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kExpertThreads = 256;
 
 using ChoiceSum = gpu::ChoiceSum<std::uint64_t>;
 void choice_sum(AmdPlanner& p, std::uint32_t n, const ChoiceSum& sum) {
@@ -16,7 +16,7 @@ void choice_sum(AmdPlanner& p, std::uint32_t n, const ChoiceSum& sum) {
                                               .z = sum.z,
                                               .hidden = sum.hidden});
   args.set_symbols<rdna::symbol::ChoiceSum>({.d = sum.d, .k = sum.k, .e = sum.e});
-  p.launch("choice_sum", kThreads, n, ceil_div(sum.d, kThreads), 1, args);
+  p.launch("choice_sum", kExpertThreads, n, ceil_div(sum.d, kExpertThreads), 1, args);
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void plan_shared_expert(AmdPlanner& p, const AmdCall& c) {
     args.set_buffers<operand::Glu>({.gate = gate, .up = up, .y = gate});
     args.set_symbols<rdna::symbol::Row>({.width = s.f});
     args.set_constants(push::Glu{expert.act});
-    p.launch("glu", kThreads, n, 1, 1, args);
+    p.launch("glu", kExpertThreads, n, 1, 1, args);
   } else {
     plan_glu_quantized(p, n, {gate, up, 0, expert.act}, {0, x = rows_of(type, s.f), type, s.f});
   }
@@ -93,7 +93,7 @@ void plan_shared_expert(AmdPlanner& p, const AmdCall& c) {
   args.set_buffers<rdna::binding::SharedExpert>(
       {.x = expert.x, .gate_inp = expert.gate_inp, .y = y, .hidden = expert.hidden});
   args.set_symbols<rdna::symbol::Row>({.width = s.d});
-  p.launch("shared_expert", kThreads, n, 1, 1, args);
+  p.launch("shared_expert", kExpertThreads, n, 1, 1, args);
 }
 
 }  // namespace zinc_rt::ring

@@ -6,7 +6,7 @@ namespace {
 
 using Rows = rdna::binding::NormRows::Of<std::uint64_t>;
 
-constexpr std::uint32_t kThreads = 256;
+constexpr std::uint32_t kRowThreads = 256;
 constexpr std::uint32_t kBlocks = 8;  // of a piece of a row that is quantized
 
 void norm_rows(AmdPlanner& p, std::uint32_t n, std::uint32_t d, const Rows& rows, float eps, std::uint32_t group) {
@@ -14,7 +14,7 @@ void norm_rows(AmdPlanner& p, std::uint32_t n, std::uint32_t d, const Rows& rows
   args.set_buffers<rdna::binding::NormRows>(rows);
   args.set_symbols<rdna::symbol::Row>({.width = d});
   args.set_constants(rdna::NormConstants{eps, group, 1.0f / static_cast<float>(group)});
-  p.launch("norm_rows", kThreads, n, 1, 1, args);
+  p.launch("norm_rows", kRowThreads, n, 1, 1, args);
 }
 
 std::uint64_t& rows_of(Rows& rows, DType type) {
@@ -83,14 +83,14 @@ void plan_layer_norm(AmdPlanner& p, const AmdCall& c) {
   auto args = p.args(c);
   const float d = static_cast<float>(c.symbols<op_symbol::Norm>().d);
   args.set_constants(rdna::LayerNormConstants{c.constants<push::LayerNorm>().eps, 1.0f / d});
-  p.launch("layer_norm", kThreads, c.rows(), 1, 1, args);
+  p.launch("layer_norm", kRowThreads, c.rows(), 1, 1, args);
 }
 
 void plan_quantized_rows(AmdPlanner& p, std::uint32_t n, const AmdQuantized& rows) {
   rdna::OpArgs args{};
   args.set_buffers<operand::Quantize>({.x = rows.x, .y = rows.y});
   args.set_symbols<rdna::symbol::Quantize>({.k = rows.k, .dtype_y = static_cast<std::uint32_t>(rows.type)});
-  p.launch("quantize", kThreads, n, pieces_of(rows), 1, args);
+  p.launch("quantize", kRowThreads, n, pieces_of(rows), 1, args);
 }
 
 void plan_quantize(AmdPlanner& p, const AmdCall& c) {
@@ -102,7 +102,7 @@ void plan_glu_quantized(AmdPlanner& p, std::uint32_t n, const gpu::Glu<std::uint
   args.set_buffers<rdna::binding::GluQuantize>({.gate = glu.gate, .up = glu.up, .y = glu.y, .quantized = rows.y});
   args.set_symbols<rdna::symbol::Quantize>({.k = rows.k, .dtype_y = static_cast<std::uint32_t>(rows.type)});
   args.set_constants(push::Glu{glu.act});
-  p.launch("glu_quantize", kThreads, n, pieces_of(rows), 1, args);
+  p.launch("glu_quantize", kRowThreads, n, pieces_of(rows), 1, args);
 }
 
 std::size_t plan_glu_quantize(AmdPlanner& p, std::span<const AmdCall> calls, std::size_t) {
