@@ -67,7 +67,7 @@ LIBRARIES = {
 }
 # kernels/common: constants, structs and names of operands that host and device share; modules that fill or read them
 # may include it.
-MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower", "vulkan"}
+MAY_SEE_KERNELS_COMMON = {"model", "mem", "arch", "executor", "ring", "ir", "lower", "vulkan"}
 # The table of weight formats, which converting needs and no module of the runtime may see (docs/design/model.md).
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"

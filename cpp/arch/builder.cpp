@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "kernels/common/kv_page.h"
 #include "model/config_keys.h"
 
 namespace zinc_rt::arch {

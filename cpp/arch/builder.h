@@ -15,8 +15,6 @@ namespace zinc_rt::arch {
 
 using ir::BufferId;
 
-inline constexpr std::uint32_t kPageTokens = 16;  // tokens of a KV page
-
 class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);

@@ -2,6 +2,7 @@
 #include "arch/builder.h"
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "kernels/common/kv_page.h"
 #include "kernels/common/sample_params.h"
 
 namespace zinc_rt::arch {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kernels/common/kv_page.h"
+
 namespace zinc_rt::arch {
 namespace {
 

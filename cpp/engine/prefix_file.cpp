@@ -23,7 +23,6 @@ namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using mem::kPageTokens;
 constexpr std::size_t kLongestHeader = 4096;
 static_assert(std::endian::native == std::endian::little);
 

@@ -17,9 +17,9 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
   {
     const std::lock_guard lock(tenant.mutex);
     context = std::min<std::uint64_t>(context, tenant.quota.max_context_tokens);
-    context = std::min(context, std::uint64_t{tenant.quota.max_kv_pages} * mem::kPageTokens);
+    context = std::min(context, std::uint64_t{tenant.quota.max_kv_pages} * kPageTokens);
   }
-  context = std::min(context, std::uint64_t{model.info().n_pages} * mem::kPageTokens);
+  context = std::min(context, std::uint64_t{model.info().n_pages} * kPageTokens);
   return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
 }
 
@@ -33,8 +33,8 @@ PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant
   };
   const std::lock_guard lock(tenant.mutex);
   at_most(tenant.quota.max_context_tokens - next, "the tenant's max_context_tokens", Reason::kContextLength);
-  at_most(std::uint64_t{tenant.quota.max_kv_pages} * mem::kPageTokens, "the tenant's max_kv_pages");
-  at_most(std::uint64_t{model.info().n_pages} * mem::kPageTokens, "the model's KV pages");
+  at_most(std::uint64_t{tenant.quota.max_kv_pages} * kPageTokens, "the tenant's max_kv_pages");
+  at_most(std::uint64_t{model.info().n_pages} * kPageTokens, "the model's KV pages");
   return room;
 }
 

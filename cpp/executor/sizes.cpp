@@ -33,7 +33,7 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
   if (context > config.context_length)
     return fail(StatusCode::kInvalidArgument, "[executor] max_context {} exceeds the model's context of {} tokens",
                 context, config.context_length);
-  s.max_context = mem::pages_for(context) * mem::kPageTokens;
+  s.max_context = mem::pages_for(context) * kPageTokens;
   if (std::uint64_t{s.max_slots} * s.max_context > UINT32_MAX)
     return fail(StatusCode::kInvalidArgument, "[executor] {} slots of {} tokens exceed {} tokens in all", s.max_slots,
                 s.max_context, UINT32_MAX);
@@ -93,7 +93,7 @@ Status check_kv_type(const KvType& kv, std::string_view tier, const std::functio
 }
 
 std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory) {
-  const std::uint64_t one_context = sizes.max_context / mem::kPageTokens;
+  const std::uint64_t one_context = sizes.max_context / kPageTokens;
   const auto pages = std::min(one_context * sizes.max_slots, memory / 4 / std::max<std::uint64_t>(page_bytes, 1));
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pages, one_context, kMaxPages));
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "mem/page_pool.h"
+#include "kernels/common/kv_page.h"
 
 namespace zinc_rt {
 namespace {
@@ -79,7 +79,7 @@ Status StepCheck::check_slots(const StepInput& input) {
 
 Status StepCheck::check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const {
   const PageTables& tables = input.page_tables;
-  const std::uint32_t n_needed = last_position / mem::kPageTokens + 1;
+  const std::uint32_t n_needed = last_position / kPageTokens + 1;
   if (tables.counts[slot] > tables.width)
     return refuse(fmt::format("slot {} has {} pages in a table of {}", slot, tables.counts[slot], tables.width));
   if (tables.counts[slot] < n_needed)

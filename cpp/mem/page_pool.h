@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "kernels/common/kv_page.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::mem {
 
-inline constexpr std::uint32_t kPageTokens = 16;
 inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;  // no page, slot, node or checkpoint
 
 inline std::uint32_t pages_for(std::uint64_t n_tokens) {

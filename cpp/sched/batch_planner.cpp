@@ -165,11 +165,11 @@ std::uint32_t BatchPlanner::part_end(const Request& r, std::uint32_t n) const {
   if (const std::uint32_t variant = slots_[r.slot].rope_variant; variant < options_.rope_limits.size())
     end = std::min(end, options_.rope_limits[variant]);
   if (!options_.is_recurrent) return end;
-  const std::uint32_t last = (total - 1) / mem::kPageTokens * mem::kPageTokens;
-  const std::uint32_t branch = r.snapshot_pages * mem::kPageTokens;
+  const std::uint32_t last = (total - 1) / kPageTokens * kPageTokens;
+  const std::uint32_t branch = r.snapshot_pages * kPageTokens;
   if (r.n_done < last) end = std::min(end, last);
   if (r.n_done < branch) end = std::min(end, branch);
-  const std::uint32_t aligned = end / mem::kPageTokens * mem::kPageTokens;
+  const std::uint32_t aligned = end / kPageTokens * kPageTokens;
   return end < last && aligned > r.n_done ? aligned : end;
 }
 

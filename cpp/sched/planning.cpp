@@ -62,7 +62,7 @@ void Scheduler::plan_decodes(Micros now) {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
-    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) decoding_.push_back(r);
+    if (slots_[slot].page_count * kPageTokens > r->n_done) decoding_.push_back(r);
   }
   planner_.add_decodes(decoding_, stats_.steps, plan_);
   save_states(0);
@@ -87,7 +87,7 @@ void Scheduler::plan_prompts(Micros now) {
     // else runs.
     const bool is_last_hope = plan_.items.empty() && i + 1 == prompts_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
-    const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * mem::kPageTokens);
+    const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * kPageTokens);
     if (there <= r.n_done || (options_.needs_whole_texts && there < r.tokens.size())) continue;
     planner_.add_chunk(r, there, plan_);
     save_states(plan_.items.size() - 1);

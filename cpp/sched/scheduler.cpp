@@ -10,7 +10,7 @@ namespace zinc_rt::sched {
 Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares)
     : options_(std::move(options)),
       tenants_(tenants),
-      slots_(options_.n_slots, options_.max_context / mem::kPageTokens),
+      slots_(options_.n_slots, options_.max_context / kPageTokens),
       pages_(options_, tenants_, slots_, stats_),
       planner_(options_, tenants_, slots_),
       shares_(options_.turn),

@@ -6,8 +6,6 @@
 
 namespace zinc_rt::sched {
 
-using mem::kPageTokens;
-
 // Tenants of one isolation group count as one owner.
 std::uint64_t SlotPages::owner_of(TenantId tenant) const {
   const std::uint32_t group = tenants_[tenant].quota.isolation_group;

@@ -30,7 +30,7 @@ void print_loads() {
   sim::Load open{.name = "", .n_requests = 1500, .rate = 1, .prompt = {200, 800}, .output = {64, 192}};
   sched::Options options;
   options.max_context = 4096;
-  options.n_pages = 65 * options.max_context / mem::kPageTokens;
+  options.n_pages = 65 * options.max_context / kPageTokens;
   options.n_slots = 65;
   options.chunk_cap = 2048;
   print_out("{} us a step, {} a stream, {} with prompts, {} a prompt token; 65 slots\n\n", kMachine.base_us,

@@ -45,7 +45,7 @@ Result<CacheShape> cache_shape(const LayerShape& layer, DType kv) {
       return fail(StatusCode::kInvalidArgument, "[vulkan] a KV cache of type {} wants heads {}, {} given",
                   to_string(kv), cell.head_dims, dim);
   const auto part_bytes = [&](std::uint64_t dim) {
-    return mem::kPageTokens * row_bytes(kv, kv_row(cell, layer.n_kv_heads, dim));
+    return kPageTokens * row_bytes(kv, kv_row(cell, layer.n_kv_heads, dim));
   };
   CacheShape shape{layer.n_kv_heads * layer.head_dim, layer.n_kv_heads * layer.v_head_dim, 0, 0};
   const auto v_offset = mem::align_up(part_bytes(layer.head_dim), 16);
@@ -176,13 +176,13 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   step.slots = words(s.max_tokens);
   step.rope_positions = words(s.max_tokens);
   step.output_rows = words(s.max_outputs);
-  step.pages = words(std::uint64_t{s.max_slots} * s.max_context / mem::kPageTokens);
+  step.pages = words(std::uint64_t{s.max_slots} * s.max_context / kPageTokens);
   step.runs = words(2 * std::uint64_t{s.max_slots});
 }
 
 // How many pages fit beside everything else; an eighth of the device is left to others.
 Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
-  const std::uint64_t one_context = request.sizes.max_context / mem::kPageTokens;
+  const std::uint64_t one_context = request.sizes.max_context / kPageTokens;
   std::uint64_t largest = 0;
   for (const auto& cache : memory.caches)
     largest = std::max<std::uint64_t>(largest, cache ? cache->shape.page_bytes : 0);
@@ -218,7 +218,7 @@ Status place_caches(const Device& device, const MemoryRequest& request, ModelMem
     const std::uint64_t bytes = memory.caches[i]->shape.page_bytes;
     memory.caches[i]->place =
         RegionBuilder(memory.plan, fmt::format("kv_pages.{}", i), Heap::kDeviceLocal,
-                      fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages, bytes, mem::kPageTokens))
+                      fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages, bytes, kPageTokens))
             .add(memory.n_pages * bytes);
   }
   return {};

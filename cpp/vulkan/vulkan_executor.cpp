@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "kernels/common/kv_page.h"
 #include "kernels/vulkan/push.h"
-#include "mem/page_pool.h"
 #include "model/config_keys.h"
 #include "vulkan/devices.h"
 
@@ -69,7 +69,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
       .n_pages = memory_.n_pages,
       .chunk_cap = sizes_.max_tokens,
       .page_bytes = memory_.page_bytes,
-      .kv_bytes_per_token = memory_.page_bytes / mem::kPageTokens,
+      .kv_bytes_per_token = memory_.page_bytes / kPageTokens,
       .n_state_checkpoints = options.state_checkpoints,
       .state_bytes_per_slot = memory_.state_bytes(),
       .rope_limits = rope_limits(shape_, sizes_.max_context)};
@@ -85,7 +85,7 @@ void VulkanExecutor::fill_body(const StepInput& input) {
   std::ranges::copy(input.token_ids, memory_.host<std::int32_t>(step.token_ids));
   std::ranges::copy(input.positions, memory_.host<std::int32_t>(step.positions));
   std::ranges::copy(input.slots, memory_.host<std::int32_t>(step.slots));
-  const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
+  const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   auto* runs = memory_.host<std::uint32_t>(step.runs);
   rows_ = {.n_tokens = static_cast<std::uint32_t>(n)};
   for (std::size_t i = 0; i < n; ++i) {
@@ -100,8 +100,8 @@ void VulkanExecutor::fill_body(const StepInput& input) {
     memory_.host<std::uint32_t>(step.rope_positions)[i] =
         static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
-    const auto pages = input.page_tables.ids.subspan(
-        slot * input.page_tables.width, static_cast<std::size_t>(input.positions[i]) / mem::kPageTokens + 1);
+    const auto pages = input.page_tables.ids.subspan(slot * input.page_tables.width,
+                                                     static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1);
     std::ranges::copy(pages, memory_.host<std::uint32_t>(step.pages) + slot * width);
   }
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/kv_type.h"
-#include "mem/page_pool.h"
+#include "kernels/common/kv_page.h"
 #include "vulkan/walk.h"
 
 namespace zinc_rt::vulkan {
@@ -68,7 +68,7 @@ void Forward::Walk::place_heads(std::size_t i) {
                shape.n_kv_heads,
                shape.head_dim,
                shape.v_head_dim,
-               model.sizes.max_context / mem::kPageTokens,
+               model.sizes.max_context / kPageTokens,
                cache.shape.page_bytes,
                cache.shape.v_offset,
                static_cast<std::uint32_t>(2 * model.shape.rope_tables[table][0].frequencies.size()),
@@ -95,7 +95,7 @@ void Forward::Walk::attend(std::size_t i) {
                              shape.n_kv_heads,
                              shape.head_dim,
                              shape.v_head_dim,
-                             model.sizes.max_context / mem::kPageTokens,
+                             model.sizes.max_context / kPageTokens,
                              cache.shape.page_bytes,
                              cache.shape.v_offset,
                              shape.window,

@@ -16,10 +16,11 @@
 #include <stdint.h>
 
 #include "kernels/common/digits.h"
+#include "kernels/common/kv_page.h"
 
 namespace zinc_rt::kv_integer {
 
-constexpr uint32_t kPageTokens = 16;
+using zinc_rt::kPageTokens;
 constexpr uint32_t kMaxHead = 512;
 constexpr uint16_t kNanScale = 0x7fc0;
 

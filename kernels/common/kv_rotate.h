@@ -14,6 +14,8 @@
 
 #include <stdint.h>
 
+#include "kernels/common/kv_page.h"
+
 #if defined(__CUDACC__) || defined(__HIPCC__)
 #define ZRT_ROTATE_FN static __host__ __device__ __forceinline__
 #else
@@ -22,8 +24,8 @@
 
 namespace zinc_rt::kv {
 
+using zinc_rt::kPageTokens;
 constexpr uint32_t kBlock = 64;  // values of a scale
-constexpr uint32_t kPageTokens = 16;
 constexpr uint32_t kMaxHead = 256;
 
 // Bit i % 32 of word i / 32: s_i is -1. Random bits, the same for every head and model.

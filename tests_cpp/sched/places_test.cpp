@@ -15,7 +15,7 @@ PlacesLoad load_of(std::uint32_t n_places, std::uint32_t n_slots) {
   Options options;
   options.n_slots = n_slots;
   options.max_context = 8192;
-  options.n_pages = 2 * (n_slots + 2) * (options.max_context / mem::kPageTokens);
+  options.n_pages = 2 * (n_slots + 2) * (options.max_context / kPageTokens);
   options.chunk_cap = 2048;
   load.places.assign(n_places, options);
   return load;

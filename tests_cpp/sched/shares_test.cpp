@@ -63,7 +63,7 @@ std::vector<double> streamed(const std::vector<double>& weights, std::uint32_t n
   Scenario s;
   s.options.n_slots = n_slots;
   s.options.max_context = 16'384;
-  s.options.n_pages = (n_slots + 2) * s.options.max_context / mem::kPageTokens;
+  s.options.n_pages = (n_slots + 2) * s.options.max_context / kPageTokens;
   s.cost = {.base_us = 20'000, .token_us = 100};
   for (std::uint32_t tenant = 0; tenant < weights.size(); ++tenant) {
     Quota quota;

@@ -6,7 +6,7 @@
 #include <ranges>
 
 #include "base/error.h"
-#include "mem/page_pool.h"
+#include "kernels/common/kv_page.h"
 
 namespace zinc_rt {
 namespace {
@@ -18,7 +18,7 @@ struct Need {
 };
 
 std::uint64_t one_context(const Prepared& p) {
-  return p.graph_options.max_context / mem::kPageTokens;
+  return p.graph_options.max_context / kPageTokens;
 }
 
 // The layout with one page, and with the experts of the layers from `first_host_layer` on in host memory.
@@ -49,8 +49,8 @@ std::uint32_t largest(std::uint32_t below, const Fits& fits) {
 // context; 0: none does.
 std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const Target& target, std::uint32_t most_pages) {
   options.kv_pages = 0;
-  return mem::kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
-           options.max_context = n_pages * mem::kPageTokens;
+  return kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
+           options.max_context = n_pages * kPageTokens;
            return would_fit(p, options, target);
          });
 }

@@ -9,7 +9,7 @@
 #include "executor/ring/fit.h"
 #include "executor/rope_table.h"
 #include "executor/rope_variants.h"
-#include "mem/page_pool.h"
+#include "kernels/common/kv_page.h"
 #include "model/fixed16.h"
 
 namespace zinc_rt {
@@ -133,7 +133,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .n_pages = p.graph_options.n_pages,
                      .chunk_cap = p.sizes.max_tokens,
                      .page_bytes = p.layout.page_bytes,
-                     .kv_bytes_per_token = p.layout.page_bytes / mem::kPageTokens,
+                     .kv_bytes_per_token = p.layout.page_bytes / kPageTokens,
                      .n_state_checkpoints = options.state_checkpoints,
                      .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
                      .n_host_expert_layers = p.layout.n_host_expert_layers,

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "executor/ring/ring_executor.h"
+#include "kernels/common/kv_page.h"
 #include "kernels/common/sample_params.h"
-#include "mem/page_pool.h"
 
 namespace zinc_rt {
 namespace {
@@ -42,11 +42,11 @@ void RingExecutor::fill_body(const StepInput& input) {
       const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
       views_.text_ends[i] = is_last ? input.positions[i] : views_.text_ends[i + 1];
     }
-  const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
+  const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
     const auto slot = static_cast<std::size_t>(input.slots[i]);
-    const auto n_pages = static_cast<std::size_t>(input.positions[i]) / mem::kPageTokens + 1;
+    const auto n_pages = static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1;
     std::memcpy(views_.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
                 n_pages * sizeof(std::uint32_t));
   }

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/kv_type.h"
+#include "kernels/common/kv_page.h"
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
@@ -11,7 +12,7 @@ namespace {
 namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
-constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
+constexpr std::uint32_t kColumns = 256;
 // Workgroups with which a GPU is busy: histories of fewer tokens and heads are split, if what the parts hand on takes no
 // more than that.
 constexpr std::uint32_t kBusy = 512;

@@ -6,8 +6,6 @@
 
 namespace zinc_rt::sched::sim {
 
-using mem::kPageTokens;
-
 namespace {
 
 // A longer queue is checked only now and then.

@@ -8,8 +8,6 @@
 
 namespace zinc_rt::sched::sim {
 
-using mem::kPageTokens;
-
 KvModel::KvModel(const Options& options)
     : is_recurrent_(options.is_recurrent),
       entries_(std::size_t{options.n_pages} * kPageTokens, kSpoilt),

@@ -36,7 +36,7 @@ class KvModel {
   };
   const Chain& chain_of(const PlanItem& item, const Request& request, std::uint64_t owner, std::uint32_t variant);
   std::uint64_t& entry(std::span<const std::uint32_t> pages, std::uint32_t position) {
-    return entries_[std::size_t{pages[position / mem::kPageTokens]} * mem::kPageTokens + position % mem::kPageTokens];
+    return entries_[std::size_t{pages[position / kPageTokens]} * kPageTokens + position % kPageTokens];
   }
 
   static constexpr std::uint64_t kSpoilt = 0;

@@ -8,7 +8,7 @@
 namespace zinc_rt::sched::sim {
 namespace {
 
-constexpr std::uint32_t kPage = mem::kPageTokens;
+constexpr std::uint32_t kPage = kPageTokens;
 
 void draw_options(Draw& d, Options& o) {
   o.n_slots = d.between(1, 8);

@@ -86,8 +86,8 @@ class Parser {
     ZRT_CHECK_OK(assign(1, o));
     if (o.n_slots == 0 || o.n_slots > kMostSlots) return wrong("{} slots, 1 to {} wanted", o.n_slots, kMostSlots);
     if (o.n_pages == 0 || o.n_pages > kMostPages) return wrong("{} pages, 1 to {} wanted", o.n_pages, kMostPages);
-    if (o.max_context < mem::kPageTokens || o.max_context > kMostContext || o.max_context % mem::kPageTokens != 0)
-      return wrong("a context of {} tokens, a multiple of {} up to {} wanted", o.max_context, mem::kPageTokens,
+    if (o.max_context < kPageTokens || o.max_context > kMostContext || o.max_context % kPageTokens != 0)
+      return wrong("a context of {} tokens, a multiple of {} up to {} wanted", o.max_context, kPageTokens,
                    kMostContext);
     if (std::uint64_t{o.n_slots} * mem::pages_for(o.max_context) > kMostTableEntries)
       return wrong("{} slots of {} tokens, at most {} pages in all wanted", o.n_slots, o.max_context,

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Executor>> PeerExecutor::open(const std::string& path, co
       .n_pages = n_pages,
       .chunk_cap = sizes.max_tokens,
       .page_bytes = kPageBytes,
-      .kv_bytes_per_token = kPageBytes / mem::kPageTokens,
+      .kv_bytes_per_token = kPageBytes / kPageTokens,
       .rope_limits = rope_limits(*peer->family_, peer->config_, *peer->weights_, sizes.max_context),
   };
   const auto n_variants = static_cast<std::uint32_t>(peer->info_.rope_limits.size() + 1);

@@ -1,0 +1,10 @@
+// The page of the KV cache, the same for every type, tier and backend. Shared by host and device (C++17, POD).
+#pragma once
+
+#include <stdint.h>
+
+namespace zinc_rt {
+
+constexpr uint32_t kPageTokens = 16;  // tokens of a page
+
+}  // namespace zinc_rt
