@@ -43,13 +43,33 @@ BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_vi
   return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(b.config().norm_eps), head_dim);
 }
 
+Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
+                    std::uint64_t n_in) {
+  const BufferId weight =
+      b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {n_out, n_in});
+  return {weight, b.optional_layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {n_out})};
+}
+
+Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t first,
+                         std::uint64_t n_rows, std::uint64_t n_out, std::uint64_t n_in) {
+  return {b.layer_weight_rows(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), first, n_rows,
+                              {n_out, n_in})};
+}
+
+void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix) {
+  b.linear(y, x, matrix.weight, matrix.bias);
+}
+
+BufferId project(Builder& b, std::string name, BufferId x, const Matrix& matrix) {
+  const BufferId y = b.activation(std::move(name), {b.rows(x), b.rows(matrix.weight)});
+  project_into(b, y, x, matrix);
+  return y;
+}
+
 BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
                  std::uint64_t n_out) {
-  const BufferId w =
-      b.layer_weight(fmt::format("{}_weight", weight_name), fmt::format("{}.weight", tensor), {n_out, b.width(x)});
-  const BufferId bias =
-      b.optional_layer_weight(fmt::format("{}_bias", weight_name), fmt::format("{}.bias", tensor), {n_out});
-  return b.linear(b.at_layer(name), x, w, bias);
+  const Matrix matrix = layer_matrix(b, weight_name, tensor, n_out, b.width(x));
+  return project(b, b.at_layer(name), x, matrix);
 }
 
 AttentionShape attention_shape(const ModelConfig& c, std::uint32_t layer) {
@@ -78,9 +98,9 @@ Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& s) {
     return {q, k, project(b, "v", "attn.v", x, "attn_v", v_dim)};
   }
   const auto part = [&](std::string_view name, std::uint64_t first, std::uint64_t n) {
-    return b.linear(b.at_layer(name), x,
-                    b.layer_weight_rows(fmt::format("attn.{}_weight", name), "attn_qkv.weight", first,
-                                        q_dim + k_dim + v_dim, {n, b.width(x)}));
+    const std::uint64_t n_rows = q_dim + k_dim + v_dim;
+    const Matrix matrix = layer_matrix_rows(b, fmt::format("attn.{}", name), "attn_qkv", first, n_rows, n, b.width(x));
+    return project(b, b.at_layer(name), x, matrix);
   };
   const BufferId q = part("q", 0, q_dim), k = part("k", q_dim, k_dim);
   return {q, k, part("v", q_dim + k_dim, v_dim)};
@@ -109,9 +129,8 @@ BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t 
     up = project(b, "up", "ffn.up", x, "ffn_up", ffn_dim);
   } else {
     const auto half = [&](std::string_view name, std::uint64_t first) {
-      return b.linear(
-          b.at_layer(name), x,
-          b.layer_weight_rows(fmt::format("ffn.{}_weight", name), "ffn_up.weight", first, 2 * ffn_dim, {ffn_dim, d}));
+      const Matrix matrix = layer_matrix_rows(b, fmt::format("ffn.{}", name), "ffn_up", first, 2 * ffn_dim, ffn_dim, d);
+      return project(b, b.at_layer(name), x, matrix);
     };
     gate = half("gate", 0);
     up = half("up", ffn_dim);

@@ -18,7 +18,25 @@ void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
 // The same over each head, if the layer has the tensor; else returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
-// LINEAR with `tensor`.weight [n_out, width of x] and, where the layer has it, `tensor`.bias.
+
+// A matrix of the model and its bias, as a product applies them. Their buffers say which tensor, and which rows of it.
+struct Matrix {
+  BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // no bias: the file has none
+};
+// `tensor`.weight of the layer, [n_out, n_in], and `tensor`.bias where the layer has it. The buffers get the names
+// `name`_weight and `name`_bias.
+Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
+                    std::uint64_t n_in);
+// Rows [first, first + n_out) of `tensor`.weight, which has n_rows rows, because several products share it. No bias.
+Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t first,
+                         std::uint64_t n_rows, std::uint64_t n_out, std::uint64_t n_in);
+// y = LINEAR(x) by the matrix: the one place where a graph gets a LINEAR, whatever its family. What changes every such
+// product, as an adapter that adds B(A(x)) for the matrix's tensor, is added here. The output matrix and those of experts
+// are of other ops (Builder::head, moe_linear, shared_expert).
+void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
+// The same into a new activation `name`, [rows of x, rows of the matrix].
+BufferId project(Builder& b, std::string name, BufferId x, const Matrix& matrix);
+// The same by layer_matrix(weight_name, tensor), with the layer's number behind `name`.
 BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
                  std::uint64_t n_out);
 

@@ -15,6 +15,8 @@ namespace zinc_rt::arch {
 
 using ir::BufferId;
 
+struct Matrix;  // arch/blocks.h
+
 class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
@@ -56,7 +58,6 @@ class Builder {
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // x = LAYER_NORM(x) in place
-  BufferId linear(std::string name, BufferId x, BufferId w, BufferId bias = ir::kNoBuffer);
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
   // The paged cache of a layer: state.kv_k[layer] and state.kv_v[layer], n_heads heads of `k_dim` and of
@@ -107,14 +108,11 @@ class Builder {
   // From the hidden state to embeddings, out.embeddings: norm where norm_w is given, pooling by options().pooling, and
   // the output rows of it. A text's output row is its first token with cls, else its last.
   void embedding_head(BufferId hidden, BufferId norm_w);
-  // From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the row of the first token through
-  // dense_w and tanh, where they are there, then through out_w. Biases may be absent, too.
-  struct Classifier {
-    BufferId dense_w = ir::kNoBuffer, dense_b = ir::kNoBuffer, out_w = ir::kNoBuffer, out_b = ir::kNoBuffer;
-  };
-  void rank_head(BufferId hidden, const Classifier& classifier);
+  // The output rows of the hidden state, for what follows the last layer.
+  BufferId gather_output_rows(BufferId hidden);
 
   std::uint32_t width(BufferId buffer) const;  // the contiguous extent
+  ir::Dim rows(BufferId buffer) const;         // the outermost extent
   // Buffers that every family uses.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
@@ -140,7 +138,9 @@ class Builder {
                       std::initializer_list<std::uint64_t> dims);
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
-  ir::Dim rows(BufferId buffer) const;
+  // y = LINEAR(x). No family writes it: they call project(), which does.
+  void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
+  friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
   std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // width / part; refuses a part of 0
 
   const ModelConfig& config_;

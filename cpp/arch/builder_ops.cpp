@@ -33,10 +33,8 @@ void Builder::layer_norm_into(BufferId x, BufferId w, BufferId b, float eps) {
   push(n);
 }
 
-BufferId Builder::linear(std::string name, BufferId x, BufferId w, BufferId bias) {
-  const BufferId y = activation(std::move(name), {rows(x), rows(w)});
+void Builder::linear(BufferId y, BufferId x, BufferId w, BufferId bias) {
   push(node(Op::LINEAR, {x, w, bias}, {y}));
-  return y;
 }
 
 BufferId Builder::rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim,
@@ -237,14 +235,11 @@ void Builder::embedding_head(BufferId hidden, BufferId norm_w) {
   push(n);
 }
 
-void Builder::rank_head(BufferId hidden, const Classifier& classifier) {
+BufferId Builder::gather_output_rows(BufferId hidden) {
   set_layer(-1);
-  BufferId x = activation("output_hidden", {ir::kOutputs, width(hidden)});
+  const BufferId x = activation("output_hidden", {ir::kOutputs, width(hidden)});
   push(node(Op::GATHER_ROWS, {hidden, request("output_rows", DType::kI32, {ir::kOutputs})}, {x}));
-  if (classifier.dense_w != ir::kNoBuffer)  // 1 tanh(x / 1)
-    x = softcap("classifier_tanh", linear("classifier_dense", x, classifier.dense_w, classifier.dense_b), 1.0f);
-  const BufferId scores = output("embeddings", DType::kF32, {ir::kOutputs, rows(classifier.out_w)});
-  push(node(Op::LINEAR, {x, classifier.out_w, classifier.out_b}, {scores}));
+  return x;
 }
 
 void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float cap) {

@@ -27,22 +27,21 @@ void leave_out_classifier(Builder& b) {
   for (const char* tensor : {"cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias"}) b.leave_out(tensor);
 }
 
-Builder::Classifier classifier(Builder& b) {
+// From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the row of the first token through a
+// dense layer and tanh, where they are there, then through the layer that scores. Biases may be absent, too.
+void rank_head(Builder& b, BufferId hidden) {
   const std::uint64_t dim = b.config().model_dim;
-  const auto layer = [&](const char* name, const std::string& tensor, std::uint64_t n_out) {
-    return Norm{b.weight(fmt::format("{}_weight", name), tensor + ".weight", {n_out, dim}),
-                b.optional_weight(fmt::format("{}_bias", name), tensor + ".bias", {n_out})};
+  const auto matrix = [&](const char* name, const std::string& tensor, std::uint64_t n_out) -> Matrix {
+    const BufferId weight = b.weight(fmt::format("{}_weight", name), tensor + ".weight", {n_out, dim});
+    return {weight, b.optional_weight(fmt::format("{}_bias", name), tensor + ".bias", {n_out})};
   };
-  Builder::Classifier c;
   const bool has_output = b.has_tensor("cls.output.weight"), has_dense = b.has_tensor("cls.weight");
-  if (has_output && has_dense) {
-    const Norm dense = layer("classifier_dense", "cls", dim);
-    c = {dense.weight, dense.bias};
-  }
-  const Norm out = layer("classifier_out", has_output || !has_dense ? "cls.output" : "cls", 1);
-  c.out_w = out.weight;
-  c.out_b = out.bias;
-  return c;
+  const Matrix dense = has_output && has_dense ? matrix("classifier_dense", "cls", dim) : Matrix{};
+  const Matrix out = matrix("classifier_out", has_output || !has_dense ? "cls.output" : "cls", 1);
+  BufferId x = b.gather_output_rows(hidden);
+  if (dense.weight != ir::kNoBuffer)  // 1 tanh(x / 1)
+    x = b.softcap("classifier_tanh", project(b, "classifier_dense", x, dense), 1.0f);
+  project_into(b, b.output("embeddings", DType::kF32, {ir::kOutputs, b.rows(out.weight)}), x, out);
 }
 
 }  // namespace
@@ -90,7 +89,7 @@ void add_and_norm(Builder& b, BufferId hidden, BufferId x) {
 
 Result<ir::Graph> encoder_head(Builder& b, BufferId hidden) {
   if (b.options().pooling == Pooling::kRank) {
-    b.rank_head(hidden, classifier(b));
+    rank_head(b, hidden);
     return b.finish();
   }
   if (b.config().pooling_type == static_cast<std::uint32_t>(Pooling::kRank)) leave_out_classifier(b);

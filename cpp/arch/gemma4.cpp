@@ -99,9 +99,8 @@ class Gemma4 {
     const std::uint32_t n = c_.per_layer_embedding_dim, all = c_.n_layers * n;
     const BufferId table = b_.weight("layer_embed_table", "per_layer_token_embd.weight", {c_.vocab_size, all});
     const BufferId rows = b_.embed("layer_embed", b_.token_ids(), table, std::sqrt(static_cast<float>(n)));
-    const BufferId projected =
-        b_.linear("layer_embed_projected", hidden_,
-                  b_.weight("layer_embed_projection", "per_layer_model_proj.weight", {all, c_.model_dim}));
+    const Matrix projection{b_.weight("layer_embed_projection", "per_layer_model_proj.weight", {all, c_.model_dim})};
+    const BufferId projected = project(b_, "layer_embed_projected", hidden_, projection);
     const BufferId scaled =
         b_.scale("layer_embed_scaled", projected, 1.0f / std::sqrt(static_cast<float>(c_.model_dim)));
     const BufferId norm = b_.rms_norm(
