@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/utf8.h"
+#include "grammar/syntax_reader.h"
 
 namespace zinc_rt::grammar {
 namespace {
@@ -15,9 +16,11 @@ bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-class GbnfParser {
+constexpr std::string_view kNoNumber = "a number is wanted";
+
+class GbnfParser final : SyntaxReader {
  public:
-  GbnfParser(std::string_view text, const Limits& limits) : text_(text), limits_(limits) {}
+  GbnfParser(std::string_view text, const Limits& limits) : SyntaxReader(text, "grammar", limits) {}
 
   Result<GbnfSyntax> run() {
     skip(true);
@@ -50,15 +53,9 @@ class GbnfParser {
   }
 
  private:
-  std::unexpected<Error> error(std::string_view what) const {
+  std::unexpected<Error> error(std::string_view what) const override {
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(pos_), '\n');
     return fail(StatusCode::kInvalidArgument, "[gbnf] line {}: {}", line, what);
-  }
-  bool at(std::string_view what) const { return text_.substr(pos_).starts_with(what); }
-  bool take(std::string_view what) {
-    if (!at(what)) return false;
-    pos_ += what.size();
-    return true;
   }
   // Blanks and comments; with `lines`, line ends too.
   void skip(bool lines) {
@@ -116,21 +113,13 @@ class GbnfParser {
     ZRT_TRY(auto part, atom(depth));
     if (!part) return part;
     for (;;) {
-      std::uint32_t min = 0, max = RegexArena::kUnbounded;
-      if (take("*")) {
-      } else if (take("+")) {
-        min = 1;
-      } else if (take("?")) {
-        max = 1;
-      } else if (at("{")) {
-        ZRT_CHECK_OK(counts(min, max));
-      } else {
-        return part;
-      }
+      const auto blanks = [](SyntaxReader& reader) { static_cast<GbnfParser&>(reader).skip(false); };
+      ZRT_TRY(const auto repeats, quantifier({blanks, true, kNoNumber}));
+      if (!repeats) return part;
       GbnfNode repeat;
       repeat.kind = GbnfKind::kRepeat;
-      repeat.min = min;
-      repeat.max = max;
+      repeat.min = repeats->min;
+      repeat.max = repeats->max;
       repeat.parts.push_back(std::move(*part));
       part = std::move(repeat);
       if (++n_nested_ > limits_.max_source_bytes) return too_complex("repeats of a grammar", n_nested_, n_nested_ - 1);
@@ -142,37 +131,6 @@ class GbnfParser {
     std::size_t n = 0;
     for (const GbnfNode* at = &node; at->kind == GbnfKind::kRepeat; at = &at->parts[0]) ++n;
     return n;
-  }
-
-  Result<std::uint32_t> number() {
-    std::uint64_t value = 0;
-    const std::size_t begin = pos_;
-    while (pos_ < text_.size() && text_[pos_] >= '0' && text_[pos_] <= '9' && value < UINT32_MAX)
-      value = value * 10 + static_cast<std::uint64_t>(text_[pos_++] - '0');
-    if (pos_ == begin) return error("a number is wanted");
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(value, UINT32_MAX));
-  }
-  Status counts(std::uint32_t& min, std::uint32_t& max) {
-    ++pos_;
-    skip(false);
-    if (!at(",")) {
-      ZRT_TRY(min, number());
-    }
-    max = min;
-    skip(false);
-    if (take(",")) {
-      skip(false);
-      max = RegexArena::kUnbounded;
-      if (!at("}")) {
-        ZRT_TRY(max, number());
-      }
-    }
-    skip(false);
-    if (!take("}")) return error("a } is wanted");
-    const std::uint32_t most = max == RegexArena::kUnbounded ? min : max;
-    if (most > limits_.max_repeat) return too_complex("repeats of a grammar", most, limits_.max_repeat);
-    if (max < min) return error("{m,n} with n below m");
-    return {};
   }
 
   // Nothing: here is none.
@@ -221,9 +179,10 @@ class GbnfParser {
     }
     if (take("<[")) {
       node.kind = GbnfKind::kToken;
-      ZRT_TRY(const std::uint32_t id, number());
-      if (!take("]>") || id > INT32_MAX) return error("a token is written <[number]>");
-      node.token = static_cast<std::int32_t>(id);
+      const auto id = number();
+      if (!id) return error(kNoNumber);
+      if (!take("]>") || *id > INT32_MAX) return error("a token is written <[number]>");
+      node.token = static_cast<std::int32_t>(*id);
       return node;
     }
     if (c == '<' || c == '!') return error("tokens by name and their negation are not supported; <[number]> is");
@@ -251,9 +210,9 @@ class GbnfParser {
         case 'n': return '\n';
         case 'r': return '\r';
         case 't': return '\t';
-        case 'x': return hex(2);
-        case 'u': return hex(4);
-        case 'U': return hex(8);
+        case 'x': return escaped(2);
+        case 'u': return escaped(4);
+        case 'U': return escaped(8);
         case '\\':
         case '"':
         case '[':
@@ -264,28 +223,14 @@ class GbnfParser {
         default: return error("an escape that is not known");
       }
     }
-    const std::size_t n = utf8_sequence_bytes(text_.substr(pos_));
-    if (n == 0) return error("bytes that are not UTF-8");
-    const char32_t one = utf8_code_point(text_.substr(pos_, n));
-    pos_ += n;
-    return one;
+    return code_point();
   }
-  Result<char32_t> hex(int n_digits) {
-    char32_t value = 0;
-    for (int i = 0; i < n_digits; ++i, ++pos_) {
-      const char c = pos_ < text_.size() ? text_[pos_] : '\0';
-      const char lower = static_cast<char>(c | 0x20);
-      const bool is_digit = c >= '0' && c <= '9';
-      if (!is_digit && !(lower >= 'a' && lower <= 'f')) return error("a hexadecimal digit is wanted");
-      value = value * 16 + static_cast<char32_t>(is_digit ? c - '0' : lower - 'a' + 10);
-    }
+  Result<char32_t> escaped(std::size_t n_digits) {
+    ZRT_TRY(const char32_t value, hex(n_digits));
     if (value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return error("an escape of no character");
     return value;
   }
 
-  std::string_view text_;
-  const Limits& limits_;
-  std::size_t pos_ = 0;
   std::size_t n_nested_ = 0;
   GbnfSyntax made_;
   std::map<std::string, std::uint32_t> numbers_;

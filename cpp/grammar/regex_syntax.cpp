@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/utf8.h"
+#include "grammar/syntax_reader.h"
 
 namespace zinc_rt::grammar {
 namespace {
@@ -36,9 +36,9 @@ const CharSet& line_ends() {
   return set;
 }
 
-class RegexParser {
+class RegexParser final : SyntaxReader {
  public:
-  RegexParser(std::string_view text, const Limits& limits) : text_(text), limits_(limits) {}
+  RegexParser(std::string_view text, const Limits& limits) : SyntaxReader(text, "pattern", limits) {}
 
   Result<RegexSyntax> run() {
     ZRT_TRY(auto made, alternatives(0));
@@ -47,14 +47,8 @@ class RegexParser {
   }
 
  private:
-  std::unexpected<Error> error(std::string_view what) const {
+  std::unexpected<Error> error(std::string_view what) const override {
     return fail(StatusCode::kInvalidArgument, "[regex] byte {}: {}", pos_, what);
-  }
-  bool at(std::string_view what) const { return text_.substr(pos_).starts_with(what); }
-  bool take(std::string_view what) {
-    if (!at(what)) return false;
-    pos_ += what.size();
-    return true;
   }
 
   Result<RegexSyntax> alternatives(std::size_t depth) {
@@ -78,57 +72,21 @@ class RegexParser {
 
   Result<RegexSyntax> quantified(std::size_t depth) {
     ZRT_TRY(auto part, atom(depth));
-    bool is_repeated = false;
-    for (;;) {
-      std::uint32_t min = 0, max = RegexArena::kUnbounded;
-      if (take("*")) {
-      } else if (take("+")) {
-        min = 1;
-      } else if (take("?")) {
-        max = 1;
-      } else if (at("{")) {
-        ZRT_CHECK_OK(counts(min, max));
-      } else {
-        return part;
-      }
+    for (bool is_repeated = false;; is_repeated = true) {
+      ZRT_TRY(const auto repeats, quantifier({.no_number = "a number is wanted in { }; a plain { is written \\{"}));
+      if (!repeats) return part;
       if (is_repeated) return error("a quantifier behind a quantifier");
       if (part.kind == SyntaxKind::kBegin || part.kind == SyntaxKind::kEnd) return error("a quantifier behind ^ or $");
       if (part.kind == SyntaxKind::kAhead || part.kind == SyntaxKind::kNotAhead)
         return error("a quantifier behind a look ahead");
-      is_repeated = true;
       if (!take("?") && at("+")) return error("a possessive quantifier, which is not supported");
       RegexSyntax repeat;
       repeat.kind = SyntaxKind::kRepeat;
-      repeat.min = min;
-      repeat.max = max;
+      repeat.min = repeats->min;
+      repeat.max = repeats->max;
       repeat.parts.push_back(std::move(part));
       part = std::move(repeat);
     }
-  }
-
-  Result<std::uint32_t> number() {
-    std::uint64_t value = 0;
-    const std::size_t begin = pos_;
-    while (pos_ < text_.size() && text_[pos_] >= '0' && text_[pos_] <= '9' && value < UINT32_MAX)
-      value = value * 10 + static_cast<std::uint64_t>(text_[pos_++] - '0');
-    if (pos_ == begin) return error("a number is wanted in { }; a plain { is written \\{");
-    if (value > limits_.max_repeat) return too_complex("repeats of a pattern", value, limits_.max_repeat);
-    return static_cast<std::uint32_t>(value);
-  }
-
-  Status counts(std::uint32_t& min, std::uint32_t& max) {
-    ++pos_;
-    ZRT_TRY(min, number());
-    max = min;
-    if (take(",")) {
-      max = RegexArena::kUnbounded;
-      if (!at("}")) {
-        ZRT_TRY(max, number());
-      }
-    }
-    if (!take("}")) return error("a } is wanted");
-    if (max < min) return error("{m,n} with n below m");
-    return {};
   }
 
   Result<RegexSyntax> atom(std::size_t depth) {
@@ -188,27 +146,8 @@ class RegexParser {
   Result<Unit> one_unit(bool in_class) {
     Unit unit;
     if (take("\\")) return escape(in_class);
-    const std::size_t n = utf8_sequence_bytes(text_.substr(pos_));
-    if (n == 0) return error("bytes that are not UTF-8");
-    unit.c = utf8_code_point(text_.substr(pos_, n));
-    pos_ += n;
+    ZRT_TRY(unit.c, code_point());
     return unit;
-  }
-
-  Result<char32_t> hex(std::size_t n_digits) {
-    char32_t value = 0;
-    for (std::size_t i = 0; i < n_digits; ++i, ++pos_) {
-      const char c = pos_ < text_.size() ? text_[pos_] : '\0';
-      const char lower = static_cast<char>(c | 0x20);
-      if (c >= '0' && c <= '9') {
-        value = value * 16 + static_cast<char32_t>(c - '0');
-      } else if (lower >= 'a' && lower <= 'f') {
-        value = value * 16 + static_cast<char32_t>(lower - 'a' + 10);
-      } else {
-        return error("a hexadecimal digit is wanted");
-      }
-    }
-    return value;
   }
 
   Result<Unit> escape(bool in_class) {
@@ -263,10 +202,7 @@ class RegexParser {
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
       return error(fmt::format("\\{}, which is not supported", c));
     --pos_;
-    const std::size_t n = utf8_sequence_bytes(text_.substr(pos_));
-    if (n == 0) return error("bytes that are not UTF-8");
-    unit.c = utf8_code_point(text_.substr(pos_, n));
-    pos_ += n;
+    ZRT_TRY(unit.c, code_point());
     return unit;
   }
 
@@ -292,10 +228,6 @@ class RegexParser {
     }
     return is_negated ? set.complement() : set;
   }
-
-  std::string_view text_;
-  const Limits& limits_;
-  std::size_t pos_ = 0;
 };
 
 }  // namespace
