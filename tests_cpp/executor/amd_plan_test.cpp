@@ -2,41 +2,13 @@
 // of docs/amd.md: computed, no card has run it.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
-#include "ir/text.h"
-#include "lower/alias.h"
-#include "lower/lower.h"
 #include "ring/amd/plan.h"
+#include "tests_cpp/lower/planning.h"
 
 namespace zinc_rt {
 namespace {
 
 using ::testing::ElementsAre;
-
-// Has kernels and no memory: what lowering asks of a ring.
-class AmdPlanningRing final : public ring::Ring {
- public:
-  Result<ring::Fence> submit(const ring::Submission&) override { return none(); }
-  Status wait(ring::Fence) override { return none(); }
-  Result<std::span<std::byte>> map(const ring::Buffer&) override { return none(); }
-  Result<ring::Buffer> alloc_bo(std::uint64_t, Heap) override { return none(); }
-  void free_bo(const ring::Buffer&) override {}
-  Result<ring::Kernel> load_kernel(std::span<const std::byte> zrt) override {
-    ZRT_TRY(auto kernel, ring::read_amd_kernel(zrt, kernel::Target::kGfx1201));
-    loaded.push_back(std::move(kernel));
-    return ring::Kernel{static_cast<std::uint32_t>(loaded.size())};
-  }
-  const kernel::KernelTable& kernels() const override { return table_; }
-  std::span<const std::string_view> joins() const override { return ring::amd_join_patterns(); }
-  ring::RingStats stats() const override { return {}; }
-  std::string describe() const override { return "plans alone"; }
-
-  std::vector<ring::AmdKernel> loaded;
-
- private:
-  static std::unexpected<Error> none() { return fail(StatusCode::kUnavailable, "[planning] no memory"); }
-  kernel::KernelTable table_ = ring::make_amd_table(kernel::Target::kGfx1201);
-};
 
 struct AmdPlanned {
   std::vector<std::string> launches;  // "| kernel workgroups threads", with a bar in front of what waits
@@ -46,29 +18,19 @@ struct AmdPlanned {
 
 // A step of `rows` tokens of a layer, each buffer in memory of its own. chosen: of experts, a token's.
 AmdPlanned plan_layer(std::string_view text, std::uint32_t rows, std::uint32_t chosen = 0) {
-  const auto graph = ir::parse(text);
-  EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
-  if (!graph) return {};
-  AmdPlanningRing ring;
-  const lower::StepLimits limits{rows, rows};
-  lower::KernelCache cache;
+  constexpr auto kTarget = kernel::Target::kGfx1201;
+  const auto read = [](std::span<const std::byte> zrt) { return ring::read_amd_kernel(zrt, kTarget); };
+  PlanningRing<ring::AmdKernel> ring(ring::make_amd_table(kTarget), read, ring::amd_join_patterns());
+  const auto step = lowered(text, rows, ring);
+  if (!step) return {};
   AmdPlanned planned;
-  for (const ir::Buffer& buffer : graph->buffers())
+  for (const ir::Buffer& buffer : step->graph.buffers())
     if (buffer.buffer_class == ir::BufferClass::kWeight)
-      planned.weight_bytes += lower::buffer_bytes(buffer, limits) / (buffer.rank == 3 ? buffer.dims[0].n : 1) *
+      planned.weight_bytes += lower::buffer_bytes(buffer, {rows, rows}) / (buffer.rank == 3 ? buffer.dims[0].n : 1) *
                               (buffer.rank == 3 ? std::min(buffer.dims[0].n, rows * chosen) : 1);
-  const auto locate = [&](ir::BufferId id) -> Result<lower::Location> {
-    const ir::Buffer& buffer = graph->buffer(id);
-    const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
-    const std::uint64_t entries = buffer.dims[0].is_const() ? buffer.dims[0].n : rows;
-    return lower::Location{{static_cast<std::uint32_t>(id) + 1, 0, bytes}, bytes / entries};
-  };
-  const auto batch = lower::lower(*graph, ring, locate, cache);
-  EXPECT_TRUE(batch) << (batch ? "" : batch.error().message);
-  if (!batch) return {};
   std::vector<ring::AmdLaunch> launches;
   ring::plan_submission(
-      {&*batch, 0, static_cast<std::uint32_t>(batch->packets.size()), {rows, rows}}, ring.loaded,
+      {&step->batch, 0, static_cast<std::uint32_t>(step->batch.packets.size()), {rows, rows}}, ring.loaded,
       [](const ring::Binding& binding) -> std::uint64_t { return binding.bo; }, 0, launches);
   launches.front().waits = true;  // for the layer before
   for (const auto& launch : launches) {

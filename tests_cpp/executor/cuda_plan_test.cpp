@@ -2,11 +2,8 @@
 // does, and the kernels, grids and scratch memory that come of it.
 #include <gmock/gmock.h>
 
-#include "base/error.h"
-#include "ir/text.h"
-#include "lower/alias.h"
-#include "lower/lower.h"
 #include "ring/cuda/plan/kernels.h"
+#include "tests_cpp/lower/planning.h"
 
 namespace zinc_rt {
 namespace {
@@ -23,31 +20,6 @@ DeviceProfile h200(bool fast = false) {
   return profile;
 }
 
-// Has kernels and no memory: what lowering asks of a ring.
-class PlanningRing final : public ring::Ring {
- public:
-  Result<ring::Fence> submit(const ring::Submission&) override { return none(); }
-  Status wait(ring::Fence) override { return none(); }
-  Result<std::span<std::byte>> map(const ring::Buffer&) override { return none(); }
-  Result<ring::Buffer> alloc_bo(std::uint64_t, Heap) override { return none(); }
-  void free_bo(const ring::Buffer&) override {}
-  Result<ring::Kernel> load_kernel(std::span<const std::byte> zrt) override {
-    ZRT_TRY(auto kernel, ring::read_kernel(zrt));
-    loaded.push_back(std::move(kernel));
-    return ring::Kernel{static_cast<std::uint32_t>(loaded.size())};
-  }
-  const kernel::KernelTable& kernels() const override { return table_; }
-  std::span<const std::string_view> joins() const override { return ring::cuda_join_patterns(); }
-  ring::RingStats stats() const override { return {}; }
-  std::string describe() const override { return "plans alone"; }
-
-  std::vector<ring::LoadedKernel> loaded;
-
- private:
-  static std::unexpected<Error> none() { return fail(StatusCode::kUnavailable, "[planning] no memory"); }
-  kernel::KernelTable table_ = ring::make_cuda_table();
-};
-
 struct Planned {
   std::vector<std::string> launches;  // "image/function grid threads +shared bytes"
   std::uint64_t scratch_bytes = 0;
@@ -56,25 +28,14 @@ struct Planned {
 // A step of `rows` tokens, each buffer in memory of its own. positions: StepDims::n_positions.
 Planned plan(std::string_view text, std::uint32_t rows, const DeviceProfile& device = h200(),
              std::uint32_t positions = 0) {
-  const auto graph = ir::parse(text);
-  EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
-  if (!graph) return {};
-  PlanningRing ring;
-  const lower::StepLimits limits{rows, rows};
-  lower::KernelCache cache;
-  const auto locate = [&](ir::BufferId id) -> Result<lower::Location> {
-    const ir::Buffer& buffer = graph->buffer(id);
-    const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
-    const std::uint64_t entries = buffer.dims[0].is_const() ? buffer.dims[0].n : rows;
-    return lower::Location{{static_cast<std::uint32_t>(id) + 1, 0, bytes}, bytes / entries};
-  };
-  const auto batch = lower::lower(*graph, ring, locate, cache);
-  EXPECT_TRUE(batch) << (batch ? "" : batch.error().message);
-  if (!batch) return {};
+  PlanningRing<ring::LoadedKernel> ring(ring::make_cuda_table(), ring::read_kernel, ring::cuda_join_patterns());
+  const auto step = lowered(text, rows, ring);
+  if (!step) return {};
+  const ring::PacketBatch& batch = step->batch;
   const ring::StepDims bucket{rows, rows, positions};
   std::vector<ring::OpCall> calls;
-  for (const ring::Packet& packet : batch->packets) calls.push_back(call_of(*batch, packet, ring.loaded, bucket));
-  const auto part = plan_part(*batch, 0, calls, device);
+  for (const ring::Packet& packet : batch.packets) calls.push_back(call_of(batch, packet, ring.loaded, bucket));
+  const auto part = plan_part(batch, 0, calls, device);
   Planned planned{{}, part.scratch_bytes};
   for (const ring::Launch& launch : part.launches)
     planned.launches.push_back(fmt::format("{}/{} {}x{}x{} {} +{}", launch.image, launch.function, launch.grid[0],

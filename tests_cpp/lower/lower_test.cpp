@@ -10,6 +10,7 @@
 #include "ir/text.h"
 #include "lower/alias.h"
 #include "lower/join.h"
+#include "planning.h"
 
 namespace zinc_rt::lower {
 namespace {
@@ -238,25 +239,10 @@ TEST(Dependencies, BarriersOrderEveryEdgeAndNoneIsIdle) {
   EXPECT_GT(n_barriers, 1000u);
 }
 
-// A ring that knows some kernels only.
-class Deaf final : public ring::Ring {
- public:
-  Deaf() : table_(kernel::Target::kCpu) {}
-  Result<ring::Fence> submit(const ring::Submission&) override { return ring::Fence{}; }
-  Status wait(ring::Fence) override { return {}; }
-  Result<std::span<std::byte>> map(const ring::Buffer&) override { return std::span<std::byte>(); }
-  Result<ring::Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return ring::Buffer{1, bytes, heap}; }
-  void free_bo(const ring::Buffer&) override {}
-  Result<ring::Kernel> load_kernel(std::span<const std::byte> zrt) override {
-    loaded.push_back(*kernel::read_zrt(zrt));
-    return ring::Kernel{static_cast<std::uint32_t>(loaded.size())};
-  }
-  const kernel::KernelTable& kernels() const override { return table_; }
-  ring::RingStats stats() const override { return {}; }
-  std::string describe() const override { return ""; }
-  kernel::KernelTable table_;
-  std::vector<kernel::ZrtFile> loaded;
-};
+// A ring that knows the kernels which are added to it.
+PlanningRing<kernel::ZrtFile> empty_ring() {
+  return {kernel::KernelTable(kernel::Target::kCpu), kernel::read_zrt};
+}
 
 constexpr const char* kLinear = R"(graph "g" stage both
 buffer request.x request f32 [tokens, 64]
@@ -269,7 +255,7 @@ Result<Location> anywhere(ir::BufferId id) {
 }
 
 TEST(Lower, MissingKernelsAreNamed) {
-  Deaf ring;
+  auto ring = empty_ring();
   KernelCache cache;
   const auto batch = lower(*ir::parse(kLinear), ring, anywhere, cache);
   ASSERT_FALSE(batch);
@@ -287,13 +273,13 @@ kernel::KernelEntry entry(const std::vector<std::string>& symbols) {
 }
 
 TEST(Lower, BakesShapesTypesAndPitches) {
-  Deaf ring;
+  auto ring = empty_ring();
   KernelCache cache;
   auto e = entry({"dim:n", "dim:k", "dim:m", "dtype:w", "dtype:bias", "pitch:y"});
   e.grid[0] = {"m", 32};
   e.grid[1] = {"n", 1};
   e.lds_bytes = [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; };
-  ring.table_.add(ir::Op::LINEAR, DType::kF16, e);
+  ring.table.add(ir::Op::LINEAR, DType::kF16, e);
   const auto graph = *ir::parse(kLinear);
   const auto batch = lower(graph, ring, anywhere, cache);
   ASSERT_TRUE(batch) << batch.error().message;
@@ -316,9 +302,9 @@ TEST(Lower, BakesShapesTypesAndPitches) {
 
 TEST(Lower, BadSymbolsAndPlaces) {
   const auto error = [](const std::vector<std::string>& symbols, const Locate& locate) {
-    Deaf ring;
+    auto ring = empty_ring();
     KernelCache cache;
-    ring.table_.add(ir::Op::LINEAR, DType::kF16, entry(symbols));
+    ring.table.add(ir::Op::LINEAR, DType::kF16, entry(symbols));
     const auto batch = lower(*ir::parse(kLinear), ring, locate, cache);
     return batch ? std::string("lowered") : batch.error().message;
   };
