@@ -25,10 +25,6 @@ void add_family_keys(Json& json, const ModelCard& card) {
   const auto add = [&](const char* key, auto value) {
     if (value != 0) json[key] = value;
   };
-  if (!card.pooling.empty()) {
-    json["pooling"] = card.pooling;
-    json["embedding_dim"] = card.embedding_dim;
-  }
   add("sliding_window", card.sliding_window);
   add("n_sliding_layers", card.n_sliding_layers);
   add("n_shared_kv_layers", card.n_shared_kv_layers);
@@ -90,53 +86,67 @@ constexpr Counter kCounters[] = {
 
 }  // namespace
 
-std::string to_json(const ModelCard& card) {
-  Json json{{"name", card.name},
-            {"family", card.family},
-            {"architecture", card.architecture},
-            {"size_label", card.size_label},
-            {"n_parameters", card.n_parameters},
-            {"n_active_parameters", card.n_active_parameters},
-            {"n_layers", card.n_layers},
-            {"model_dim", card.model_dim},
-            {"ffn_dim", card.ffn_dim},
-            {"n_heads", card.n_heads},
-            {"n_kv_heads", card.n_kv_heads},
-            {"head_dim", card.head_dim},
-            {"vocab_size", card.vocab_size},
-            {"context_length", card.context_length},
-            {"rope_theta", card.rope_theta},
-            {"norm_eps", card.norm_eps},
-            {"tied_embeddings", card.tied_embeddings},
-            {"tokenizer",
-             {{"model", card.tokenizer.model},
-              {"pre", card.tokenizer.pre},
-              {"n_vocab", card.tokenizer.n_vocab},
-              {"bos_token_id", or_null(card.tokenizer.bos_token_id)},
-              {"eos_token_id", or_null(card.tokenizer.eos_token_id)},
-              {"pad_token_id", or_null(card.tokenizer.pad_token_id)}}},
-            {"file", card.file},
-            {"file_bytes", card.file_bytes},
-            {"weight_bytes", card.weight_bytes},
-            {"weight_bytes_by_format", object_of(card.weight_bytes_by_format)},
-            {"computed_bytes_by_format", object_of(card.computed_bytes_by_format)},
-            {"weight_bytes_read_per_token", card.weight_bytes_read_per_token},
-            {"kv_bytes_per_token", card.kv_bytes_per_token},
-            {"tier", card.tier},
-            {"device", card.device},
-            {"devices", card.devices},
-            {"arithmetic", card.arithmetic},
-            {"arithmetic_version", kArithmeticVersion},
-            {"activations", card.activations},
-            {"kv_dtype", card.kv_dtype},
-            {"fusion", card.fusion},
-            {"tool_format", card.tool_format},
-            {"reasoning_format", card.reasoning_format}};
-  add_family_keys(json, card);
+std::string to_json(const ModelCard& card, CardDetail detail) {
+  Json json = Json::object();
+  const auto listed = [&](const char* name, Json value) { json[name] = std::move(value); };
+  const auto add = [&](const char* name, Json value) {
+    if (detail == CardDetail::kAll) json[name] = std::move(value);
+  };
+  listed("name", card.name);
+  add("family", card.family);
+  listed("architecture", card.architecture);
+  add("size_label", card.size_label);
+  listed("n_parameters", card.n_parameters);
+  add("n_active_parameters", card.n_active_parameters);
+  add("n_layers", card.n_layers);
+  add("model_dim", card.model_dim);
+  add("ffn_dim", card.ffn_dim);
+  add("n_heads", card.n_heads);
+  add("n_kv_heads", card.n_kv_heads);
+  add("head_dim", card.head_dim);
+  add("vocab_size", card.vocab_size);
+  listed("context_length", card.context_length);
+  add("rope_theta", card.rope_theta);
+  add("norm_eps", card.norm_eps);
+  add("tied_embeddings", card.tied_embeddings);
+  add("tokenizer", {{"model", card.tokenizer.model},
+                    {"pre", card.tokenizer.pre},
+                    {"n_vocab", card.tokenizer.n_vocab},
+                    {"bos_token_id", or_null(card.tokenizer.bos_token_id)},
+                    {"eos_token_id", or_null(card.tokenizer.eos_token_id)},
+                    {"pad_token_id", or_null(card.tokenizer.pad_token_id)}});
+  add("file", card.file);
+  listed("file_bytes", card.file_bytes);
+  listed("weight_bytes", card.weight_bytes);
+  listed("weight_bytes_by_format", object_of(card.weight_bytes_by_format));
+  add("computed_bytes_by_format", object_of(card.computed_bytes_by_format));
+  add("weight_bytes_read_per_token", card.weight_bytes_read_per_token);
+  listed("kv_bytes_per_token", card.kv_bytes_per_token);
+  listed("tier", card.tier);
+  listed("device", card.device);
+  listed("devices", card.devices);
+  listed("arithmetic", card.arithmetic);
+  listed("arithmetic_version", kArithmeticVersion);
+  listed("activations", card.activations);
+  listed("kv_dtype", card.kv_dtype);
+  add("fusion", card.fusion);
+  listed("tool_format", card.tool_format);
+  listed("reasoning_format", card.reasoning_format);
+  if (!card.pooling.empty()) {
+    listed("pooling", card.pooling);
+    listed("embedding_dim", card.embedding_dim);
+  }
+  if (detail == CardDetail::kAll) add_family_keys(json, card);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string to_json(const ModelMemory& memory) {
+std::string to_json(const ModelMemory& memory, CardDetail detail) {
+  const Json listed{{"max_slots", memory.max_slots},
+                    {"max_context", memory.max_context},
+                    {"chunk_cap", memory.chunk_cap},
+                    {"kv_pages", memory.kv_pages},
+                    {"kv_page_bytes", memory.kv_page_bytes}};
+  if (detail == CardDetail::kListed) return listed.dump();
   Json regions = Json::array();
   for (const auto& region : memory.regions)
     regions.push_back({{"name", region.name},
@@ -152,18 +162,14 @@ std::string to_json(const ModelMemory& memory) {
                        {"kv_pages", device.kv_pages},
                        {"allocated_bytes", device.allocated_bytes},
                        {"mapped_bytes", device.mapped_bytes}});
-  return Json{{"tier", memory.tier},
-              {"max_slots", memory.max_slots},
-              {"max_context", memory.max_context},
-              {"chunk_cap", memory.chunk_cap},
-              {"kv_pages", memory.kv_pages},
-              {"kv_page_bytes", memory.kv_page_bytes},
-              {"regions", std::move(regions)},
-              {"allocated_bytes_by_heap", object_of(memory.allocated_bytes_by_heap)},
-              {"allocated_bytes", memory.allocated_bytes},
-              {"mapped_bytes", memory.mapped_bytes},
-              {"devices", std::move(devices)}}
-      .dump();
+  Json json{{"tier", memory.tier}};
+  json.update(listed);
+  json["regions"] = std::move(regions);
+  json["allocated_bytes_by_heap"] = object_of(memory.allocated_bytes_by_heap);
+  json["allocated_bytes"] = memory.allocated_bytes;
+  json["mapped_bytes"] = memory.mapped_bytes;
+  json["devices"] = std::move(devices);
+  return json.dump();
 }
 
 std::string to_json(const EngineStats& stats) {

@@ -97,8 +97,12 @@ struct ModelMemory {
   }
 };
 
+enum class CardDetail : std::uint8_t {
+  kAll,
+  kListed,  // what a list of models shows of each
+};
 // One object each. Numbers of families that the model is not of are left out.
-std::string to_json(const ModelCard& card);
-std::string to_json(const ModelMemory& memory);
+std::string to_json(const ModelCard& card, CardDetail detail = CardDetail::kAll);
+std::string to_json(const ModelMemory& memory, CardDetail detail = CardDetail::kAll);
 
 }  // namespace zinc_rt

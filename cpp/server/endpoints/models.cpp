@@ -11,43 +11,15 @@ namespace zinc_rt::server {
 namespace {
 
 Json describe_model(const ServedModel& model) {
-  const ModelCard& card = model.card;
-  const ModelMemory& memory = model.memory;
-  Json by_format = Json::object();
-  for (const auto& [format, bytes] : card.weight_bytes_by_format) by_format[format] = bytes;
   Json out{{"id", model.id},
            {"object", "model"},
            {"created", model.created_s},
            {"owned_by", "zinc_rt"},
-           {"max_model_len", model.max_context},
-           {"name", card.name},
-           {"architecture", card.architecture},
-           {"n_parameters", card.n_parameters},
-           {"context_length", card.context_length},
-           {"file_bytes", card.file_bytes},
-           {"weight_bytes", card.weight_bytes},
-           {"weight_bytes_by_format", std::move(by_format)},
-           {"kv_bytes_per_token", card.kv_bytes_per_token},
-           {"tier", card.tier},
-           {"device", card.device},
-           {"devices", card.devices},
-           {"arithmetic", card.arithmetic},
-           {"arithmetic_version", kArithmeticVersion},
-           {"activations", card.activations},
-           {"kv_dtype", card.kv_dtype},
-           {"tool_format", card.tool_format.empty() ? Json() : Json(card.tool_format)},
-           {"reasoning_format", card.reasoning_format},
-           {"max_slots", memory.max_slots},
-           {"max_context", memory.max_context},
-           {"chunk_cap", memory.chunk_cap},
-           {"kv_pages", memory.kv_pages},
-           {"kv_page_bytes", memory.kv_page_bytes}};
-  // What requests may ask of it.
-  out["capabilities"] = {capability_of(card)};
-  if (!card.pooling.empty()) {
-    out["pooling"] = card.pooling;
-    out["embedding_dim"] = card.embedding_dim;
-  }
+           {"max_model_len", model.max_context}};
+  out.update(Json::parse(to_json(model.card, CardDetail::kListed)));
+  if (model.card.tool_format.empty()) out["tool_format"] = Json();
+  out.update(Json::parse(to_json(model.memory, CardDetail::kListed)));
+  out["capabilities"] = {capability_of(model.card)};  // what requests may ask of it
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   out["state"] = "loaded";
