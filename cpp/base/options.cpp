@@ -1,10 +1,10 @@
 #include "base/options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/read_number.h"
 
 namespace zinc_rt::options {
 namespace {
@@ -115,8 +115,7 @@ std::string proxy_for(std::string_view scheme, std::string_view host) {
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high) {
   const std::string text = get(name);
   std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value < low || value > high)
+  if (!read_number(text, value) || value < low || value > high)
     return fail(StatusCode::kInvalidArgument, "[options] {}={} is not a number from {} to {}", name, text, low, high);
   return value;
 }

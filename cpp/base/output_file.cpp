@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/error.h"
+#include "base/read_number.h"
 
 namespace zinc_rt {
 namespace {
@@ -33,8 +33,7 @@ int descriptor_of(std::filesystem::path path) {
     if (std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", error) == own) {
       int fd = -1;
       const std::string name = path.filename();
-      const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), fd);
-      return bad == std::errc() && end == name.data() + name.size() ? fd : -1;
+      return read_number(name, fd) ? fd : -1;
     }
     if (!std::filesystem::is_symlink(path, error)) return -1;
     path = path.parent_path() / std::filesystem::read_symlink(path, error);

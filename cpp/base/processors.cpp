@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <fstream>
 #include <set>
 
 #include "base/platform/processor_access.h"
+#include "base/read_number.h"
 
 namespace zinc_rt {
 namespace {
@@ -27,8 +27,7 @@ int count_cores(const std::vector<int>& ids, const std::string& root) {
 // Returns 0 for a text that is not a number or means no limit ("max", -1).
 double to_number(const std::string& text) {
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? static_cast<double>(value) : 0;
+  return read_number(text, value) ? static_cast<double>(value) : 0;
 }
 
 // quota / period of one folder of a cgroup; nothing where there is no limit or no file.

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/read_number.h"
 #include "client/http_client.h"
 
 namespace zinc_rt::client {
@@ -39,8 +38,7 @@ Result<Url> parse_url(std::string_view text) {
   if (place.empty()) return url;
   if (place.front() != ':') return wrong("there is something between host and port");
   place.remove_prefix(1);
-  const auto [end, error] = std::from_chars(place.data(), place.data() + place.size(), url.port);
-  if (error != std::errc() || end != place.data() + place.size() || url.port == 0) return wrong("the port is no port");
+  if (!read_number(place, url.port) || url.port == 0) return wrong("the port is no port");
   return url;
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/kv_type.h"
 #include "base/pooling.h"
+#include "base/read_number.h"
 
 namespace zinc_rt {
 namespace {
@@ -134,12 +134,6 @@ std::vector<EngineOption> make_rows() {
        .help = "models that may be loaded; more: the one that was idle longest goes; 0: no limit",
        .audience = kEngine},
   };
-}
-
-template <class T>
-bool read_number(std::string_view text, T& out) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return code == std::errc{} && end == text.data() + text.size();
 }
 
 // One reading of a text for each type of member; false: it has another form.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
+#include "base/read_number.h"
 #include "engine/core.h"
 #include "engine/npz.h"
 #include "model/weights.h"
@@ -22,12 +22,6 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     if (end == std::string_view::npos) return parts;
     begin = end + 1;
   }
-}
-
-template <class T>
-bool parse_number(std::string_view text, T& out) {
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && rest == text.data() + text.size();
 }
 
 // Whether the option may follow the tier of a side: those of a model may.
@@ -180,8 +174,8 @@ Result<std::vector<int>> parse_layers(std::string_view text, std::uint32_t n_lay
       first = end = -1;
     } else if (part != "all" || text != "all") {
       const std::size_t dash = std::min(part.find('-'), part.size());
-      if (!parse_number(part.substr(0, dash), first) ||
-          !parse_number(dash < part.size() ? part.substr(dash + 1) : part, end) || first < 0 || end < first)
+      if (!read_number(part.substr(0, dash), first) ||
+          !read_number(dash < part.size() ? part.substr(dash + 1) : part, end) || first < 0 || end < first)
         return fail(StatusCode::kInvalidArgument,
                     "[validate] layers \"{}\": \"{}\" is no layer; all, none or a list such as embed,0,3,5-7 wanted",
                     text, part);

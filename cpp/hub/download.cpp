@@ -6,7 +6,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstring>
 #include <future>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "base/read_number.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::hub {
@@ -59,9 +59,7 @@ std::string header_of(const Headers& headers, std::string_view name) {
 
 std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
+  return read_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
 // Where a Location header leads.

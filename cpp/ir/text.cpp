@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/read_number.h"
 #include "ir/op_rules.h"
 
 namespace zinc_rt::ir {
@@ -65,9 +66,7 @@ struct Line {
 template <class T>
 Result<T> number(Line& line, std::string_view text) {
   T value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || text.empty())
-    return line.error(fmt::format("\"{}\" is not a number of the wanted type", text));
+  if (!read_number(text, value)) return line.error(fmt::format("\"{}\" is not a number of the wanted type", text));
   return value;
 }
 

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/read_number.h"
 #include "server/access_log.h"
 
 namespace zinc_rt::server {
@@ -55,8 +54,7 @@ WantedLatency wanted_latency_of(const Exchange& exchange) {
     auto text = exchange.request.header(name);
     if (text.empty()) text = exchange.request.header(llm_d_name);
     std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc() && end == text.data() + text.size() ? value : 0;
+    return read_number(text, value) ? value : 0;
   };
   return {ms("x-slo-ttft-ms", "x-llm-d-slo-ttft-ms"), ms("x-slo-tpot-ms", "x-llm-d-slo-tpot-ms")};
 }

@@ -5,7 +5,6 @@
 #include <sys/random.h>
 
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/platform/this_thread.h"
+#include "base/read_number.h"
 #include "server/api/error_forms.h"
 #include "server/core.h"
 #include "server/foreign_pages.h"
@@ -299,8 +299,7 @@ class ServerImpl final : public Server {
     const auto colon = options.metrics_listen.rfind(':');
     const auto digits = colon == std::string::npos ? "" : options.metrics_listen.substr(colon + 1);
     TransportOptions transport;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), transport.port);
-    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+    if (!read_number(digits, transport.port))
       return fail(StatusCode::kInvalidArgument, "[serve] metrics_listen \"{}\": host:port wanted, as 0.0.0.0:9090",
                   options.metrics_listen);
     transport.host = options.metrics_listen.substr(0, colon);

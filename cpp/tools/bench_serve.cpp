@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <memory>
 
 #include "base/error.h"
 #include "base/options.h"
 #include "base/print.h"
+#include "base/read_number.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -24,9 +24,8 @@ struct ServeBenchCommand {
 };
 
 template <class Number>
-bool read_number(std::string_view text, Number low, Number high, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() && out >= low && out <= high;
+bool read_between(std::string_view text, Number low, Number high, Number& out) {
+  return read_number(text, out) && out >= low && out <= high;
 }
 
 // The tenants, of the options and of what each says itself.
@@ -73,7 +72,7 @@ Result<TokenRange> parse_token_range(const std::string& text) {
   const std::string_view low = std::string_view(text).substr(0, dash),
                          high = dash == std::string::npos ? low : std::string_view(text).substr(dash + 1);
   TokenRange range;
-  if (!read_number(low, 1u, 1u << 24, range.low) || !read_number(high, range.low, 1u << 24, range.high))
+  if (!read_between(low, 1u, 1u << 24, range.low) || !read_between(high, range.low, 1u << 24, range.high))
     return fail(StatusCode::kInvalidArgument, "\"{}\" is given, a number of tokens or a range such as 16-64 wanted",
                 text);
   return range;
@@ -99,14 +98,14 @@ Result<ServeTenant> parse_serve_tenant(const std::string& text, const ServeTenan
     if (key == "key") {
       tenant.key = value;
     } else if (key == "clients") {
-      is_good = read_number(value, 1u, 100'000u, tenant.clients);
+      is_good = read_between(value, 1u, 100'000u, tenant.clients);
       tenant.rate = 0;
     } else if (key == "rate") {
-      is_good = read_number(value, 1e-6, 1e6, tenant.rate);
+      is_good = read_between(value, 1e-6, 1e6, tenant.rate);
     } else if (key == "requests") {
-      is_good = read_number(value, 1u, 1u << 30, tenant.n_requests);
+      is_good = read_between(value, 1u, 1u << 30, tenant.n_requests);
     } else if (key == "start") {
-      is_good = read_number(value, 0.0, 1e6, tenant.start_s);
+      is_good = read_between(value, 0.0, 1e6, tenant.start_s);
     } else if (key == "prompt" || key == "output") {
       ZRT_TRY((key == "prompt" ? tenant.prompt : tenant.output), parse_token_range(std::string(value)));
     } else {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <exception>
 #include <sstream>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/near_name.h"
 #include "base/print.h"
+#include "base/read_number.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -170,8 +170,7 @@ CLI::Validator whole_number() {
   return CLI::Validator(
       [](const std::string& text) -> std::string {
         std::uint64_t value = 0;
-        const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (code == std::errc{} && end == text.data() + text.size()) return {};
+        if (read_number(text, value)) return {};
         return fmt::format("{} is not a number from 0 to {}", text, UINT64_MAX);
       },
       "");

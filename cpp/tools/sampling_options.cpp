@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <variant>
 
 #include "base/error.h"
 #include "base/near_name.h"
+#include "base/read_number.h"
 #include "model/weights.h"
 #include "tools/command.h"
 
@@ -50,12 +50,6 @@ void set_value(Request& request, const Field& field, double value) {
   std::visit(
       [&](auto member) { request.*member = static_cast<std::remove_reference_t<decltype(request.*member)>>(value); },
       field);
-}
-
-template <class T>
-bool read_number(std::string_view text, T& value) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc{} && end == text.data() + text.size();
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "model/gguf/reader.h"
 
-#include <charconv>
 #include <utility>
 
 #include "base/error.h"
+#include "base/read_number.h"
 
 namespace zinc_rt::gguf {
 namespace {
@@ -19,18 +19,13 @@ struct ShardName {
   }
 };
 
-bool parse_digits(std::string_view text, std::uint32_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 bool parse_shard_name(std::string_view path, ShardName& out) {
   constexpr std::string_view kPattern = "-00001-of-00003.gguf";
   if (path.size() < kPattern.size()) return false;
   const std::string_view tail = path.substr(path.size() - kPattern.size());
   if (tail[0] != '-' || tail.substr(6, 4) != "-of-" || tail.substr(15) != ".gguf") return false;
   out.prefix = path.substr(0, path.size() - kPattern.size());
-  return parse_digits(tail.substr(1, 5), out.number) && parse_digits(tail.substr(10, 5), out.count);
+  return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
 // What a file says about the split that it belongs to; count is 1 for a file that is not split.

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/read_number.h"
 #include "sched/sim/scenario.h"
 
 namespace zinc_rt::sched::sim {
@@ -80,8 +80,7 @@ void fields(SubmitLine& s, Visit&& visit) {
 
 template <class Number>
 inline bool read(std::string_view text, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size();
+  return read_number(text, out);
 }
 inline bool read(std::string_view text, std::uint32_t& out) {
   if (text == "none") return out = kNone, true;

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/json_text.h"
+#include "base/read_number.h"
 #include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
@@ -30,11 +30,8 @@ ApiResult<Json> read_query(std::string_view query) {
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most) {
   ListPage page{limit, {}, false};
   ZRT_TRY(const auto text, fields.get_string("limit"));
-  if (text) {
-    const auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), page.limit);
-    if (failure != std::errc() || end != text->data() + text->size() || page.limit < 1 || page.limit > most)
-      return fields.wrong("limit", fmt::format("\"{}\" is given, 1 to {} wanted", text->substr(0, 40), most));
-  }
+  if (text && (!read_number(*text, page.limit) || page.limit < 1 || page.limit > most))
+    return fields.wrong("limit", fmt::format("\"{}\" is given, 1 to {} wanted", text->substr(0, 40), most));
   ZRT_TRY(const auto after, fields.get_string("after"));
   page.after = after.value_or("");
   ZRT_TRY(const auto order, fields.get_choice("order", {"asc", "desc"}));

@@ -1,9 +1,8 @@
 // /v1/streams/{id}: for clients that come back to a stream after their connection broke, or that want no more of it.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "base/error.h"
+#include "base/read_number.h"
 #include "server/core.h"
 
 namespace zinc_rt::server {
@@ -19,8 +18,7 @@ ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
   auto text = request.header("last-event-id");
   if (text.empty() && request.query.starts_with("after=")) text = std::string_view(request.query).substr(6);
   std::uint64_t seen = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seen);
-  if (text.empty() || (failure == std::errc() && end == text.data() + text.size() && seen < UINT64_MAX)) return seen;
+  if (text.empty() || (read_number(text, seen) && seen < UINT64_MAX)) return seen;
   return std::unexpected(make_error(
       400, fmt::format("[stream] Last-Event-ID \"{}\": a number wanted", text.substr(0, 40)), "Last-Event-ID"));
 }
