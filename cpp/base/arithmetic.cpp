@@ -33,4 +33,12 @@ std::optional<Activations> find_activations(std::string_view name) {
   return find<Activations>(kActivations, name);
 }
 
+std::vector<std::string> arithmetic_names() {
+  return {kArithmetics.begin(), kArithmetics.end()};
+}
+
+std::vector<std::string> activations_names() {
+  return {kActivations.begin(), kActivations.end()};
+}
+
 }  // namespace zinc_rt

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace zinc_rt {
 
@@ -25,5 +27,7 @@ std::string_view to_string(Activations activations);
 // Empty: there is no such name.
 std::optional<Arithmetic> find_arithmetic(std::string_view name);
 std::optional<Activations> find_activations(std::string_view name);
+std::vector<std::string> arithmetic_names();
+std::vector<std::string> activations_names();
 
 }  // namespace zinc_rt

@@ -50,12 +50,9 @@ const KvType* find_kv_type(DType k, DType v) {
   return row == std::end(kTypes) ? nullptr : row;
 }
 
-std::string kv_type_names(std::string_view separator) {
-  std::string names;
-  for (const KvType& type : kTypes) {
-    if (!names.empty()) names += separator;
-    names += type.name;
-  }
+std::vector<std::string> kv_type_names() {
+  std::vector<std::string> names;
+  for (const KvType& type : kTypes) names.emplace_back(type.name);
   return names;
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/dtype.h"
 
@@ -21,8 +22,7 @@ std::span<const KvType> kv_types();
 // nullptr when no type has the name, or these cells.
 const KvType* find_kv_type(std::string_view name);
 const KvType* find_kv_type(DType k, DType v);
-// The names in the order of the table, joined: "f16, f32, q8_0".
-std::string kv_type_names(std::string_view separator);
+std::vector<std::string> kv_type_names();  // in the order of the table
 
 // How cells lie in a page of 16 tokens.
 enum class KvLayout : std::uint8_t {

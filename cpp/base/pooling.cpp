@@ -27,12 +27,9 @@ std::string_view to_string(Pooling pooling) {
   return std::ranges::find(kRows, pooling, &PoolingRow::pooling)->name;
 }
 
-std::string pooling_names(std::string_view separator) {
-  std::string names;
-  for (const PoolingRow& row : kRows) {
-    if (!names.empty()) names += separator;
-    names += row.name;
-  }
+std::vector<std::string> pooling_names() {
+  std::vector<std::string> names;
+  for (const PoolingRow& row : kRows) names.emplace_back(row.name);
   return names;
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace zinc_rt {
 
@@ -22,7 +23,6 @@ enum class Pooling : std::uint8_t {
 // Empty: there is no such name.
 std::optional<Pooling> find_pooling(std::string_view name);
 std::string_view to_string(Pooling pooling);
-// The names that a model may be opened with, joined: "none, mean, cls, last, rank".
-std::string pooling_names(std::string_view separator);
+std::vector<std::string> pooling_names();  // that a model may be opened with
 
 }  // namespace zinc_rt

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/arithmetic.h"
 #include "base/error.h"
 #include "base/kv_type.h"
 #include "base/pooling.h"
@@ -65,20 +66,20 @@ std::vector<EngineOption> make_rows() {
        .most = INT32_MAX},
       {.name = "kv_dtype",
        .member = &O::kv_dtype,
-       .help = "type of the KV cache: " + kv_type_names(", "),
+       .help = fmt::format("type of the KV cache: {}", fmt::join(kv_type_names(), ", ")),
        .otherwise = "i16; f32 where weights are",
-       .choices = split(kv_type_names(","))},
+       .choices = kv_type_names()},
       {.name = "pooling",
        .member = &O::pooling,
        .help = "mean, last, cls (of encoders): the model embeds texts; rank: it scores pairs; none: it generates",
        .otherwise = "the file's",
-       .choices = split(pooling_names(","))},
+       .choices = pooling_names()},
       {.name = "arithmetic",
        .member = &O::arithmetic,
        .help = "exact: the same bits everywhere; fast: where a tier has it",
        .otherwise = "exact",
        .variable = "ZINC_RT_ARITH",
-       .choices = {"exact", "fast"}},
+       .choices = arithmetic_names()},
       {.name = "tools",
        .member = &O::tools,
        .help = "hermes: show tools to a model whose template shows none, by a text in the system message",
@@ -115,7 +116,7 @@ std::vector<EngineOption> make_rows() {
       {.name = "activations",
        .member = &O::activations,
        .help = "int8, or f32: quantize no activation (slow, for diffing)",
-       .choices = {"int8", "f32"},
+       .choices = activations_names(),
        .audience = kMeasuring},
       {.name = "chunk_cap",
        .member = &O::chunk_cap,

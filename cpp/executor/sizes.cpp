@@ -1,5 +1,7 @@
 #include "executor/sizes.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 
@@ -74,7 +76,7 @@ Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig
         StatusCode::kUnavailable,
         "[executor] key \"{}.pooling_type\": {} ({}) is not served for a causal model; with the option pooling ({}) "
         "the model does something else",
-        config.architecture, config.pooling_type, to_string(pooling), pooling_names(", "));
+        config.architecture, config.pooling_type, to_string(pooling), fmt::join(pooling_names(), ", "));
   return pooling;
 }
 

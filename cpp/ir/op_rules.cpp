@@ -1,5 +1,7 @@
 #include "ir/op_rules.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -331,7 +333,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     const DType type = graph.buffer(node.inputs[i]).dtype;
     if (kv_k && find_kv_type(*kv_k, type) == nullptr)
       return refuse(fmt::format("kv_k has type {}, kv_v {}: no KV cache has both ({})", to_string(*kv_k),
-                                to_string(type), kv_type_names(", ")));
+                                to_string(type), fmt::join(kv_type_names(), ", ")));
     kv_k = type;
     const auto attr = attr_index(
         rule, rule.inputs[i].name == "kv_v" && attr_index(rule, "v_head_dim") < kMaxAttrs ? "v_head_dim" : "head_dim");

@@ -1,5 +1,5 @@
 // zinc-rt bench --kv-quality: what types of the KV cache cost in quality, on a text that is part of the program.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -183,7 +183,8 @@ Json quality_json(const Quality& quality) {
 Status bench_kv_quality(const BenchOptions& o) {
   for (const auto& name : o.kv_quality)
     if (find_kv_type(name) == nullptr)
-      return fail(StatusCode::kInvalidArgument, "[bench] --kv-quality {}: not one of {}", name, kv_type_names(", "));
+      return fail(StatusCode::kInvalidArgument, "[bench] --kv-quality {}: not one of {}", name,
+                  fmt::join(kv_type_names(), ", "));
   ZRT_TRY(const auto quality, measure_quality(o));
   print_out("{}", quality_page(quality, false));
   ZRT_CHECK_OK(
