@@ -111,7 +111,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
     std::uint32_t cached_tokens = 0;
   };
   Result<Placed> place(const Model& model, const TenantState& tenant, const std::string& salt,
-                       std::span<const std::int32_t> prompt) const;
+                       mem::SpanView prompt) const;
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);

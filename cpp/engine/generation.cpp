@@ -52,13 +52,12 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
                request_.frequency_penalty};
 }
 
-sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sched::Qos qos,
-                                        std::uint32_t session) const {
+sched::RequestParams Generation::params(mem::SpanView prompt, sched::Qos qos, std::uint32_t session) const {
   sched::RequestParams p;
   p.tenant = tenant_->id;
   p.session = session;
   p.qos = qos;
-  p.prompt.assign(prompt.begin(), prompt.end());
+  p.prompt = mem::SpanList(prompt);
   p.max_tokens = request_.max_tokens;
   p.sampling = sampling_;
   for (const auto& [id, bias] : request_.logit_bias) p.bias.push_back({id, bias});

@@ -60,7 +60,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
 // Makes the step's input of the plan, and the page tables of the slots.
 void ModelRunner::fill(const sched::StepPlan& plan) {
   const auto& slots = scheduler_.slots();
-  input_.token_ids.assign(plan.ids.begin(), plan.ids.end());
+  input_.token_ids.assign(plan.tokens.ids().begin(), plan.tokens.ids().end());
   input_.positions.clear();
   input_.slots.clear();
   input_.token_types.clear();

@@ -89,7 +89,7 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
 }
 
 Result<EngineCore::Placed> EngineCore::place(const Model& model, const TenantState& tenant, const std::string& salt,
-                                             std::span<const std::int32_t> prompt) const {
+                                             mem::SpanView prompt) const {
   const auto& replicas = model.replicas();
   std::vector<sched::PlaceLoad> loads;
   const auto book = book_.lock();

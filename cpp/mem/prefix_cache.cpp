@@ -6,16 +6,6 @@
 
 namespace zinc_rt::mem {
 
-namespace {
-
-std::uint32_t n_shared(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
-  const auto n = std::min(a.size(), b.size());
-  const auto differs = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first;
-  return static_cast<std::uint32_t>(differs - a.begin());
-}
-
-}  // namespace
-
 PrefixCache::PrefixCache(PagePool& pool, SipKey key, std::uint32_t n_checkpoints, std::uint32_t hash_mask)
     : pool_(pool),
       key_(key),
@@ -48,20 +38,16 @@ void PrefixCache::drop_scope(Node root) {
 
 // Finding.
 
-std::uint32_t PrefixCache::hash(Node parent, Tokens tokens) const {
-  std::array<std::uint32_t, kPageTokens + 1> words;
-  words[0] = parent;
-  std::ranges::copy(tokens, words.begin() + 1);
-  return static_cast<std::uint32_t>(siphash(key_, std::as_bytes(std::span(words)))) & hash_mask_;
+std::uint32_t PrefixCache::hash(Node parent, SpanView tokens) const {
+  return static_cast<std::uint32_t>(tokens.page_hash(key_, parent)) & hash_mask_;
 }
 
-PrefixCache::Node PrefixCache::find(Node parent, Tokens tokens, std::uint32_t hash) const {
-  return full_nodes_.find(hash, [&](Node node) {
-    return nodes_[node].parent == parent && std::ranges::equal(nodes_[node].tokens, tokens);
-  });
+PrefixCache::Node PrefixCache::find(Node parent, SpanView tokens, std::uint32_t hash) const {
+  return full_nodes_.find(hash,
+                          [&](Node node) { return nodes_[node].parent == parent && this->tokens(node) == tokens; });
 }
 
-PrefixCache::Shared PrefixCache::best_child(Node parent, Tokens tokens) const {
+PrefixCache::Shared PrefixCache::best_child(Node parent, SpanView tokens) const {
   Shared best;
   std::uint32_t n_looks = 0;
   for (Node child = nodes_[parent].first_child;
@@ -73,11 +59,11 @@ PrefixCache::Shared PrefixCache::best_child(Node parent, Tokens tokens) const {
   return best;
 }
 
-PrefixCache::Match PrefixCache::look(Node root, std::span<const std::int32_t> tokens) const {
+PrefixCache::Match PrefixCache::look(Node root, SpanView tokens) const {
   Match match{.node = root};
   if (checkpoint(root) != kNone) match.state_node = root;
   while (tokens.size() >= kPageTokens) {
-    const Tokens first = tokens.first(kPageTokens);
+    const SpanView first = tokens.first(kPageTokens);
     const Node child = find(match.node, first, hash(match.node, first));
     if (child == kNone) break;
     match.node = child;
@@ -86,7 +72,7 @@ PrefixCache::Match PrefixCache::look(Node root, std::span<const std::int32_t> to
       match.state_node = child;
       match.state_pages = match.n_pages;
     }
-    tokens = tokens.subspan(kPageTokens);
+    tokens = tokens.from(kPageTokens);
   }
   // At most 15 tokens match: a child with all 16 would have been found.
   if (const Shared best = best_child(match.node, tokens); best.node != kNone) {
@@ -96,7 +82,7 @@ PrefixCache::Match PrefixCache::look(Node root, std::span<const std::int32_t> to
   return match;
 }
 
-PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> tokens) {
+PrefixCache::Match PrefixCache::match(Node root, SpanView tokens) {
   const Match match = look(root, tokens);
   for (Node node = match.node; node != root; node = parent(node)) move_to_front(node);
   use(match.node);
@@ -178,13 +164,12 @@ void PrefixCache::unpin(Node node) {
 
 // Growing.
 
-PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page,
-                                      std::uint32_t owner) {
+PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner) {
   if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
   if (page >= pool_.n_pages() || pool_.meta(page).ref_count == 0) return kNone;
-  const std::uint32_t n = static_cast<std::uint32_t>(tokens.size());
+  const std::uint32_t n = tokens.size();
   const std::uint32_t hash = n == kPageTokens ? this->hash(parent, tokens) : 0;
-  const std::uint32_t n_there = is_in_tree(page) ? nodes_[page].n_tokens : 0;
+  const std::uint32_t n_there = is_in_tree(page) ? this->tokens(page).size() : 0;
   const bool continues = nodes_[page].parent == parent && n_shared(this->tokens(page), tokens) == std::min(n_there, n);
 
   if (n == kPageTokens) {
@@ -212,11 +197,10 @@ PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t>
 }
 
 // Replaces the node's tokens by `tokens`, which begin with them. Returns what extend returns.
-PrefixCache::Node PrefixCache::grow(Node node, Tokens tokens, std::uint32_t hash) {
+PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t hash) {
   Entry& entry = nodes_[node];
-  if (tokens.size() > entry.n_tokens) {
-    std::ranges::copy(tokens, entry.tokens.begin());
-    entry.n_tokens = static_cast<std::uint32_t>(tokens.size());
+  if (tokens.size() > entry.tokens.size()) {
+    entry.tokens.assign(tokens);
     entry.hash = hash;
     if (is_full(node)) full_nodes_.insert(hash, node);
   }

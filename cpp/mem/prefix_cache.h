@@ -1,6 +1,7 @@
 // The prefix cache: which pages hold the KV of which token prefixes. Each scope has a radix tree with a node for each
-// page: a node stands for the 16 tokens of its page after the tokens of its ancestors. A scope is a tenant or an
-// isolation group with a variant of the position encoding; scopes never see each other's nodes.
+// page: a node stands for the 16 tokens of its page after the tokens of its ancestors. Tokens are positions of spans
+// (mem/spans.h), of whatever kind. A scope is a tenant or an isolation group with a variant of the position encoding;
+// scopes never see each other's nodes.
 //
 // Children are found by SipHash-2-4 of (parent, tokens) under a key that is random for each process, and are compared
 // token by token, so a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial:
@@ -14,7 +15,6 @@
 // Thread rule: one thread at a time. Nothing allocates after construction, except in add_scope.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -24,6 +24,7 @@
 #include "mem/lru_heap.h"
 #include "mem/page_pool.h"
 #include "mem/siphash.h"
+#include "mem/spans.h"
 
 namespace zinc_rt::mem {
 
@@ -57,9 +58,9 @@ class PrefixCache {
   // The longest match of a prefix of `tokens`. This counts as a use of the nodes on the way, of the partial page and of
   // the checkpoint that it names. Of the children that may match in part, only the kPartialLooks that were used last
   // are compared.
-  Match match(Node root, std::span<const std::int32_t> tokens);
+  Match match(Node root, SpanView tokens);
   // The same match, without counting as a use.
-  Match look(Node root, std::span<const std::int32_t> tokens) const;
+  Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
   // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before
@@ -74,7 +75,7 @@ class PrefixCache {
   // since partial leaves are never parents, and nothing is made if a recently used child begins with them. Returns
   // kNone, and changes nothing, for no tokens or too many, and for a page that is free or in another node.
   // `owner`: who brought the tokens; the owner of a node that is there already stays.
-  Node extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page, std::uint32_t owner = kNone);
+  Node extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner = kNone);
 
   Node parent(Node node) const { return nodes_[node].parent; }
   std::uint32_t depth(Node node) const { return nodes_[node].depth; }  // pages from the root; 0: a root
@@ -106,11 +107,8 @@ class PrefixCache {
   std::string check() const;
 
  private:
-  using Tokens = std::span<const std::int32_t>;
-
   struct Entry {
-    std::array<std::int32_t, kPageTokens> tokens{};
-    std::uint32_t n_tokens = 0;
+    PageSpans tokens;
     Node parent = kNone;                                       // kNone: a root, or not in a tree
     Node first_child = kNone, next = kNone, previous = kNone;  // siblings, the one that was used last first
     std::uint32_t depth = 0;
@@ -132,16 +130,16 @@ class PrefixCache {
   };
 
   bool is_root(Node node) const { return node >= pool_.n_pages(); }
-  bool is_full(Node node) const { return nodes_[node].n_tokens == kPageTokens; }
+  bool is_full(Node node) const { return nodes_[node].tokens.size() == kPageTokens; }
   bool is_in_tree(Node node) const { return nodes_[node].parent != kNone; }
   bool is_evictable(Node node) const {
     return !is_root(node) && nodes_[node].first_child == kNone && nodes_[node].locks == 0;
   }
-  Tokens tokens(Node node) const { return Tokens(nodes_[node].tokens).first(nodes_[node].n_tokens); }
-  std::uint32_t hash(Node parent, Tokens tokens) const;
-  Node find(Node parent, Tokens tokens, std::uint32_t hash) const;
+  SpanView tokens(Node node) const { return nodes_[node].tokens.view(); }
+  std::uint32_t hash(Node parent, SpanView tokens) const;
+  Node find(Node parent, SpanView tokens, std::uint32_t hash) const;
   // Of the kPartialLooks children that were used last, the one that begins with most of `tokens`.
-  Shared best_child(Node parent, Tokens tokens) const;
+  Shared best_child(Node parent, SpanView tokens) const;
 
   void link_first(Node node);
   void unlink(Node node);
@@ -150,7 +148,7 @@ class PrefixCache {
   void settle(Node node);  // puts it into the heap or takes it out, by is_evictable
   void lock(Node node);
   void unlock(Node node);
-  Node grow(Node node, Tokens tokens, std::uint32_t hash);
+  Node grow(Node node, SpanView tokens, std::uint32_t hash);
   // Removes a leaf without locks from the tree; returns whether its page is free now.
   bool remove(Node node);
   void free_checkpoint(std::uint32_t id);

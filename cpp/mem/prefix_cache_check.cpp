@@ -28,8 +28,8 @@ std::string PrefixCache::check_node(Node node) const {
     return fmt::format("node {} holds checkpoint {}, which does not know it", node, entry.checkpoint);
   if (is_root(node)) return {};
 
-  if (entry.n_tokens == 0 || entry.n_tokens > kPageTokens)
-    return fmt::format("node {} has {} tokens", node, entry.n_tokens);
+  if (entry.tokens.empty() || entry.tokens.size() > kPageTokens)
+    return fmt::format("node {} has {} tokens", node, entry.tokens.size());
   if (!is_full(node) && (n_children > 0 || entry.locks > 0))
     return fmt::format("partial leaf {} has {} children and {} locks", node, n_children, entry.locks);
   if (is_full(node) &&

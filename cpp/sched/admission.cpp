@@ -74,7 +74,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   note_waiting(r, -1);
   note_running(r, 1);
   shares_.note_admitted(r.params.tenant, r.params.qos, now);
-  r.n_before_turn = static_cast<std::uint32_t>(r.tokens.size());
+  r.n_before_turn = r.tokens.size();
   r.turn_ends = now + turn_of(r);
   --tenant.waiting;
   ++tenant.slots;

@@ -37,7 +37,7 @@ PlanRow& add_row(const Request& r, std::uint32_t i, std::size_t token_index, Ste
   row.output.position = i + 1;
   row.request = r.id;
   row.user = r.params.user;
-  row.text = std::span(r.tokens).first(i + 1);
+  row.text = r.tokens.ids().first(i + 1);
   return row;
 }
 
@@ -69,10 +69,9 @@ void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan)
   item.second_text = r.params.second_text;
   item.request = r.id;
   item.user = r.params.user;
-  const auto tokens = std::span(r.tokens).subspan(item.begin, n);
-  plan.ids.insert(plan.ids.end(), tokens.begin(), tokens.end());
+  plan.tokens.append(r.tokens.part(item.begin, n));
   for (std::uint32_t left = item.n_picks; left > 0; --left)
-    add_pick(r, item.begin + n - left, plan.ids.size() - left, plan);
+    add_pick(r, item.begin + n - left, plan.tokens.size() - left, plan);
   plan.n_tokens += n;
   plan.n_decode += is_decode ? 1 : 0;
   plan.n_outputs += item.n_picks;
@@ -102,7 +101,7 @@ void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan)
   for (const PlanItem& item : plan.items) {
     const Request& r = *by_slot[item.slot];
     for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
-      if (r.wants_score(i)) add_row(r, i, first + i - item.begin, plan).next = r.tokens[i + 1];
+      if (r.wants_score(i)) add_row(r, i, first + i - item.begin, plan).next = r.tokens.ids()[i + 1];
     first += item.n;
   }
 }
@@ -160,7 +159,7 @@ std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPl
 // page that ends inside the text, at the place where other requests branched off, and otherwise where a page ends,
 // since state can be copied only there.
 std::uint32_t BatchPlanner::part_end(const Request& r, std::uint32_t n) const {
-  const auto total = static_cast<std::uint32_t>(r.tokens.size());
+  const std::uint32_t total = r.tokens.size();
   std::uint32_t end = std::min(total, r.n_done + n);
   if (const std::uint32_t variant = slots_[r.slot].rope_variant; variant < options_.rope_limits.size())
     end = std::min(end, options_.rope_limits[variant]);
@@ -180,7 +179,7 @@ std::uint32_t BatchPlanner::chunk_end(const Request& r, const StepPlan& plan) co
   if (!options_.needs_whole_texts) return part_end(r, allowed);
   // All of the text, if it is as short as a chunk may be, or if the step is empty.
   const std::uint32_t most = plan.items.empty() ? room : allowed;
-  return r.n_left() <= most ? static_cast<std::uint32_t>(r.tokens.size()) : r.n_done;
+  return r.n_left() <= most ? r.tokens.size() : r.n_done;
 }
 
 void BatchPlanner::sort_prompts(std::vector<Request*>& prompts) const {

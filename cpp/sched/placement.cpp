@@ -9,10 +9,9 @@
 
 namespace zinc_rt::sched {
 
-std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt,
-                            std::span<const std::int32_t> prompt) {
+std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, mem::SpanView prompt) {
   static_assert(std::endian::native == std::endian::little);
-  return placement_key(tenant, cache_salt, std::as_bytes(prompt));
+  return placement_key(tenant, cache_salt, std::as_bytes(prompt.ids()));
 }
 
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt) {

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "mem/spans.h"
+
 namespace zinc_rt::sched {
 
 // What a place says about itself when a request comes. Both are in tokens of prefill.
@@ -20,7 +22,7 @@ inline constexpr std::size_t kPlacementTokens = 64;
 
 // What requests have in common that should share a place before any place has computed something of them. It is the
 // same number in every process. REQUIRES: no more than the first kPlacementTokens tokens are looked at.
-std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::int32_t> prompt);
+std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, mem::SpanView prompt);
 // The same of a prompt that is not in tokens yet: four bytes stand for one.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/output_row.h"
+#include "mem/spans.h"
 #include "sched/types.h"
 
 namespace zinc_rt::sched {
@@ -44,7 +45,7 @@ struct StateMove {
 
 struct StepPlan {
   std::vector<PlanItem> items;        // decoding slots first
-  std::vector<std::int32_t> ids;      // the tokens of all items, in their order
+  mem::SpanList tokens;               // of all items, in their order
   std::vector<PlanRow> rows;          // the picks of all items, in their order; then the rows that score prompts
   std::uint32_t n_tokens = 0;         // of all items
   std::uint32_t n_decode = 0;         // items that decode, and thus tokens
@@ -59,7 +60,7 @@ struct StepPlan {
   // Removes the items and what belongs to them. Copies and restores stay until they are done.
   void clear_items() {
     items.clear();
-    ids.clear();
+    tokens.clear();
     rows.clear();
     saves.clear();
   }

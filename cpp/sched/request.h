@@ -18,7 +18,7 @@ struct RequestParams {
   TenantId tenant = 0;
   std::uint32_t session = 0;
   Qos qos = Qos::kStandard;
-  std::vector<std::int32_t> prompt;
+  mem::SpanList prompt;
   std::uint32_t max_tokens = 128;  // 0: it ends when its prompt is computed
   Sampling sampling;
   std::vector<TokenBias> bias;            // added to the logits for every pick
@@ -38,7 +38,7 @@ struct RequestParams {
 struct Request {
   RequestId id = 0;
   RequestParams params;
-  std::vector<std::int32_t> tokens;  // the prompt, then what was picked; capacity for all that may come
+  mem::SpanList tokens;  // the prompt, then what was picked; room for all that may come
   std::uint32_t n_prompt = 0;
   std::uint32_t n_limit = 0;  // tokens that it may have in the end
   std::uint64_t order = 0;    // in which it arrived
@@ -78,17 +78,17 @@ struct Request {
   bool has_cancel = false;
   Finish cancel = Finish::kCancelled;
 
-  std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
+  std::uint32_t n_generated() const { return tokens.size() - n_prompt; }
   // What it adds to the backlog of its place. What the cache will give it counts a sixteenth while it waits, for the
   // slot that it will hold: where slots are short, a place with a long queue should not have all who find their prefix
   // there.
   std::uint32_t n_to_compute() const {
     return n_left() - (is_waiting ? std::min(n_cached - n_cached / 16, n_left()) : 0);
   }
-  std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
+  std::uint32_t n_left() const { return tokens.size() - n_done; }
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
   // The length of the text whose position encoding the logits have that it needs next.
-  std::size_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
+  std::uint32_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
   // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
   // Whether a stop token may not be picked as the text's token at this position.

@@ -21,7 +21,7 @@ Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Share
   decoding_.reserve(n);
   prompts_.reserve(n);
   plan_.items.reserve(n);
-  plan_.ids.reserve(options_.chunk_cap);
+  plan_.tokens.reserve(options_.chunk_cap);
   plan_.rows.reserve(n + options_.chunk_cap);
   plan_.page_copies.reserve(n);
   plan_.restores.reserve(n);
@@ -82,13 +82,13 @@ Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
   r.index = index;
   r.id = next_generation_++ << 32 | index;
   r.order = next_order_++;
-  r.n_prompt = static_cast<std::uint32_t>(r.params.prompt.size());
+  r.n_prompt = r.params.prompt.size();
   const Tenant& tenant = tenants_[r.params.tenant];
   r.n_limit = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(r.n_prompt + std::uint64_t{r.params.max_tokens},
                               std::min(options_.max_context, tenant.quota.max_context_tokens)));
   r.tokens.reserve(r.n_limit);
-  r.tokens.assign(r.params.prompt.begin(), r.params.prompt.end());
+  r.tokens.append(r.params.prompt.view());
   r.params.prompt = {};
   r.n_cached = r.params.n_cached;
   if (r.params.deadline != kNever) ++n_deadlines_;
@@ -312,14 +312,12 @@ void Scheduler::give_back_lease(std::uint32_t slot) {
   --n_leases_;
 }
 
-void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
-                              std::span<const std::int32_t> tokens) {
+void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens) {
   const auto lock = tenants_.lock();
   pages_.publish(slot, tenant, salt, tokens);
 }
 
-std::uint32_t Scheduler::cached_tokens(TenantId tenant, const std::string& salt,
-                                       std::span<const std::int32_t> prompt) const {
+std::uint32_t Scheduler::cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const {
   return pages_.cached_tokens(tenant, salt, prompt);
 }
 

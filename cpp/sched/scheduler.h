@@ -89,11 +89,10 @@ class Scheduler {
   std::span<const std::uint32_t> leased_pages(std::uint32_t slot) const { return slots_.pages(slot); }
   // Gives the pages of a lease to the prefix cache of a tenant, as the KV of these tokens. REQUIRES: whole pages of
   // tokens, no more than the lease has.
-  void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
-                     std::span<const std::int32_t> tokens);
+  void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
   // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use.
   // (book)
-  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
+  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
   // Drops the prefixes that the tenant brought into the cache, its own or that of its isolation group, and that nobody
   // uses. What another member brought, and what that continues, stays. Returns how many pages that freed.
   std::uint32_t flush_prefixes(TenantId tenant);

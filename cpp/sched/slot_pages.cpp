@@ -92,8 +92,7 @@ mem::PrefixCache::Match SlotPages::usable(mem::PrefixCache::Match match, Node ro
   return match;
 }
 
-std::uint32_t SlotPages::cached_tokens(TenantId tenant, const std::string& salt,
-                                       std::span<const std::int32_t> prompt) const {
+std::uint32_t SlotPages::cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const {
   const auto root = roots_.find({owner_of(tenant), options_.variant_of(prompt.size()), salt});
   if (!options_.prefix_cache || root == roots_.end() || prompt.empty()) return 0;
   // The last token is always computed, since its logits are wanted.
@@ -103,13 +102,13 @@ std::uint32_t SlotPages::cached_tokens(TenantId tenant, const std::string& salt,
 
 Bind SlotPages::find_room(Request& r, bool others_run) {
   if (r.failed_epoch == tenants_.room_epoch()) return r.failed_bind;
-  const auto known = static_cast<std::uint32_t>(r.tokens.size());
+  const std::uint32_t known = r.tokens.size();
   r.root = root_of(r);
   found_ = {};
   found_.node = r.root;
   // The last token is always computed, and so is a token whose score is missing, since their logits are wanted.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
-  if (options_.prefix_cache) found_ = prefixes_.match(r.root, std::span(r.tokens).first(n_known_logits));
+  if (options_.prefix_cache) found_ = prefixes_.match(r.root, r.tokens.view().first(n_known_logits));
   if (options_.is_recurrent) r.snapshot_pages = found_.n_pages > found_.state_pages ? found_.n_pages : 0;
   found_ = usable(found_, r.root);
   prefixes_.pin(found_.node);
@@ -165,7 +164,7 @@ void SlotPages::publish(Request& r, std::uint32_t first) {
   if (!options_.prefix_cache) return;
   std::uint32_t depth = prefixes_.depth(r.node);
   for (; (depth + 1) * kPageTokens <= r.n_done; ++depth) {
-    const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, kPageTokens);
+    const auto tokens = r.tokens.part(std::size_t{depth} * kPageTokens, kPageTokens);
     const Node node = prefixes_.extend(r.node, tokens, pages[depth], r.params.tenant);
     if (node == kNone) {
       ++stats_.internal_errors;
@@ -183,14 +182,13 @@ void SlotPages::publish(Request& r, std::uint32_t first) {
   if (r.n_done == r.n_prompt) publish_tail(r);
 }
 
-void SlotPages::publish(std::uint32_t slot, TenantId tenant, const std::string& salt,
-                        std::span<const std::int32_t> tokens) {
+void SlotPages::publish(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens) {
   Node node = root_of(tenant, options_.variant_of(tokens.size()), salt);
   prefixes_.pin(node);
   const auto pages = slots_.pages(slot);
   for (std::size_t i = 0; i * kPageTokens < tokens.size(); ++i) {
     pool_.set_token_count(pages[i], kPageTokens);
-    const Node next = prefixes_.extend(node, tokens.subspan(i * kPageTokens, kPageTokens), pages[i], tenant);
+    const Node next = prefixes_.extend(node, tokens.part(i * kPageTokens, kPageTokens), pages[i], tenant);
     if (next == kNone) {
       ++stats_.internal_errors;
       break;
@@ -220,7 +218,7 @@ void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page
 void SlotPages::publish_tail(Request& r) {
   const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
   if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;
-  const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, n);
+  const auto tokens = r.tokens.part(std::size_t{depth} * kPageTokens, n);
   if (prefixes_.extend(r.node, tokens, slots_.pages(r.slot)[depth], r.params.tenant) == kNone) ++stats_.internal_errors;
 }
 

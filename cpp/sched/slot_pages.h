@@ -63,10 +63,10 @@ class SlotPages {
   void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many are free
   void give_back(std::uint32_t slot);
   // Scheduler::publish_lease
-  void publish(std::uint32_t slot, TenantId tenant, const std::string& salt, std::span<const std::int32_t> tokens);
+  void publish(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
 
   // Scheduler::cached_tokens
-  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
+  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
   // Scheduler::flush_prefixes. with_group: also what it brought into the scopes of its isolation group.
   std::uint32_t flush(TenantId tenant, bool with_group);
 

@@ -35,7 +35,7 @@ void expect_no_allocation(bool is_recurrent, std::uint32_t n_waiting) {
   for (std::uint32_t i = 0; i < 64 + n_waiting; ++i) {
     RequestParams params;
     params.tenant = i % 4;
-    params.prompt.assign(20, static_cast<std::int32_t>(i));
+    params.prompt = mem::SpanList(std::vector<std::int32_t>(20, static_cast<std::int32_t>(i)));
     params.max_tokens = 400;
     ASSERT_TRUE(scheduler.submit(std::move(params), now));
   }

@@ -50,7 +50,7 @@ TEST_F(BatchPlannerTest, APlanCarriesTokensAndRows) {
   BatchPlanner::add_chunk(whole, 6, plan_);
   BatchPlanner::add_chunk(part, 12, plan_);
   BatchPlanner::add_scores(by_slot_, plan_);
-  EXPECT_THAT(plan_.ids, ElementsAre(1004, 2003, 2004, 2005, 3010, 3011));
+  EXPECT_THAT(plan_.tokens.ids(), ElementsAre(1004, 2003, 2004, 2005, 3010, 3011));
   EXPECT_EQ(plan_.n_tokens, 6u);
   EXPECT_EQ(plan_.n_decode, 1u);
   EXPECT_EQ(plan_.n_prompt_tokens(), 5u);
@@ -70,7 +70,7 @@ TEST_F(BatchPlannerTest, APlanCarriesTokensAndRows) {
     EXPECT_EQ(row.user, requests_[i]->params.user);
     EXPECT_EQ(row.output.token_index, i == 0 ? 0u : 3u);
     EXPECT_EQ(row.output.position, requests_[i]->tokens.size());
-    EXPECT_EQ(row.text.data(), requests_[i]->tokens.data());
+    EXPECT_EQ(row.text.data(), requests_[i]->tokens.ids().data());
     EXPECT_EQ(row.text.size(), requests_[i]->tokens.size());
     EXPECT_EQ(row.next, kNoToken);
   }
@@ -121,7 +121,7 @@ TEST_F(BatchPlannerTest, ScoresOfPromptsComeBehindThePicks) {
     const PlanRow& row = plan_.rows[2 + i];
     EXPECT_EQ(row.output.token_index, i + 1);
     EXPECT_EQ(row.output.position, i + 2);
-    EXPECT_EQ(row.next, scored.tokens[i + 2]);
+    EXPECT_EQ(row.next, scored.tokens.ids()[i + 2]);
     EXPECT_EQ(row.request, scored.id);
     EXPECT_TRUE(row.output.wants_logits);
   }

@@ -119,7 +119,7 @@ BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std
       RequestParams p;
       p.tenant = tenant;
       p.qos = tenant == streams ? streams_qos : prompts_qos;
-      p.prompt.assign(prompt, n_submitted++);  // none begins as another
+      p.prompt = mem::SpanList(std::vector<std::int32_t>(prompt, n_submitted++));  // none begins as another
       p.max_tokens = answer;
       EXPECT_TRUE(scheduler.submit(std::move(p), now));
     }
@@ -225,7 +225,7 @@ TEST_P(WholeTexts, ComeInOneStepEach) {
     p.qos = i % 2 == 0 ? Qos::kStandard : Qos::kInteractive;
     p.max_tokens = 0;
     lengths.push_back(i % 7 == 0 ? 512 : 1 + static_cast<std::uint32_t>(random() % 200));
-    p.prompt.assign(lengths.back(), 5);
+    p.prompt = mem::SpanList(std::vector<std::int32_t>(lengths.back(), 5));
     ASSERT_TRUE(scheduler.submit(std::move(p), 0));
   }
   std::vector<std::uint32_t> computed;

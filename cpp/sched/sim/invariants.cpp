@@ -42,7 +42,7 @@ bool Invariants::may_start(const Request& r, Micros now) const {
 // It does not look into the prefix cache, which may save the request some pages.
 bool Invariants::may_be_over_quota(const Request& r) const {
   const Tenant& t = tenants_[r.params.tenant];
-  const auto n = std::min<std::size_t>(r.tokens.size() + 1, r.n_limit);
+  const auto n = std::min(r.tokens.size() + 1, r.n_limit);
   return t.pages + mem::pages_for(n) > t.quota.max_kv_pages;
 }
 
@@ -82,22 +82,22 @@ void Invariants::check_contents(const StepPlan& plan) {
   std::uint32_t first = 0, n_rows = 0;  // token of the item, and rows so far
   for (const PlanItem& item : plan.items) {
     const Request& r = *s_.in_slot(item.slot);
-    const auto tokens = std::span(r.tokens).subspan(item.begin, item.n);
-    const bool has_tokens = first + item.n <= plan.ids.size() && n_rows + item.n_picks <= plan.rows.size() &&
-                            std::ranges::equal(std::span(plan.ids).subspan(first, item.n), tokens);
+    const mem::SpanView tokens = r.tokens.part(item.begin, item.n);
+    const bool has_tokens = first + item.n <= plan.tokens.size() && n_rows + item.n_picks <= plan.rows.size() &&
+                            plan.tokens.part(first, item.n) == tokens;
     if (!has_tokens || item.request != r.id || item.user != r.params.user || item.ends_text != (item.n == r.n_left()))
       return report("plan", fmt::format("slot {}: the plan has other tokens than its request", item.slot));
     for (std::uint32_t i = item.n - item.n_picks; i < item.n; ++i) {
       const PlanRow& row = plan.rows[n_rows++];
       if (row.request != r.id || row.user != r.params.user || row.output.token_index != first + i ||
-          row.output.position != item.begin + i + 1 || row.text.data() != r.tokens.data() ||
+          row.output.position != item.begin + i + 1 || row.text.data() != r.tokens.ids().data() ||
           row.text.size() != row.output.position)
         return report("plan", fmt::format("slot {}: output row {} is not after token {}", item.slot, n_rows - 1, i));
     }
     first += item.n;
   }
-  if (first != plan.ids.size() || n_rows != plan.rows.size())  // no scenario scores a prompt
-    report("plan", fmt::format("{} ids and {} rows are planned, {} and {} are of items", plan.ids.size(),
+  if (first != plan.tokens.size() || n_rows != plan.rows.size())  // no scenario scores a prompt
+    report("plan", fmt::format("{} ids and {} rows are planned, {} and {} are of items", plan.tokens.size(),
                                plan.rows.size(), first, n_rows));
 }
 

@@ -34,7 +34,8 @@ const KvModel::Chain& KvModel::chain_of(const PlanItem& item, const Request& r, 
   }
   while (chain.hashes.size() < item.begin + item.n) {
     const std::size_t i = chain.hashes.size();
-    chain.hashes.push_back(mix(i == 0 ? begin : chain.hashes.back(), static_cast<std::uint64_t>(r.tokens[i])) | 1);
+    chain.hashes.push_back(mix(i == 0 ? begin : chain.hashes.back(), static_cast<std::uint64_t>(r.tokens.ids()[i])) |
+                           1);
   }
   return chain;
 }

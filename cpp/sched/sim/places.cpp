@@ -138,7 +138,7 @@ class Places {
     RequestParams p;
     p.tenant = user.tenant;
     p.qos = talkers.qos;
-    p.prompt = user.said;
+    p.prompt = mem::SpanList(user.said);
     p.max_tokens = draw_.between(talkers.answer[0], talkers.answer[1]);
     p.user = index;
     const std::uint32_t chosen = place_for(user, p.n_cached);

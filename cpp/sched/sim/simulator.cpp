@@ -128,8 +128,7 @@ class Simulation {
     RequestParams p;
     p.tenant = ids_.at(e.tenant);
     p.qos = s.qos;
-    p.prompt.resize(s.n_prompt);
-    for (std::uint32_t i = 0; i < s.n_prompt; ++i) p.prompt[i] = token_at(s, i);
+    for (std::uint32_t i = 0; i < s.n_prompt; ++i) p.prompt.push_back(token_at(s, i));
     p.max_tokens = s.max_tokens;
     p.stop_tokens.assign(1, kStopToken);
     if (s.deadline_us > 0) p.deadline = now_ + s.deadline_us;

@@ -1,0 +1,79 @@
+// What a request computes, position by position: a list of spans, each of consecutive positions of one kind. The kinds
+// are one today, token ids, so that a list has one span. A further kind, as rows of floats that an image gave, becomes a
+// second member here, and answers what is asked of all: how many positions, a part of them, which of them two lists have
+// in common, the hash of a page, and a copy for a step. The scheduler and the prefix cache ask nothing else; who needs ids
+// (samplers, files of prefixes) asks for them by name.
+// Thread rule: plain values.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/common/kv_page.h"
+#include "mem/siphash.h"
+
+namespace zinc_rt::mem {
+
+// Consecutive positions of a list, which somebody else owns.
+class SpanView {
+ public:
+  SpanView() = default;
+  template <class Ids>
+    requires std::convertible_to<const Ids&, std::span<const std::int32_t>>
+  SpanView(const Ids& ids) : ids_(ids) {}
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // positions
+  bool empty() const { return ids_.empty(); }
+  SpanView first(std::size_t n) const { return ids_.first(n); }
+  SpanView part(std::size_t begin, std::size_t n) const { return ids_.subspan(begin, n); }
+  SpanView from(std::size_t begin) const { return ids_.subspan(begin); }
+  std::span<const std::int32_t> ids() const { return ids_; }
+
+  // How many positions the two have in common at their beginnings.
+  friend std::uint32_t n_shared(SpanView a, SpanView b);
+  friend bool operator==(SpanView a, SpanView b) { return a.size() == b.size() && n_shared(a, b) == a.size(); }
+  // The key of a page of the prefix cache: these positions behind the node `parent`. REQUIRES: no more than kPageTokens.
+  std::uint64_t page_hash(SipKey key, std::uint32_t parent) const;
+
+ private:
+  std::span<const std::int32_t> ids_;
+};
+
+// A list that is owned.
+class SpanList {
+ public:
+  SpanList() = default;
+  explicit SpanList(SpanView view) { append(view); }
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // positions
+  bool empty() const { return ids_.empty(); }
+  SpanView view() const { return ids_; }
+  SpanView part(std::size_t begin, std::size_t n) const { return view().part(begin, n); }
+  std::span<const std::int32_t> ids() const { return ids_; }
+
+  // Nothing is allocated while there is room.
+  void reserve(std::size_t n_positions) { ids_.reserve(n_positions); }
+  void append(SpanView view) { ids_.insert(ids_.end(), view.ids().begin(), view.ids().end()); }
+  void push_back(std::int32_t id) { ids_.push_back(id); }
+  void clear() { ids_.clear(); }
+
+ private:
+  std::vector<std::int32_t> ids_;
+};
+
+// The positions of a page, held in place.
+class PageSpans {
+ public:
+  std::uint32_t size() const { return n_; }
+  bool empty() const { return n_ == 0; }
+  SpanView view() const { return std::span(ids_).first(n_); }
+  void assign(SpanView view);  // REQUIRES: no more than kPageTokens
+
+ private:
+  std::int32_t ids_[kPageTokens] = {};
+  std::uint32_t n_ = 0;
+};
+
+}  // namespace zinc_rt::mem
