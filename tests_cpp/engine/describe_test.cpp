@@ -62,6 +62,13 @@ TEST_F(Describe, CardAndMemoryAreTheirJson) {
   const auto plan = Json::parse(to_json(*memory));
   EXPECT_EQ(plan["regions"].size(), memory->regions.size());
   EXPECT_EQ(plan["allocated_bytes"], allocated);
+
+  // What a list shows is a part of it.
+  for (const auto& [all, listed] : {std::pair(json, Json::parse(to_json(*card, CardDetail::kListed))),
+                                    std::pair(plan, Json::parse(to_json(*memory, CardDetail::kListed)))}) {
+    EXPECT_LT(listed.size(), all.size());
+    for (const auto& [key, value] : listed.items()) EXPECT_EQ(all[key], value) << key;
+  }
 }
 
 TEST_F(Describe, TotalsAreSumsOverTheModels) {
