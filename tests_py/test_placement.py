@@ -1,4 +1,4 @@
-"""Which of several places a request goes to, and what a router knows of them. The rule's cases are the engine's own."""
+"""Which replica a request goes to, and what a router knows of replicas. The rule's cases are the engine's own."""
 
 import json
 import pickle
@@ -6,13 +6,13 @@ import struct
 
 import pytest
 
-from zinc_rt._placement import PlaceLoad, choose_place, placement_key
+from zinc_rt._placement import ReplicaLoad, choose_replica, placement_key
 from zinc_rt.ray.call import Call
-from zinc_rt.ray.places import MOST_SENT, PAGES_UNTIL_TOLD, Places
+from zinc_rt.ray.replicas import MOST_SENT, PAGES_UNTIL_TOLD, ReplicaViews
 
 
-def choose(*places, key=7):
-    return choose_place([PlaceLoad(*each) for each in places], key)
+def choose(*loads, key=7):
+    return choose_replica([ReplicaLoad(*each) for each in loads], key)
 
 
 def ids(first, n):
@@ -33,12 +33,12 @@ def test_the_next_best_of_several_is_taken_where_the_best_is_behind():
     assert choose((1000, 5000), (500, 600), (0, 0)) == 2
 
 
-def test_without_any_prefix_the_least_backlog_wins_and_one_place_takes_all():
+def test_without_any_prefix_the_least_backlog_wins_and_one_replica_takes_all():
     assert choose((0, 9), (0, 8), (0, 10)) == 1
     assert choose((0, 2**32 - 1)) == 0
 
 
-def test_ties_go_by_the_key_and_stay_when_a_place_is_added():
+def test_ties_go_by_the_key_and_stay_when_a_replica_is_added():
     counts, moved = [0] * 4, 0
     for key in range(4000):
         of_four, of_three = choose(*[(0, 0)] * 4, key=key), choose(*[(0, 0)] * 3, key=key)
@@ -46,7 +46,7 @@ def test_ties_go_by_the_key_and_stay_when_a_place_is_added():
         counts[of_four] += 1
         if of_four != of_three:
             moved += 1
-            assert of_four == 3  # only to the place that is new
+            assert of_four == 3  # only to the new replica
     assert all(880 <= n <= 1120 for n in counts)
     assert moved == counts[3]
 
@@ -138,10 +138,10 @@ class Clock:
 @pytest.fixture
 def fleet():
     clock = Clock()
-    places = Places(clock)
-    places.update("ab")
-    places.clock = clock
-    return places
+    views = ReplicaViews(clock)
+    views.update("ab")
+    views.clock = clock
+    return views
 
 
 def told(backlog=0, pages=1000, number=1):
@@ -151,9 +151,9 @@ def told(backlog=0, pages=1000, number=1):
 IDLE = {"a": {}, "b": {}}
 
 
-def send(places, prompt, request, stats=IDLE):
-    best = places.ranked(stats, prompt)[0]
-    places.send(best, request, stats[best], prompt)
+def send(views, prompt, request, stats=IDLE):
+    best = views.ranked(stats, prompt)[0]
+    views.send(best, request, stats[best], prompt)
     return best
 
 
@@ -172,8 +172,8 @@ def test_other_prompts_spread(fleet):
     assert 70 <= gone_to.count("a") <= 130
 
 
-def backlog(places, place, stats=None):
-    return places.load(place, stats or {}, call({}).prompt).backlog_tokens
+def backlog(views, replica, stats=None):
+    return views.load(replica, stats or {}, call({}).prompt).backlog_tokens
 
 
 def test_what_was_just_sent_is_a_backlog_until_it_is_done_or_told_of(fleet):
@@ -212,7 +212,7 @@ def test_requests_that_never_end_are_forgotten(fleet):
     for i in range(MOST_SENT + 10):
         fleet.send("a", str(i), {}, one)
     fleet.load("a", {}, one)
-    assert len(fleet.places["a"].sent) == MOST_SENT
+    assert len(fleet.views["a"].sent) == MOST_SENT
 
 
 def test_a_place_that_told_of_a_long_backlog_loses_its_prefix(fleet):
@@ -240,22 +240,22 @@ def test_a_place_is_believed_to_hold_no_more_than_its_cache(fleet):
     old, new = call({"prompt": [1] * 800}).prompt, call({"prompt": [2] * 800}).prompt
     fleet.send("a", "0", told(pages=60), old)
     fleet.send("a", "1", told(pages=60), new)
-    assert fleet.places["a"].cached_tokens(new) == 800
-    assert fleet.places["a"].cached_tokens(old) == 160  # its first pages go last
+    assert fleet.views["a"].cached_tokens(new) == 800
+    assert fleet.views["a"].cached_tokens(old) == 160  # its first pages go last
     fleet.send("b", "2", {}, call({"prompt": list(range(16 * PAGES_UNTIL_TOLD + 160))}).prompt)
-    assert len(fleet.places["b"].pages) == PAGES_UNTIL_TOLD
+    assert len(fleet.views["b"].pages) == PAGES_UNTIL_TOLD
 
 
 def test_a_place_that_comes_anew_has_an_empty_cache_and_the_keys_of_the_one_that_went(fleet):
     prompts = [call({"prompt": list(range(i * 1000, i * 1000 + 100))}).prompt for i in range(50)]
     before = [fleet.ranked(IDLE, prompt)[0] for prompt in prompts]
-    gone = [prompt for prompt, place in zip(prompts, before, strict=True) if place == "a"]
+    gone = [prompt for prompt, replica in zip(prompts, before, strict=True) if replica == "a"]
     fleet.send("a", "0", {}, gone[0])
     fleet.update("bc")
     after = [fleet.ranked({"b": {}, "c": {}}, prompt)[0] for prompt in prompts]
-    assert after == [{"a": "c", "b": "b"}[place] for place in before]
+    assert after == [{"a": "c", "b": "b"}[replica] for replica in before]
     assert fleet.load("c", {}, gone[0]) == (0, 0)
-    fleet.completed("a", "0")  # of a place that is gone: nothing
+    fleet.completed("a", "0")  # of a replica that is gone: nothing
     fleet.send("a", "1", {}, gone[0])
 
 

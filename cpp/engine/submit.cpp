@@ -91,7 +91,7 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
 Result<EngineCore::Placed> EngineCore::place(const Model& model, const TenantState& tenant, const std::string& salt,
                                              mem::SpanView prompt) const {
   const auto& replicas = model.replicas();
-  std::vector<sched::PlaceLoad> loads;
+  std::vector<sched::ReplicaLoad> loads;
   const auto book = book_.lock();
   for (const auto& replica : replicas) {
     ZRT_CHECK_OK(check_loaded(model, *replica));
@@ -99,7 +99,7 @@ Result<EngineCore::Placed> EngineCore::place(const Model& model, const TenantSta
     loads.push_back({scheduler.cached_tokens(tenant.id, salt, prompt), 0});
     if (replicas.size() > 1) loads.back().backlog_tokens = scheduler.backlog_tokens() + replica->tokens_on_their_way;
   }
-  const auto i = sched::choose_place(loads, sched::placement_key(tenant.name, salt, prompt));
+  const auto i = sched::choose_replica(loads, sched::placement_key(tenant.name, salt, prompt));
   return Placed{replicas[i].get(), static_cast<std::uint32_t>(loads[i].cached_tokens)};
 }
 

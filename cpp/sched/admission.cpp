@@ -6,9 +6,9 @@
 //   4 the lowest standing of their tenant (dominant share, plus service ahead of the least served), divided by the
 //     weight of their class
 //   5 arrival
-// Where the first of them finds no slot or no pages and may preempt nobody, all others wait too, so that large requests
-// are not overtaken for ever. Only two kinds may pass it: a more urgent request that preempts its way in, and a request
-// whose turn it is.
+// If the first of them finds no slot or no pages and may not preempt, all others wait too, so that large requests are
+// not overtaken for ever. Only two kinds may pass it: a more urgent request that preempts, and a request that is owed a
+// slot.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -48,7 +48,8 @@ bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) con
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
 }
 
-// The head of a queue. A sibling that waits for its leader's prompt is passed over: it does not hold up later requests.
+// The head of a queue. It skips a sibling that waits for its leader's prompt, so the sibling does not delay later
+// requests.
 Request* Scheduler::first_startable(Request& head, Micros now) const {
   Request* r = &head;
   while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
@@ -57,7 +58,7 @@ Request* Scheduler::first_startable(Request& head, Micros now) const {
   return r == nullptr || r->skipped_in == round_ || !may_start(*r, now) ? nullptr : r;
 }
 
-// `blocked` is a request that found no room. Requests that are not more urgent wait for it.
+// `blocked` is a request that found no room. Requests that are less urgent or as urgent wait behind it.
 Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
@@ -81,8 +82,8 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   ++n_running_;
   ++stats_.admissions;
   r.admitted_order = next_admission_++;
-  // A request that was preempted before, or that waited long, is protected for a while so that it makes progress. Some
-  // slots stay open to urgent requests.
+  // A request that was preempted before or that waited long is protected for a while, so that it makes progress. A few
+  // slots stay free for urgent requests.
   constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
   const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
   r.protected_until = 0;
@@ -104,7 +105,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   slot.stop_token_count =
       static_cast<std::uint32_t>(std::min<std::size_t>(r.params.stop_tokens.size(), kSlotStopTokens));
   std::copy_n(r.params.stop_tokens.begin(), slot.stop_token_count, slot.stop_token_ids);
-  // A request that was decoding goes on decoding if the cache holds all of its tokens but the last.
+  // A request that was decoding continues to decode if the cache has all of its tokens except the last.
   move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
   Event e = event(EventKind::kAdmitted, r);
   e.is_first = !r.was_admitted;
@@ -155,7 +156,8 @@ void Scheduler::admit(Micros now) {
     const bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
     const Outcome outcome = try_admit(*r, Ground::kClass, must_preempt, now);
     if (outcome == Outcome::kAdmitted) continue;
-    // Nothing runs, so nothing will make room: its quota or the reservations of others have changed since it arrived.
+    // Nothing runs, so waiting would not help: the quota or others' reservations have changed since the request
+    // arrived.
     const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
                                                        : blocked == nullptr && tenants_[r->params.tenant].slots == 0;
     if (is_alone) {

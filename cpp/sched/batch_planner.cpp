@@ -6,31 +6,33 @@
 namespace zinc_rt::sched {
 namespace {
 
-// By how much prompts may lengthen a step that has no work of a more urgent class than theirs. Each number is for the
-// most urgent class that decodes in the step. Of two limits the larger one holds:
-//   - a time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
-//     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
-//   - a part of the time that decoding alone takes. Beside many decoding slots admitted prompts are promised half of
-//     the machine or more. Beside n slots the part is n / (n + 1) of that: where n is small, most of a step is reading
-//     the weights, and each slot feels all that is added.
+// How much prompts may lengthen a step in which no more urgent class has work. There is a number per class: the most
+// urgent class that decodes in the step counts. Of two limits the larger one holds:
+//   - A time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
+//     For
+//     standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
+//   - A multiple of the time that decoding alone takes. It is kStepGrowth x n / (n + 1) beside n decoding slots. With
+//     many
+//     slots, admitted prompts so get at least half of the machine. With few, most of a step is reading the weights, and
+//     each slot feels all that is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
-// By how much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the
-// class just below may also use a time in us if that is more (beside standard, its gap), because more tokens then share
-// the fixed cost of having prompts in a step.
+// How much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the
+// class just below may instead use a fixed time in us if that is longer (beside standard: its gap). With more time,
+// more tokens share the fixed cost of having prompts in a step.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
 // A step that takes so many times what was expected shows that the estimate is wrong.
 constexpr double kLate = 1.5;
 constexpr std::uint32_t kLeastChunk = 32;  // tokens, unless a class above batch decodes: each chunk reads all weights
-// Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
+// Until a step with decoding slots more urgent than batch has been measured, such a step gets this many prompt tokens.
 constexpr std::uint32_t kFirstChunk = 8;
 
 std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
 }
 
-// Adds the row after the request's i-th token, which is the one of this index in the step.
+// Adds the output row that follows the request's token i. token_index: where that token is in the step.
 PlanRow& add_row(const Request& r, std::uint32_t i, std::size_t token_index, StepPlan& plan) {
   PlanRow& row = plan.rows.emplace_back();
   row.output.token_index = static_cast<std::uint32_t>(token_index);
@@ -112,8 +114,8 @@ double BatchPlanner::prompt_budget(Qos decoding, std::uint32_t n_decode, double 
   return std::max(budgets[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone_us);
 }
 
-// Sets how many prompt tokens the next step may have beside slots that decode. They become fewer only while steps take
-// longer than expected, and not when a burst of prompts has ended, so that the next burst is taken at once.
+// Sets how many prompt tokens the next step may have beside decoding slots. The number falls only while steps take
+// longer than expected. It does not fall when a burst of prompts ends, so the next burst is taken at once.
 void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   StepSize size;
   for (const PlanItem& item : plan.items) size.add(item.begin, item.n);
@@ -125,8 +127,8 @@ void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
 }
 
-// How many prompt tokens a request may add to a step. Beside slots that decode they are at most twice as many as
-// before, so that a wrong estimate of their cost shows before it does harm.
+// How many prompt tokens a request may add to a step. Beside decoding slots it is at most twice the number of the step
+// before, so that a wrong estimate of their cost shows early.
 std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPlan& plan) const {
   const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
@@ -154,10 +156,9 @@ std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPl
   return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));
 }
 
-// Where a chunk of at most n tokens ends. If the prompt is scored, each logit must be that of the text up to its token,
-// so a chunk stops where the position encoding of longer texts begins. With recurrent state a chunk stops at the last
-// page that ends inside the text, at the place where other requests branched off, and otherwise where a page ends,
-// since state can be copied only there.
+// The end of a chunk of at most n tokens. A prompt that is scored needs the logits of each prefix, so its chunk stops
+// where the position encoding for longer texts begins. With recurrent state a chunk stops where the state can be
+// copied: at the last page end inside the text, at a page where other requests branched off, or at another page end.
 std::uint32_t BatchPlanner::part_end(const Request& r, std::uint32_t n) const {
   const std::uint32_t total = r.tokens.size();
   std::uint32_t end = std::min(total, r.n_done + n);

@@ -1,7 +1,8 @@
-// What a step computes. Decoding slots come first; where they make a step long, some sit it out (decode_rows.cpp). Then
-// come chunks of prompts: those of the most urgent class first, and within a class those of the tenant that was served
-// least. Prompts fill a step up to a cap on tokens and up to the time that its decoding slots can wait. How long a step
-// takes is learned from the steps that ran (cost_model.h). It finds no pages and preempts nobody; the scheduler does.
+// Plans what a step computes. Decoding slots come first; if they would make the step long, some sit it out
+// (decode_rows.cpp). Chunks of prompts follow: the most urgent class first, and within a class the tenant that was
+// served least. Prompts fill the step up to a limit on tokens and up to the time that its decoding slots can wait. The
+// planner learns from past steps how long a step takes (cost_model.h). The scheduler, not the planner, finds pages and
+// preempts.
 // How the numbers were chosen: docs/design/sched.md.
 // Thread rule: whoever holds the lock of the tenant book.
 #pragma once
@@ -22,16 +23,16 @@ class BatchPlanner {
   // What it is given must outlive it.
   BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots);
 
-  // Adds a token of each decoding request to an empty plan, but for those that sit this step out. `ready`: those that
-  // may decode, in the order of slots; scratch afterwards. step: the number of the step.
+  // Adds one token per decoding request to an empty plan, except for requests that sit this step out. `ready`: the
+  // requests that may decode, in slot order; it is scratch memory after the call. step: the step's number.
   void add_decodes(std::vector<Request*>& ready, std::uint64_t step, StepPlan& plan);
   // The order in which requests get a chunk of their prompt into a step.
   void sort_prompts(std::vector<Request*>& prompts) const;
-  // Up to which token the step of this plan may compute the request's prompt. n_done: no token of it fits.
+  // The end of the prompt tokens that this step may compute for the request. n_done: not one more fits.
   std::uint32_t chunk_end(const Request& request, const StepPlan& plan) const;
   // Adds tokens [n_done, end) of a prompt. REQUIRES: the slot has pages for them.
   static void add_chunk(const Request& request, std::uint32_t end, StepPlan& plan);
-  // Adds the rows that score prompts, behind the picks of all items. What they pick is thrown away.
+  // Adds the rows that score prompts, after the picks of all items. Their picks are thrown away.
   static void add_scores(std::span<Request* const> by_slot, StepPlan& plan);
 
   // After a step: how long it took.

@@ -10,13 +10,13 @@ namespace {
 
 constexpr double kCounted = 16;     // the mean of a class is over so many steps
 constexpr double kHalfLife = 4096;  // after so many steps a class that was not seen counts half
-// A step counts for at most so many times what was expected: the process may have been descheduled.
+// A step counts for at most this multiple of what was expected, because the process may have been descheduled.
 constexpr double kLongestOutlier = 8;
 constexpr std::uint64_t kOutliersFrom = 8;  // outliers are cut from so many steps on
 constexpr std::uint32_t kMost = 1'000'000;
-// Subsets of the terms are tried in this order, as bits (1: base, 2: tokens, 4: pairs). A later one is taken only if
-// its error is less than this part of the best one before. Where all steps have one size, all subsets fit equally well,
-// and the cost is then taken to be that of tokens.
+// The subsets of terms to try, in order, as bits (1: base, 2: tokens, 4: pairs). A later subset is used only if its
+// error is below this fraction of the best error so far. If all steps have one size, every subset fits equally well,
+// and the cost counts as one per token.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 
@@ -28,7 +28,7 @@ struct Sums {
   double yy = 0;
 };
 
-// The least squares with the terms of `subset` alone; nothing where the classes do not determine them.
+// Fits the terms of `subset` by least squares. Returns nothing if the classes do not determine them.
 std::optional<Terms> solve(const Sums& sums, unsigned subset) {
   std::array<std::size_t, 3> at{};
   std::size_t n = 0;

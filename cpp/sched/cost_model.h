@@ -1,7 +1,7 @@
-// What a step costs, learned from the steps that ran: base + per_token * tokens + per_pair * pairs, where a pair is a
-// token and a position that it attends to. Steps are put into classes by their number of tokens and the positions of
-// these in their texts. Each class keeps a mean, so that what is known of long prompts outlasts minutes of decoding.
-// The coefficients, none of them negative, have the least squares of relative errors over the classes.
+// Learns what a step costs from past steps: base + per_token * tokens + per_pair * pairs. A pair is a token and a
+// position that it attends to. Steps are put into classes by their number of tokens and by the positions of these
+// tokens in their texts. Each class keeps a mean, so what is known about long prompts outlasts minutes of decoding. The
+// coefficients are not negative and minimize the squared relative errors over the classes.
 // Thread rule: the step thread.
 #pragma once
 
@@ -31,7 +31,7 @@ class CostModel {
   double step_us(const StepSize& size) const {
     return coefficients_[0] + coefficients_[1] * size.tokens + coefficients_[2] * size.pairs;
   }
-  // How many tokens of a text, from `begin` on, a step of `size` may take in addition and still end within `us`.
+  // How many tokens of a text, from `begin` on, fit into a step of `size` so that it still ends within `us`.
   std::uint32_t tokens_within(double us, const StepSize& size, std::uint32_t begin) const;
 
  private:

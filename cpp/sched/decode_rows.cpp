@@ -1,9 +1,8 @@
-// Which decoding slots a step has: all of them, unless a few rows make it long for everybody.
-//
-// A step ends for all of its rows at once, and a row behind a long text takes many times as long as one behind a short
-// text. Slots are shared fairly; this shares the time of a step. Where a step of all rows would take longer than the
-// gap that its most urgent streams are promised, the tenants whose rows take much more than their share of it have them
-// take turns, a few in each step. A tenant keeps its share of the step's time at least, and one row.
+// Chooses which decoding slots a step has: all of them, unless a few make it long for everybody. A step ends for all of
+// its rows at once, and a row of a long text takes many times as long as one of a short text. So besides slots, the
+// time of a step must be shared fairly. If a step of all rows would take longer than the gap promised to its most
+// urgent streams, tenants whose rows take much more than their share take turns: a few of these rows are in each step.
+// Each tenant keeps at least its share of the step's time, and at least one row.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +12,7 @@ namespace zinc_rt::sched {
 namespace {
 
 constexpr double kInteractiveGapUs = 30'000, kBatchGapUs = 250'000;
-// Rows take turns from so many times their tenant's share on, so that texts of about one length never do.
+// A tenant's rows take turns only above this multiple of its share, so texts of similar length never do.
 constexpr double kHeavy = 1.5;
 
 }  // namespace
@@ -65,7 +64,7 @@ void BatchPlanner::choose_decodes(std::vector<Request*>& decoding) {
   const double room_us = std::max(gap - fixed_us - light_us, fixed_us);
   for (auto& t : tenant_rows_) t.left_us = std::max(t.share_us, room_us * t.weight / heavy_weights);
 
-  // Those that have waited longest come first. A more urgent class does not wait for a less urgent one.
+  // The rows that have waited longest come first. A more urgent class does not wait for a less urgent one.
   std::ranges::sort(decoding, [](const Request* a, const Request* b) {
     return a->decoded_in != b->decoded_in ? a->decoded_in < b->decoded_in : a->slot < b->slot;
   });

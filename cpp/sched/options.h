@@ -1,4 +1,4 @@
-// How the scheduler of a model at a place is set up. It never changes while the scheduler lives.
+// The settings of the scheduler of one replica. They never change while the scheduler lives.
 // Thread rule: a plain value.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Options {
   std::uint32_t chunk_cap = 256;           // tokens that a step may compute; at least n_slots
   std::uint32_t prefill_cap = UINT32_MAX;  // prompt tokens of one request in a step
   std::uint32_t queue_cap = 1024;
-  // A text is computed in one step: chunk_cap is at least max_context, and nothing of it can be cached.
+  // Each text is computed in one step, so chunk_cap is at least max_context and nothing of a text can be cached.
   bool needs_whole_texts = false;
   bool prefix_cache = true;
   bool is_recurrent = false;  // slots have recurrent state besides pages; n_checkpoints copies of it can be kept
@@ -27,13 +27,14 @@ struct Options {
   // Texts of up to rope_limits[i] tokens use variant i of the position encoding.
   std::vector<std::uint32_t> rope_limits;
   mem::SipKey hash_key;
-  // The gap between two tokens of a standard stream up to which prompts may fill steps. Where decoding alone takes long
-  // the gap is longer (batch_planner.cpp).
+  // Prompts may fill steps until two tokens of a standard stream are this far apart. If decoding alone takes long, the
+  // gap may be longer (batch_planner.cpp).
   Micros standard_gap = 60'000;
   double prefix_part = 0.2;        // the part of the pages that admission keeps for the prefix cache while requests run
   Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next
-  // Turns (turns.cpp). turn_after, by class: the wait after which a request whose tenant has less than its share may
-  // take a slot of a tenant that has more. turn: how long a request keeps a slot before it may have to yield it.
+  // Turns (turns.cpp). turn_after, per class: how long a request waits before it may take a slot from a tenant that has
+  // more than its share, if its own tenant has less. turn: how long a request keeps a slot before it may have to yield
+  // it.
   std::array<Micros, kQosCount> turn_after = {250'000, 1'000'000, 10'000'000};
   Micros turn = 2'000'000;
   std::uint32_t slow_sink_steps = 500;  // for so many steps a full sink may hold its request up

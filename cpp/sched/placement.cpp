@@ -28,16 +28,16 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
   return mem::siphash(mem::SipKey{}, bytes);
 }
 
-std::uint32_t choose_place(std::span<const PlaceLoad> places, std::uint64_t key) {
-  // What stands before the request's first token, less what all places have in common: the length of its prompt.
+std::uint32_t choose_replica(std::span<const ReplicaLoad> replicas, std::uint64_t key) {
+  // The tokens to compute before the request's first token, without the length of its prompt, which all replicas share.
   const auto rank = [&](std::uint32_t i) {
-    const auto cached = static_cast<std::int64_t>(places[i].cached_tokens);
+    const auto cached = static_cast<std::int64_t>(replicas[i].cached_tokens);
     const std::uint64_t pair[2] = {key, i};
-    return std::tuple(static_cast<std::int64_t>(places[i].backlog_tokens) - cached, -cached,
+    return std::tuple(static_cast<std::int64_t>(replicas[i].backlog_tokens) - cached, -cached,
                       mem::siphash(mem::SipKey{}, std::as_bytes(std::span(pair))));
   };
   std::uint32_t best = 0;
-  for (std::uint32_t i = 1; i < places.size(); ++i)
+  for (std::uint32_t i = 1; i < replicas.size(); ++i)
     if (rank(i) < rank(best)) best = i;
   return best;
 }

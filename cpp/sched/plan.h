@@ -1,5 +1,5 @@
-// What one step computes: the planner makes it, the engine fills and executes it. It carries all that a step needs of
-// its requests, so that nobody looks at them meanwhile.
+// What one step computes. The planner makes it; the engine fills and executes it. It carries all that a step needs from
+// its requests, so that nothing else reads them during the step.
 // Thread rule: the step thread. Its spans show memory of the requests, which stays until commit() or fail_step().
 #pragma once
 
@@ -57,7 +57,7 @@ struct StepPlan {
 
   bool empty() const { return items.empty() && page_copies.empty() && restores.empty(); }
   std::uint32_t n_prompt_tokens() const { return n_tokens - n_decode; }
-  // Removes the items and what belongs to them. Copies and restores stay until they are done.
+  // Removes the items and what belongs to them. Copies and restores stay until they have been carried out.
   void clear_items() {
     items.clear();
     tokens.clear();

@@ -1,4 +1,4 @@
-// Makes the plan of a step: finds pages for those who decode, and for as much of the prompts as the planner takes.
+// Plans a step: finds pages for the decoding slots and for the prompt tokens that the planner wants.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -10,7 +10,7 @@ constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 }  // namespace
 
-// Its sink is full, or its tenant's rate is used up; the plan then says when to look again.
+// The request must wait: its sink is full or its tenant's rate is used up. The plan then says when to look again.
 bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
@@ -72,7 +72,7 @@ void Scheduler::plan_prompts(Micros now) {
   prompts_.clear();
   for (Request* r : slot_requests_) {
     if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
-    // The sink of a request that does not decode yet may be full: it was preempted, or its text is computed again.
+    // Even a request that does not decode may have a full sink, if it was preempted or its text is computed again.
     if (is_throttled(*r, now))
       note_stall(*r);
     else
@@ -83,8 +83,8 @@ void Scheduler::plan_prompts(Micros now) {
     Request& r = *prompts_[i];
     const std::uint32_t wanted = planner_.chunk_end(r, plan_);
     if (wanted == r.n_done) continue;
-    // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
-    // else runs.
+    // Decoding slots may have taken its pages since its admission. It preempts others for pages only if nothing else
+    // runs.
     const bool is_last_hope = plan_.items.empty() && i + 1 == prompts_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
     const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * kPageTokens);
@@ -117,8 +117,8 @@ const StepPlan& Scheduler::plan(Micros now) {
   const bool has_preempted = stats_.preemptions > preemptions_planned_;
   preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;
-  // Every slot that could run was preempted, here or in admit, and the request for which that was done may be gone by
-  // now. So admission must look again: after a pause, since nothing changes while throttled slots hold the pages.
+  // Every slot that could run was preempted, here or in admit, and the request that needed it may be gone by now. So
+  // admission must look again. It does so after a pause, because nothing changes while throttled slots hold the pages.
   if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
   look_again(now);
   return plan_;

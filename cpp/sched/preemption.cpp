@@ -1,13 +1,13 @@
-// Which requests give way to others; they do so between two steps only. A preempted request keeps its tokens and goes
-// back to its place in the queue. Its pages stay in the prefix cache while nobody needs them, so that it usually goes
-// on where it was.
+// Chooses the requests that give way to others, between two steps only. A preempted request keeps its tokens and
+// returns to its position in the queue. The prefix cache keeps its pages while nobody needs them, so it usually
+// continues where it was.
 #include <algorithm>
 
 #include "sched/scheduler.h"
 
 namespace zinc_rt::sched {
 
-// Whether a gives way before b: the lower class, then the tenant of higher standing, then the later admission.
+// Whether a gives way before b: by lower class, then by higher standing of its tenant, then by later admission.
 bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   if (a.params.qos != b.params.qos) return a.params.qos > b.params.qos;
   if (a.params.tenant != b.params.tenant) {
@@ -18,8 +18,8 @@ bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   return a.admitted_order > b.admitted_order;
 }
 
-// Who gives way to a waiting request. An interactive one displaces any other class. A standard one displaces batch
-// while its tenant's standing is lower, so that the two settle at shares by their weights.
+// The request that gives way to a waiting one. An interactive request displaces any other class. A standard request
+// displaces batch while its tenant's standing is lower, so the two settle at shares by their weights.
 Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros now) const {
   if (ground == Ground::kShare) return yielder_for(candidate, now);
   Request* victim = nullptr;
@@ -44,9 +44,9 @@ std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, M
   return n;
 }
 
-// Who gives way to a running request that needs a page: the first in order of giving way among those that are not more
-// urgent than it, which may be the request itself. Where the tenant's quota is the limit only that tenant's requests
-// are considered. Interactive requests give way only to their own tenant.
+// The request that gives way to a running one that needs a page. It is the first in the order of giving way among those
+// that are no more urgent; it may be the request itself. If the tenant's quota is the limit, only that tenant's
+// requests count. An interactive request gives way only to its own tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {
   Request* victim = slot_requests_[grower.slot];
   for (Request* r : slot_requests_) {

@@ -79,9 +79,9 @@ struct Request {
   Finish cancel = Finish::kCancelled;
 
   std::uint32_t n_generated() const { return tokens.size() - n_prompt; }
-  // What it adds to the backlog of its place. What the cache will give it counts a sixteenth while it waits, for the
-  // slot that it will hold: where slots are short, a place with a long queue should not have all who find their prefix
-  // there.
+  // The tokens that this request adds to its replica's backlog. While it waits, a cached token counts as a sixteenth,
+  // for the time that the request will hold a slot. Without that, a replica with too few slots and a long queue would
+  // still attract all requests whose prefix it has cached.
   std::uint32_t n_to_compute() const {
     return n_left() - (is_waiting ? std::min(n_cached - n_cached / 16, n_left()) : 0);
   }
@@ -89,7 +89,7 @@ struct Request {
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
   // The length of the text whose position encoding the logits have that it needs next.
   std::uint32_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
-  // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.
+  // Whether the request wants the logits after token i, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
   // Whether a stop token may not be picked as the text's token at this position.
   bool bans_stops(std::uint32_t position) const { return position - n_prompt < params.min_tokens; }

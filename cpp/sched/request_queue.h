@@ -1,4 +1,5 @@
-// The requests that wait: a queue for each tenant and class, in order of arrival; a preempted request keeps its place.
+// The waiting requests: a queue per tenant and class, in order of arrival. A preempted request returns to its old
+// position.
 // Thread rule: the step thread.
 #pragma once
 

@@ -53,7 +53,7 @@ Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quo
   return {};
 }
 
-// When to try again: the time that the queue takes to empty at the rate at which requests ended lately.
+// When to try again: the time in which the queue empties at the recent rate of finished requests.
 double Scheduler::retry_after() const {
   const double seconds = finish_interval_us_ * 1e-6 * waiting_.size();
   return std::clamp(seconds, 1.0, 60.0);
@@ -280,7 +280,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
 
 void Scheduler::fail_step(Micros now) {
   const auto lock = tenants_.lock();
-  // A slot whose page or state was to be filled by a copy in this step has nothing to go on from either.
+  // A slot that waited for a copy into its page or state in this step has no valid contents either.
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr) continue;

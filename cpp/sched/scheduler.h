@@ -1,6 +1,6 @@
-// The multitenant scheduler of one model at one place (a device). It decides which request gets a slot and pages, and
-// what each step computes. It knows no model, no device and no clock: `now` is passed in. A step is five calls, three
-// of which are members:
+// The multitenant scheduler of one replica: a model on a device. It decides which requests get slots and pages, and
+// what each step computes. It knows no model, no device and no clock; callers pass `now` in. A step is five calls.
+// Three are members:
 //
 //   admit(now)           ends what was cancelled or is late; gives slots to waiting requests by class and share, where
 //                        slots or pages are short in place of others
@@ -8,12 +8,11 @@
 //   (fill, execute)      the engine's
 //   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
 //
-// Each of them leaves events. SlotPages keeps the pages, BatchPlanner says what a step takes. The members are defined
-// in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, preemption.cpp and planning.cpp.
-// Thread rule: one thread at a time. Several schedulers, each on a thread of its own, may share a tenant book: a call
-// that changes anything but a slot's backpressure holds the book's lock. So while a thread holds that lock, it may read
-// what is marked "book" of any scheduler that shares it. Nothing is allocated from admit to commit while no request
-// arrives or ends.
+// Each of them leaves events. SlotPages manages the pages; BatchPlanner chooses what a step computes. The members are
+// defined in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, preemption.cpp and planning.cpp.
+// Thread rule: one thread at a time. Several schedulers on different threads may share a tenant book. Every call that
+// changes more than a slot's backpressure holds the book's lock. So a thread that holds the lock may read the members
+// marked "book" of all these schedulers. From admit to commit nothing is allocated, unless a request arrives or ends.
 #pragma once
 
 #include <memory>
@@ -56,15 +55,15 @@ struct Event {
 
 class Scheduler {
  public:
-  // `tenants` is shared by the models of an engine and must outlive this. `all_shares`: of all places of the model;
-  // null: it has this one alone.
+  // `tenants`: shared by the engine's models; it must outlive this object. `all_shares`: the shares over all replicas
+  // of the model; null if this is the only replica.
   Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Queues a request. Errors: kInvalidArgument for one that could never run, with both numbers; kExhausted with
-  // retry_after_s when queue_cap requests wait.
+  // Queues a request. Errors: kInvalidArgument for a request that could never run, with both numbers; kExhausted with
+  // retry_after_s if queue_cap requests wait.
   Result<RequestId> submit(RequestParams params, Micros now);
   // Ends a request at the next admit. Does nothing when it has ended already.
   void cancel(RequestId id, Finish reason = Finish::kCancelled);
@@ -74,36 +73,37 @@ class Scheduler {
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
-  // tokens: the picks, in the order of the items, an item's n_picks together. They are appended to the slot's request
-  // until one of them ends it. step_us: how long the step took, if it ran.
+  // tokens: the picks in the order of the items, n_picks per item. They are appended to the slot's request until one of
+  // them ends it. step_us: the duration of the step, if one ran.
   void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
-  // The requests of the step end with Finish::kFault; pages that were not committed are not kept.
+  // Ends the requests of the step with Finish::kFault and drops their pages that were not committed.
   void fail_step(Micros now);
 
   std::span<const Event> events() const { return events_; }
   void clear_events() { events_.clear(); }
 
-  // Takes a slot and pages that belong to no request, for diagnostics. Errors: kExhausted with both numbers.
+  // Takes a slot and pages for diagnostics, without a request. Errors: kExhausted with both numbers.
   Result<std::uint32_t> lease(std::uint32_t n_tokens);
   void give_back_lease(std::uint32_t slot);
   std::span<const std::uint32_t> leased_pages(std::uint32_t slot) const { return slots_.pages(slot); }
-  // Gives the pages of a lease to the prefix cache of a tenant, as the KV of these tokens. REQUIRES: whole pages of
-  // tokens, no more than the lease has.
+  // Puts the pages of a lease into a tenant's prefix cache as the KV of these tokens. REQUIRES: `tokens` fill whole
+  // pages, and no more pages than the lease has.
   void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
-  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use.
-  // (book)
+  // How many tokens of this prompt the prefix cache has for the tenant now. Does not count as a use. (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
-  // Drops the prefixes that the tenant brought into the cache, its own or that of its isolation group, and that nobody
-  // uses. What another member brought, and what that continues, stays. Returns how many pages that freed.
+  // Drops cached prefixes that the tenant computed and that nobody uses, from its own scope and from its isolation
+  // group. Prefixes that other members computed stay, and so does what they continue. Returns how many pages that
+  // freed.
   std::uint32_t flush_prefixes(TenantId tenant);
-  // The same before another tenant gets this id. What it shared with an isolation group stays.
+  // Does the same before another tenant gets this id. What the tenant shared with an isolation group stays.
   void forget_tenant(TenantId tenant);
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
   // book, down to options()
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
-  // Tokens of all requests that are not computed yet and that the cache is not likely to give. It goes through all.
+  // The number of tokens that all requests together still have to compute, less those that the cache will probably
+  // supply. Visits every request.
   std::uint64_t backlog_tokens() const;
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_.pool(); }
@@ -135,7 +135,7 @@ class Scheduler {
   std::uint32_t variant_of(const Request& request) const { return options_.variant_of(request.n_encoded()); }
   void take_slot(Request& request);
   void release_slot(Request& request, bool keep);
-  // Computes the text again in its slot, since it has outgrown the range of its position encoding.
+  // Starts the text over in its slot, because it has outgrown the range of its position encoding.
   void restart(Request& request);
 
   // admission.cpp
@@ -176,7 +176,7 @@ class Scheduler {
   // planning.cpp
   bool is_throttled(const Request& request, Micros now);
   void note_stall(Request& request);
-  // Takes pages until the slot has room for n_tokens. False: there are none, or the request itself was preempted.
+  // Takes pages until the slot has room for n_tokens. False: there are no pages, or the request itself was preempted.
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
   void plan_decodes(Micros now);
   void plan_prompts(Micros now);

@@ -55,7 +55,7 @@ void Shares::share_out(const TenantBook& tenants, Micros now) {
   for (const Qos level : kLevels) share_out_level(level, tenants, now);
 }
 
-// Divides slots in proportion to weights. What a tenant does not ask for is left to the others.
+// Divides slots in proportion to weights. Slots that a tenant does not ask for go to the others.
 void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
   claims_.clear();
   double left = 0, weights = 0;

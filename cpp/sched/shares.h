@@ -1,7 +1,7 @@
-// Each tenant's part of the slots of a place, or of all places of a model, over time. Its share is what it should have
-// of the slots that are in use, by weight and up to what it asks for. Its arrears, in slots x seconds, are how far it
-// is behind that. Both are kept by level: level q looks only at requests of class q and less urgent ones and shares out
-// the slots that these have, so that slots of a more urgent class count against nobody.
+// Divides slots between tenants over time, for one replica or for all replicas of a model. A tenant's share is the
+// number of the used slots that it should have, by its weight and up to what it asks for. Its arrears, in slots x
+// seconds, are how far it has been behind its share. Both exist per level. Level q counts only requests of class q and
+// less urgent ones, and divides the slots that those have. So slots of a more urgent class count against nobody.
 // Thread rule: whoever holds the lock of the tenant book. Allocates only when a tenant is new.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace zinc_rt::sched {
 
 class Shares {
  public:
-  // Arrears are bounded by one slot for so long, in both directions: a tenant that ran alone does not pay for it for
-  // long.
+  // most_arrears: arrears stay within plus or minus one slot for this long, so a tenant that ran alone does not pay for
+  // it for long.
   explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
 
   void note_waiting(TenantId tenant, Qos qos, int more) {
@@ -29,8 +29,8 @@ class Shares {
 
   // Adds the time since the last call, at the shares that held in it.
   void settle(Micros now);
-  // Computes the shares that hold from now on. A tenant whose quota lets no further request start asks for no more than
-  // it has.
+  // Computes the shares that hold from now on. A tenant whose quota allows no further request asks only for what it
+  // has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
   // While nobody waits nobody is owed anything.

@@ -45,8 +45,8 @@ std::uint32_t SlotPages::flush(TenantId tenant, bool with_group) {
   return n;
 }
 
-// How many pages the tenant could have now: free ones and those that only the cache refers to, less those that are
-// reserved for others.
+// How many pages the tenant could get now: free pages and those that only the cache refers to, less the pages reserved
+// for others.
 std::uint64_t SlotPages::available(TenantId tenant) const {
   const std::uint64_t there = std::uint64_t{pool_.n_free()} + prefixes_.n_evictable();
   if (tenants_.total_reserved() == 0) return there;
@@ -72,7 +72,7 @@ Bind SlotPages::grow(Request& r, std::uint32_t n_tokens) {
   return Bind::kDone;
 }
 
-// A decoding slot has one copy, which is replaced as it goes on; copies made in prompts stay with their prefixes.
+// A decoding slot has one copy and replaces it as it goes on. Copies made within prompts stay with their prefixes.
 void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
   if (at % kPageTokens != 0) return;
   if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
@@ -81,7 +81,7 @@ void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
   plan.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
 }
 
-// What a slot can start from of a match: with recurrent layers a checkpoint, and no part of a page.
+// What a slot can start from: with recurrent layers, a checkpoint and no partial page.
 mem::PrefixCache::Match SlotPages::usable(mem::PrefixCache::Match match, Node root) const {
   if (!options_.is_recurrent) return match;
   const bool has_state = match.state_node != kNone;
@@ -106,7 +106,7 @@ Bind SlotPages::find_room(Request& r, bool others_run) {
   r.root = root_of(r);
   found_ = {};
   found_.node = r.root;
-  // The last token is always computed, and so is a token whose score is missing, since their logits are wanted.
+  // The last token is always computed, because its logits are wanted. So is a token whose score is missing.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
   if (options_.prefix_cache) found_ = prefixes_.match(r.root, r.tokens.view().first(n_known_logits));
   if (options_.is_recurrent) r.snapshot_pages = found_.n_pages > found_.state_pages ? found_.n_pages : 0;
@@ -201,8 +201,8 @@ void SlotPages::publish(std::uint32_t slot, TenantId tenant, const std::string& 
   tenants_.note_room();
 }
 
-// The cache already has the same tokens in another page. The slot goes on with that page, which its path pins anyway,
-// and frees its own. If it kept both, a text that is computed again could need twice its pages and never get them.
+// The cache already has the same tokens in another page. The slot switches to that page, which its path pins anyway,
+// and frees its own. With both, a text that is computed again could need twice its pages and never get them.
 void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
   std::uint32_t& mine = slots_.pages(r.slot)[index];
   expect(pool_.add_ref(page));
@@ -214,7 +214,7 @@ void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page
   tenants_.note_room();
 }
 
-// Gives the cache the last page, which is not full: what it holds now never changes, so others may copy it.
+// Gives the cache the last, partly filled page. Its present tokens never change, so others may copy it.
 void SlotPages::publish_tail(Request& r) {
   const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
   if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;

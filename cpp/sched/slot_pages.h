@@ -1,6 +1,6 @@
-// The KV pages of slots: those that a slot shares with the prefix cache, those that it takes from the pool, and those
-// that it leaves to the cache. With recurrent layers a slot's state is saved where pages end and is put back from
-// there. Copies are planned here and done by who runs the step.
+// The KV pages of slots: a slot shares pages with the prefix cache, takes others from the pool, and leaves pages to the
+// cache. With recurrent layers it also saves a slot's state where pages end and restores it from there. Copies are only
+// planned here; the code that runs the step makes them.
 // Thread rule: whoever holds the lock of the tenant book. The calls about a request need it to be in a slot, unless
 // they say otherwise.
 #pragma once
@@ -35,27 +35,27 @@ class SlotPages {
   const mem::PrefixCache& prefixes() const { return prefixes_; }
   std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
 
-  // Looks for the pages of a request that waits: its prefix, and room for the rest of its tokens and one more. kDone:
-  // the prefix is pinned until bind() or let_go(). Else failed_bind and n_missing of the request say what is missing.
-  // others_run: then admission leaves Options::prefix_part of the pages alone.
+  // Looks for the pages that a waiting request needs: its cached prefix, then room for its other tokens and one more.
+  // kDone: the prefix is pinned until bind() or let_go(). Otherwise the request's failed_bind and n_missing say what is
+  // missing. others_run: leaves Options::prefix_part of the pages alone.
   Bind find_room(Request& request, bool others_run);
   void let_go() { prefixes_.unpin(found_.node); }
   // Gives the request, whose slot has no pages yet, what find_room() found for it.
   void bind(Request& request, StepPlan& plan);
 
-  // Takes pages until the slot has room for n_tokens. Errors: kNoPages; kOverQuota, of its tenant. The slot keeps those
-  // that it got.
+  // Takes pages until the slot has room for n_tokens. On an error the slot keeps the pages that it got. Errors:
+  // kNoPages; kOverQuota, if the tenant's quota is the limit.
   Bind grow(Request& request, std::uint32_t n_tokens);
-  // Plans a copy of the recurrent state after `at` tokens, if a page ends there and the cache lends an entry.
+  // Plans a copy of the recurrent state after `at` tokens, if a page ends there and the cache lends a checkpoint.
   void save_state(Request& request, std::uint32_t at, StepPlan& plan);
-  // After tokens [first, n_done): full pages go into the cache, so that others share them while this request runs.
+  // After tokens [first, n_done) were computed: puts full pages into the cache, so that others share them at once.
   void publish(Request& request, std::uint32_t first);
   // The copies before the step are done.
   void finish_copies(StepPlan& plan);
-  // The slot has no pages any more. Those that the cache holds stay there, the rest go to the pool. keep: what they
-  // contain is sound.
+  // Takes all pages from the slot. Those in the cache stay there; the others go back to the pool. keep: the pages are
+  // valid, so the cache may keep more of them.
   void release(Request& request, bool keep, StepPlan& plan);
-  // The same, and the slot begins the text again with another variant of the position encoding.
+  // Also releases the pages, and the slot begins the text again with another variant of the position encoding.
   void begin_again(Request& request, StepPlan& plan);
 
   // Slots without a request. Errors: kExhausted with both numbers.
@@ -67,7 +67,7 @@ class SlotPages {
 
   // Scheduler::cached_tokens
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
-  // Scheduler::flush_prefixes. with_group: also what it brought into the scopes of its isolation group.
+  // As Scheduler::flush_prefixes. with_group: also drops what the tenant brought into its isolation group's scopes.
   std::uint32_t flush(TenantId tenant, bool with_group);
 
  private:

@@ -11,7 +11,7 @@ constexpr std::uint32_t bit(SlotState state) {
   return 1u << static_cast<std::uint32_t>(state);
 }
 
-// For each state, the states that may follow it. A decoding slot goes back to PREFILL when its text must be computed
+// For each state, the states that may follow it. A decoding slot goes back to PREFILL if its text must be computed
 // again.
 constexpr std::uint32_t kFollowing[] = {
     bit(SlotState::kAdmitted),

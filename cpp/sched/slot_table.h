@@ -1,5 +1,5 @@
-// The slot table: a flat array that a device can read in place, and the page ids of all slots. A step is made from it
-// alone: all that kernels see of a request is in its slot.
+// The slot table: a flat array that a device can read in place, and the page ids of all slots. A kernel knows a request
+// only by its slot.
 // Thread rule: written between steps by the step thread; read during a step.
 #pragma once
 

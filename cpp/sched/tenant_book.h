@@ -1,7 +1,7 @@
-// What each tenant may use, uses now and has used, over all models of an engine and all their places, so that quotas
-// hold across them.
-// Thread rule: whoever holds lock(); lock() itself any thread. The schedulers that share a book take it in their calls
-// between steps, never while a step runs, and what they show to other threads is written under it.
+// What each tenant may use, is using and has used, over all models of an engine and all their replicas. So quotas hold
+// across them.
+// Thread rule: the thread that holds lock(); any thread may call lock(). Schedulers that share a book lock it in their
+// calls between steps, never during a step. What they show to other threads is written under this lock.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace zinc_rt::sched {
 
-// A token bucket: tokens flow in at a rate, up to five seconds' worth. It may be overdrawn, and then holds its tenant
-// up until the debt is made up, so that a rate is a soft cap, smoothed over a window.
+// A token bucket: tokens flow in at a rate, up to the amount of five seconds. It may be overdrawn. Then its tenant
+// waits until the debt is repaid, so the rate is a soft limit, averaged over a window.
 class TokenBucket {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -22,7 +22,7 @@ class TokenBucket {
   void set_rate(double tokens_per_s, Micros now);
   void take(double tokens, Micros now);
   bool has_any(Micros now) const { return level(now) > 0; }
-  // The part of the window that is used up: 0 at rest, 1 when it is empty, more when it is in debt.
+  // How much of the window is used: 0 when unused, 1 when all of it is, more when the bucket is in debt.
   double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }
   // When has_any() will be true.
   Micros ready_at(Micros now) const;
@@ -41,7 +41,7 @@ struct Tenant {
   std::uint32_t waiting = 0;  // requests
   std::uint32_t pages_peak = 0;
   TokenBucket decode, prefill;
-  // Tokens served over weight, where a prompt's token counts once and a generated one twice: the virtual counter of VTC
+  // Tokens served divided by weight. A prompt token counts once, a generated token twice: the virtual counter of VTC
   // (Sheng et al., OSDI 2024).
   double service = 0;
   void charge_page() { pages_peak = std::max(pages_peak, ++pages); }
@@ -61,20 +61,20 @@ class TenantBook {
   const Tenant& operator[](TenantId id) const { return tenants_[id]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
 
-  // The dominant share (DRF): the largest of the parts that a tenant uses of its slots, its pages and its decode
-  // window, each by its quota; over its weight.
+  // The dominant share (DRF), divided by the weight. It is the largest of three fractions of the tenant's quota: slots
+  // in use, pages in use, and the used part of its decode window.
   double dominant_share(TenantId id, Micros now) const;
-  // What admission and preemption compare: the dominant share, plus the service that the tenant got ahead of the least
-  // served active tenant, in units of kServiceScale. That lead counts up to kMostAhead units, so that a tenant that was
-  // served while others asked for little does not stay behind them for long. The dominant share balances tenants at
-  // once, service in the long run.
+  // The number that admission and preemption compare: the dominant share, plus the tenant's lead in service over the
+  // least served active tenant, in units of kServiceScale. The lead counts up to kMostAhead units, so a tenant that was
+  // served while others asked for little is not behind them for long. The dominant share balances tenants at once,
+  // service balances them over time.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
-  // A tenant that was idle starts level with the least served active tenant, so that nobody saves up service.
+  // Makes a tenant that was idle as much served as the least served active tenant, so that nobody saves up service.
   void note_arrival(TenantId id);
   // Called once a step: finds the least service among active tenants.
   void refresh();
-  // Grows when pages come back, in any model, or when a quota changes: a request that found no room may then find some.
+  // Rises when pages are freed in any model, or a quota changes. A request that found no room may then find some.
   std::uint64_t room_epoch() const { return room_epoch_; }
   void note_room() { ++room_epoch_; }
   std::uint64_t total_reserved() const { return total_reserved_; }

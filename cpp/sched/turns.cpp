@@ -1,15 +1,16 @@
-// Shares over time (docs/tenancy.md, "Turns"). Admission gives slots by share only when one is free, so long requests
-// would keep theirs. Therefore a tenant that has more slots than its share yields one, between two steps, to a request
-// that has waited longer than its class has to and whose tenant has less than its share. The rules:
-//   - A request keeps its slot for a turn, so that little time is lost in changing. A turn is four times as long as it
-//     takes to compute what the cache did not hold, and between `turn` and four times `turn`. A turn in which no token
-//     was picked (pages were evicted, or a recurrent state began far back) makes the request's next turn twice as long,
-//     so that every request makes progress.
+// Shares over time (docs/tenancy.md, "Turns"). Admission gives out only free slots by share, so long requests would
+// keep theirs. Therefore a tenant with more slots than its share yields one, between two steps, to a request that has
+// waited long enough for its class and whose tenant has less than its share. The rules:
+//   - A request keeps its slot for a turn, because changing slots costs time. A turn is four times as long as computing
+//     what the cache did not hold, but at least `turn` and at most four times `turn`. A turn in which no token was
+//     picked
+//     (pages were evicted, or a recurrent state began far back) doubles the request's next turn, so that every request
+//     makes progress.
 //   - A tenant yields only what it has above its share, and never to itself.
-//   - Where a model has several places, shares are of the slots of all of them, and a slot is yielded at the place
+//   - If a model has several replicas, shares are of the slots of all replicas together. A slot is yielded on the
+//     replica
 //     where the request waits.
-//   - Of the requests that are owed a slot, the one whose tenant and class got none for longest is next, so turns go
-//     round.
+//   - Of the requests that are owed a slot, the next is the one whose tenant and class got none for longest.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -22,12 +23,12 @@ constexpr std::uint32_t kMostVainTurns = 8;  // so many vain turns in a row doub
 
 }  // namespace
 
-// The most urgent class that a request may take a slot from: its own, or for a batch request that starves, standard.
+// The most urgent class that this request may take a slot from: its own, or standard for a batch request that starves.
 Qos Scheduler::level_of(const Request& r, Micros now) const {
   return r.params.qos == Qos::kBatch && is_aged(r, now) ? Qos::kStandard : r.params.qos;
 }
 
-// Whether its tenant's class has got no slot for so long that the tenant's share counts before its standing.
+// Whether its tenant's class has waited so long for a slot that shares count before standings.
 bool Scheduler::is_owed(const Request& r, Micros now) const {
   return line_wait(r, now) >= options_.turn_after[static_cast<std::size_t>(r.params.qos)] &&
          shares_everywhere().is_owed(r.params.tenant, level_of(r, now));
@@ -48,13 +49,13 @@ bool Scheduler::may_yield(const Request& r, const Request& candidate, const Shar
          shares.has_too_much(tenant, level);
 }
 
-// Of several places a tenant that has too much of all of them may have its slots elsewhere. So one that has too much of
-// this place alone yields, too: nobody waits longer than the place alone would make it wait.
+// A tenant may have too many slots in total, but on other replicas. So one that has too many on this replica yields
+// too. Then nobody waits longer than this replica by itself would make it wait.
 bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
   return may_yield(r, candidate, shares_everywhere(), now) || (all_shares_ && may_yield(r, candidate, shares_, now));
 }
 
-// The order of yielding: the least urgent first, then the tenant that is furthest ahead of its share, then the latest.
+// The order of yielding: the least urgent request first, then the tenant furthest ahead of its share, then the latest.
 Request* Scheduler::yielder_for(const Request& candidate, const Shares& shares, Micros now) const {
   const Qos level = level_of(candidate, now);
   Request* yielder = nullptr;

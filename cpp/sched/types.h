@@ -1,4 +1,4 @@
-// The types of the scheduler: ids, times, classes, quotas. All are plain values; none is of a model, device or clock.
+// The types of the scheduler: ids, times, classes and quotas. None depends on a model, a device or a clock.
 // Thread rule: plain values.
 #pragma once
 

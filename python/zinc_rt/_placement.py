@@ -1,16 +1,16 @@
-"""Which of several places that hold the same model a request goes to: the engine's own rule (cpp/sched/placement.h)."""
+"""Which of several replicas of a model a request goes to: the engine's own rule (cpp/sched/placement.h)."""
 
 from typing import NamedTuple
 
-from ._core import choose_place, placement_key
+from ._core import choose_replica, placement_key
 
-__all__ = ["PAGE_TOKENS", "PlaceLoad", "choose_place", "placement_key"]
+__all__ = ["PAGE_TOKENS", "ReplicaLoad", "choose_replica", "placement_key"]
 
 PAGE_TOKENS = 16
 
 
-class PlaceLoad(NamedTuple):
-    """What a place says about itself when a request comes. Both are in tokens of prefill."""
+class ReplicaLoad(NamedTuple):
+    """What a replica reports when a request comes. Both are in tokens of prefill."""
 
-    cached_tokens: int = 0  # of the request's prompt: what it holds of it
-    backlog_tokens: int = 0  # of all requests there: what it has not computed yet
+    cached_tokens: int = 0  # tokens of the request's prompt that its cache holds
+    backlog_tokens: int = 0  # tokens of its requests that it has not computed yet

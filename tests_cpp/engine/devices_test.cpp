@@ -145,7 +145,7 @@ TEST_F(DevicesTest, AConversationStaysWhereItsPrefixIs) {
   expect_quiet(engine);
 }
 
-TEST_F(DevicesTest, ChoicesOfOnePromptShareTheirPlace) {
+TEST_F(DevicesTest, ChoicesOfOnePromptShareTheirReplica) {
   const auto engine = make_on(2, 4);
   auto request = token_request(prompt(40), 4);
   request.n = 3;

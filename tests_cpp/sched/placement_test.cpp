@@ -1,4 +1,4 @@
-// Placement: which of several places a request goes to.
+// Placement: which of several replicas a request goes to.
 #include "sched/placement.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 namespace zinc_rt::sched {
 namespace {
 
-std::uint32_t choose(std::vector<PlaceLoad> places, std::uint64_t key = 7) {
-  return choose_place(places, key);
+std::uint32_t choose(std::vector<ReplicaLoad> replicas, std::uint64_t key = 7) {
+  return choose_replica(replicas, key);
 }
 
 std::vector<std::int32_t> counting(std::int32_t first, std::size_t n) {
@@ -48,8 +48,8 @@ TEST(Placement, TiesGoByTheKeyAndStayWhenAPlaceIsAdded) {
   std::array<std::uint32_t, 4> n{};
   std::uint32_t n_moved = 0;
   for (std::uint64_t key = 0; key < 4000; ++key) {
-    const auto of_four = choose(std::vector<PlaceLoad>(4), key), of_three = choose(std::vector<PlaceLoad>(3), key);
-    EXPECT_EQ(of_four, choose(std::vector<PlaceLoad>(4, {12, 90}), key));
+    const auto of_four = choose(std::vector<ReplicaLoad>(4), key), of_three = choose(std::vector<ReplicaLoad>(3), key);
+    EXPECT_EQ(of_four, choose(std::vector<ReplicaLoad>(4, {12, 90}), key));
     ++n[of_four];
     if (of_four == of_three) continue;
     ++n_moved;

@@ -6,7 +6,7 @@ namespace zinc_rt::sched::sim {
 
 CampaignResult run_campaign(const CampaignOptions& options) {
   CampaignResult result;
-  // A scenario without a step, where all requests were refused, counts as one, or a campaign might never end.
+  // A scenario whose requests were all refused has no step. It counts as one, or a campaign might never end.
   for (std::uint64_t seed = options.seed; result.counts.steps + result.n_scenarios < options.n_steps; ++seed) {
     SimResult one = simulate(random_scenario(seed, options.random));
     add(result.counts, one.counts);

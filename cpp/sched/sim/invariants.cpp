@@ -200,8 +200,8 @@ void Invariants::check_tenants() {
         t.pages > std::max(t.quota.max_kv_pages, last_pages_[id]))
       report("quota", fmt::format("tenant {} has {} slots and {} pages, its quota is {} and {}", id, t.slots, t.pages,
                                   t.quota.max_concurrent_slots, t.quota.max_kv_pages));
-    // If it took pages beyond its reservation, the reservations of others must still be there. A slot's page that is in
-    // the cache as a partial leaf counts as evictable and is not; each slot has at most one.
+    // If it took pages beyond its reservation, others' reservations must still be available. A slot's partial leaf
+    // counts as evictable but is not; each slot has at most one.
     const bool took_floating = t.pages > last_pages_[id] && t.pages > t.quota.reserved_kv_pages;
     const std::uint64_t there = std::uint64_t{s_.pages().n_free()} + s_.prefixes().n_evictable() + s_.n_running();
     if (took_floating && checks_reserved && leases.empty() && tenants_.reserved_but_unused(id) > there)

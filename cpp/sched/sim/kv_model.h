@@ -1,8 +1,7 @@
-// The memory of the simulated device: for each entry of each page the hash of the text up to it, and for each slot and
-// checkpoint the hash of the text that its recurrent state has seen. An item of a step may run only where its whole
-// context is really in memory. That checks the isolation of KV, the prefix cache, page copies and checkpoints.
-// Hashes begin with the owner of the prefixes and the variant of the position encoding, so that nothing is shared
-// across them.
+// The memory of the simulated device. For each entry of each page it has the hash of the text up to it, and for each
+// slot and checkpoint the hash of the text that its recurrent state has seen. An item of a step may run only if its
+// whole context is in memory. That checks the isolation of KV, the prefix cache, page copies and checkpoints. Hashes
+// begin with the owner of the prefixes and the variant of the position encoding, so that nothing is shared across them.
 // Thread rule: one thread.
 #pragma once
 
@@ -22,7 +21,7 @@ class KvModel {
   // Runs an item in the slot's pages. Returns what is wrong; empty: nothing.
   std::string run(const PlanItem& item, const Request& request, std::span<const std::uint32_t> pages,
                   std::uint64_t owner, std::uint32_t variant);
-  // For a step that failed: it may have written anything to the places where it was to write.
+  // For a failed step: it may have written anything to the entries that it was to write.
   void spoil(const PlanItem& item, std::span<const std::uint32_t> pages);
   void spoil_page(std::uint32_t page);
   void spoil_state(std::uint32_t entry) { states_[entry] = kSpoilt; }

@@ -35,8 +35,8 @@ inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // what docs/te
 
 LoadResult run_load(const Load& load, const Machine& machine, const Options& options);
 
-// The highest rate, in requests a second, at which at least the part `good` of the requests is good and the interactive
-// stream's p99 gap stays within kInteractiveGapMs; 0: there is none.
+// The highest rate, in requests per second, at which at least a fraction `good` of the requests is good and the
+// interactive stream's p99 gap stays within kInteractiveGapMs. 0: no rate does.
 double goodput(Load load, const Machine& machine, const Options& options, double good);
 
 }  // namespace zinc_rt::sched::sim

@@ -77,8 +77,8 @@ EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool 
   return e;
 }
 
-// About as many tenants as slots or more, requests of any length up to many turns, of every class and weight, and pages
-// for all, so that whoever waits waits for a slot.
+// About as many tenants as slots or more; requests of any length up to many turns, of every class and weight; enough
+// pages for all. So a request that waits is waiting for a slot.
 Scenario share_scenario(std::uint64_t seed) {
   Draw d(mix(seed, 0x5ba2e));
   Scenario s;
@@ -137,7 +137,7 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   s.cost.seed = seed;
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
-  // The reservations together leave some pages, as the engine demands. Reservations that are changed later need not.
+  // The reservations together leave some pages, as the engine demands. Later changes of reservations need not.
   for (auto& t : s.tenants) t.quota.reserved_kv_pages = std::min(t.quota.reserved_kv_pages, s.options.n_pages / 8);
 
   const std::uint32_t n_requests = d.between(3, 40), percent_other = options.with_faults ? 40 : 8;

@@ -9,7 +9,8 @@ namespace zinc_rt::sched::sim {
 
 struct RandomOptions {
   bool with_faults = false;  // device faults, pages that are not given, sinks that block and fail, cancels
-  // Instead: pages for all, and requests of any length, class and weight that wait for slots (rule "bound").
+  // The other kind: enough pages for all, and requests of any length, class and weight that wait for slots (rule
+  // "bound").
   bool is_about_shares = false;
 };
 

@@ -35,8 +35,8 @@ struct TenantLine {
   Quota quota;
 };
 
-// Requests of the same group have the first n_shared tokens in common. Requests of equal group, n_shared and seed have
-// the same text, prompt and answer alike, so that the answer of one may be a prefix of another's prompt.
+// Requests of one group have their first n_shared tokens in common. Requests with equal group, n_shared and seed have
+// the same text, prompt and answer together, so the answer of one may be a prefix of another's prompt.
 struct SubmitLine {
   Qos qos = Qos::kStandard;
   std::uint32_t n_prompt = 1, group = 0, n_shared = 0;

@@ -1,4 +1,4 @@
-// The names of a scenario's fields, once for reading and printing, and their values as text.
+// The names of a scenario's fields, defined once for reading and printing, and their values as text.
 // Thread rule: pure functions.
 #pragma once
 

@@ -65,7 +65,7 @@ class Shrinker {
     return did;
   }
 
-  // Sets one number after another to its default, or where that does not fail in the same way, to half of its value.
+  // Sets each number to its default or, if the scenario then no longer fails in the same way, to half its value.
   template <class Field>
   bool set(Field&& field, const std::remove_cvref_t<decltype(field(std::declval<Scenario&>()))>& value) {
     if (field(best_) == value) return false;

@@ -1,4 +1,4 @@
-// Finds a smaller scenario that fails in the same way, by delta debugging over events, faults, tenants and numbers.
+// Shrinks a failing scenario while it fails in the same way: delta debugging over events, faults, tenants and numbers.
 // Thread rule: plain functions.
 #pragma once
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t kCacheCheckEvery = 64;  // turns
 constexpr std::uint64_t kLeaseTurns = 200;      // turns that a diagnosis takes at most
-// How many turns for each token of its requests a scenario may take before it counts as endless: throttled and held-up
-// requests poll, and preempted ones are computed again.
+// A scenario that takes more turns than this per token of its requests counts as endless. Throttled and blocked
+// requests poll, and preempted ones are computed again, so the number is large.
 constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
 
 struct Live {

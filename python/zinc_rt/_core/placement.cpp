@@ -8,11 +8,11 @@
 namespace zinc_rt::python {
 namespace {
 
-std::uint32_t choose_place(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& places, std::uint64_t key) {
-  if (places.empty()) throw py::value_error("places is empty; at least one is wanted");
-  std::vector<sched::PlaceLoad> loads;
-  for (const auto& [cached, backlog] : places) loads.push_back({cached, backlog});
-  return sched::choose_place(loads, key);
+std::uint32_t choose_replica(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& replicas, std::uint64_t key) {
+  if (replicas.empty()) throw py::value_error("replicas is empty; at least one is wanted");
+  std::vector<sched::ReplicaLoad> loads;
+  for (const auto& [cached, backlog] : replicas) loads.push_back({cached, backlog});
+  return sched::choose_replica(loads, key);
 }
 
 std::uint64_t placement_key(const py::bytes& tenant, const py::bytes& cache_salt, const py::bytes& prompt) {
@@ -23,7 +23,7 @@ std::uint64_t placement_key(const py::bytes& tenant, const py::bytes& cache_salt
 }  // namespace
 
 void bind_placement(py::module_& m) {
-  m.def("choose_place", &choose_place, py::arg("places"), py::arg("key"));
+  m.def("choose_replica", &choose_replica, py::arg("replicas"), py::arg("key"));
   m.def("placement_key", &placement_key, py::arg("tenant"), py::arg("cache_salt"), py::arg("prompt"));
 }
 

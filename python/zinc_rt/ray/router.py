@@ -5,7 +5,7 @@ from __future__ import annotations
 from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, RunningReplica
 
 from .call import Call
-from .places import Places
+from .replicas import ReplicaViews
 
 
 class PrefixRouter(RequestRouter):
@@ -17,7 +17,7 @@ class PrefixRouter(RequestRouter):
         return first if isinstance(first, Call) else None
 
     def initialize_state(self) -> None:
-        self.places = Places()
+        self.views = ReplicaViews()
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
@@ -29,10 +29,10 @@ class PrefixRouter(RequestRouter):
         if call is None:
             return [candidate_replicas]
         by_id = {replica.replica_id: replica for replica in candidate_replicas}
-        self.places.update(self.curr_replicas)
+        self.views.update(self.curr_replicas)
         # A replica may have gone since the candidates were listed.
-        stats = {each: replica.routing_stats for each, replica in by_id.items() if each in self.places.places}
-        ranked = self.places.ranked(stats, call.prompt)
+        stats = {each: replica.routing_stats for each, replica in by_id.items() if each in self.views.views}
+        ranked = self.views.ranked(stats, call.prompt)
         if ranked:
             # At once, since Serve chooses for other requests before the replica has taken this one.
             self._send(ranked[0], stats[ranked[0]], pending_request, call)
@@ -44,7 +44,7 @@ class PrefixRouter(RequestRouter):
             self._send(replica_id, replica.routing_stats, pending_request, call)
 
     def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
-        self.places.completed(replica_id, internal_request_id)
+        self.views.completed(replica_id, internal_request_id)
 
     def _send(self, replica_id: ReplicaID, stats: dict, pending_request: PendingRequest, call: Call) -> None:
-        self.places.send(replica_id, pending_request.metadata.internal_request_id, stats, call.prompt)
+        self.views.send(replica_id, pending_request.metadata.internal_request_id, stats, call.prompt)

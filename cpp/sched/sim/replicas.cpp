@@ -1,4 +1,4 @@
-#include "sched/sim/places.h"
+#include "sched/sim/replicas.h"
 
 #include <fmt/format.h>
 
@@ -20,15 +20,15 @@ struct User {
   TenantId tenant = 0;
   std::uint32_t system = 0, n_turns = 0, turn = 0;
   std::vector<std::int32_t> said;  // of the conversation so far
-  std::uint32_t n_known = 0;       // of these: tokens whose KV some place has computed
+  std::uint32_t n_known = 0;       // of these: tokens whose KV some replica has computed
   Micros asks_at = 0, asked_at = 0;
   std::uint32_t n_prompt = 0;
   std::uint64_t n_conversations = 0;
 };
 
-class Places {
+class Replicas {
  public:
-  explicit Places(const PlacesLoad& load) : load_(load), draw_(load.seed) {
+  explicit Replicas(const ReplicasLoad& load) : load_(load), draw_(load.seed) {
     for (const Talkers& talkers : load.tenants) {
       Quota quota;
       quota.max_concurrent_slots = talkers.max_slots;
@@ -45,20 +45,21 @@ class Places {
         users_.back().asks_at = thinks(talkers);
       }
     }
-    const auto all_shares = std::make_shared<Shares>(load.places.front().turn);
-    for (const Options& options : load.places) places_.push_back(std::make_unique<Place>(options, book_, all_shares));
-    result_.n_requests.resize(places_.size());
+    const auto all_shares = std::make_shared<Shares>(load.replicas.front().turn);
+    for (const Options& options : load.replicas)
+      replicas_.push_back(std::make_unique<Replica>(options, book_, all_shares));
+    result_.n_requests.resize(replicas_.size());
   }
 
-  PlacesResult run() {
+  ReplicasResult run() {
     while (n_ended_ < load_.n_requests && !result_.violation) {
       if (++n_events_ > kMostEvents) report("progress", "the load does not end");
       event();
     }
     for (TenantId t = 0; t < book_.size(); ++t) result_.service.push_back(book_[t].service);
-    for (const auto& place : places_) {
-      result_.n_yields += place->scheduler.stats().turns;
-      result_.bound_used = std::max(result_.bound_used, place->invariants.bound_used);
+    for (const auto& replica : replicas_) {
+      result_.n_yields += replica->scheduler.stats().turns;
+      result_.bound_used = std::max(result_.bound_used, replica->invariants.bound_used);
     }
     result_.hit_rate = static_cast<double>(n_cached_) / static_cast<double>(n_prompt_);
     result_.best_hit_rate = static_cast<double>(n_best_) / static_cast<double>(n_prompt_);
@@ -73,8 +74,8 @@ class Places {
   }
 
  private:
-  struct Place {
-    Place(const Options& options, TenantBook& book, std::shared_ptr<Shares> all_shares)
+  struct Replica {
+    Replica(const Options& options, TenantBook& book, std::shared_ptr<Shares> all_shares)
         : scheduler(options, book, std::move(all_shares)), invariants(scheduler, book, false) {
       invariants.checks_bound = true;
     }
@@ -103,15 +104,16 @@ class Places {
   void event() {
     Micros next = kNever;
     for (const User& user : users_) next = std::min(next, user.asks_at);
-    for (const auto& place : places_) next = std::min(next, place->free_at != kNever ? place->free_at : place->wake_at);
+    for (const auto& replica : replicas_)
+      next = std::min(next, replica->free_at != kNever ? replica->free_at : replica->wake_at);
     if (next == kNever) return report("progress", "nothing will happen, and requests are left");
     now_ = std::max(now_, next);
     for (std::size_t i = 0; i < users_.size(); ++i)
       if (users_[i].asks_at <= now_) ask(i);
-    for (const auto& place : places_) {
-      if (place->free_at <= now_) end_step(*place);
-      if (place->free_at == kNever && place->wake_at <= now_) begin_step(*place);
-      if (place->invariants.violation() && !result_.violation) result_.violation = place->invariants.violation();
+    for (const auto& replica : replicas_) {
+      if (replica->free_at <= now_) end_step(*replica);
+      if (replica->free_at == kNever && replica->wake_at <= now_) begin_step(*replica);
+      if (replica->invariants.violation() && !result_.violation) result_.violation = replica->invariants.violation();
     }
     check_tenants();
   }
@@ -143,67 +145,68 @@ class Places {
     p.user = index;
     const std::uint32_t chosen = place_for(user, p.n_cached);
     ++result_.n_requests[chosen];
-    Place& place = *places_[chosen];
-    if (!place.scheduler.submit(std::move(p), now_)) report("submit", "a request was refused");
-    place.wake_at = now_;
+    Replica& replica = *replicas_[chosen];
+    if (!replica.scheduler.submit(std::move(p), now_)) report("submit", "a request was refused");
+    replica.wake_at = now_;
   }
 
   std::uint32_t place_for(const User& user, std::uint32_t& n_cached) {
-    std::vector<PlaceLoad> loads;
-    for (const auto& place : places_)
-      loads.push_back({place->scheduler.cached_tokens(user.tenant, {}, user.said), place->scheduler.backlog_tokens()});
-    const auto least = std::ranges::min_element(loads, {}, &PlaceLoad::backlog_tokens);
+    std::vector<ReplicaLoad> loads;
+    for (const auto& replica : replicas_)
+      loads.push_back(
+          {replica->scheduler.cached_tokens(user.tenant, {}, user.said), replica->scheduler.backlog_tokens()});
+    const auto least = std::ranges::min_element(loads, {}, &ReplicaLoad::backlog_tokens);
     switch (load_.rule) {
-      case PlaceRule::kAtRandom: return draw_.below(static_cast<std::uint32_t>(places_.size()));
-      case PlaceRule::kByBacklog: return static_cast<std::uint32_t>(least - loads.begin());
-      case PlaceRule::kByPrefix: break;
+      case PlacementRule::kAtRandom: return draw_.below(static_cast<std::uint32_t>(replicas_.size()));
+      case PlacementRule::kByBacklog: return static_cast<std::uint32_t>(least - loads.begin());
+      case PlacementRule::kByPrefix: break;
     }
-    const auto chosen = choose_place(loads, placement_key(std::to_string(user.tenant), {}, user.said));
-    const PlaceLoad& mine = loads[chosen];
+    const auto chosen = choose_replica(loads, placement_key(std::to_string(user.tenant), {}, user.said));
+    const ReplicaLoad& mine = loads[chosen];
     n_cached = static_cast<std::uint32_t>(mine.cached_tokens);
-    for (const PlaceLoad& other : loads)
+    for (const ReplicaLoad& other : loads)
       if (mine.backlog_tokens + other.cached_tokens > other.backlog_tokens + mine.cached_tokens)
         report("placement", fmt::format("{} cached behind {} were taken, and {} behind {} not", mine.cached_tokens,
                                         mine.backlog_tokens, other.cached_tokens, other.backlog_tokens));
     return chosen;
   }
 
-  void begin_step(Place& place) {
-    Scheduler& s = place.scheduler;
-    place.invariants.before_admit(now_);
+  void begin_step(Replica& replica) {
+    Scheduler& s = replica.scheduler;
+    replica.invariants.before_admit(now_);
     s.admit(now_);
-    place.invariants.after_admit(now_);
+    replica.invariants.after_admit(now_);
     const StepPlan& plan = s.plan(now_);
-    place.invariants.after_plan(plan);
-    place.wake_at = kNever;
+    replica.invariants.after_plan(plan);
+    replica.wake_at = kNever;
     if (plan.empty()) {
-      place.wake_at = std::max(now_ + 1, plan.wake_at);
+      replica.wake_at = std::max(now_ + 1, plan.wake_at);
     } else {
       const std::uint32_t n_prompt = plan.n_prompt_tokens();
-      place.step_us = load_.machine.base_us + load_.machine.decode_us * plan.n_decode +
-                      (n_prompt > 0 ? load_.machine.prompt_us : 0) + load_.machine.prompt_token_us * n_prompt;
-      place.n_outputs = plan.n_outputs;
-      place.free_at = now_ + static_cast<Micros>(place.step_us);
+      replica.step_us = load_.machine.base_us + load_.machine.decode_us * plan.n_decode +
+                        (n_prompt > 0 ? load_.machine.prompt_us : 0) + load_.machine.prompt_token_us * n_prompt;
+      replica.n_outputs = plan.n_outputs;
+      replica.free_at = now_ + static_cast<Micros>(replica.step_us);
     }
-    take_events(place);
+    take_events(replica);
   }
 
-  void end_step(Place& place) {
+  void end_step(Replica& replica) {
     const auto epoch = book_.room_epoch();
     picks_.clear();
-    for (std::uint32_t i = 0; i < place.n_outputs; ++i)
+    for (std::uint32_t i = 0; i < replica.n_outputs; ++i)
       picks_.push_back(static_cast<std::int32_t>(draw_.below(50'000)));
-    place.scheduler.commit(picks_, now_, place.step_us);
-    place.free_at = kNever;
-    place.wake_at = now_;
-    take_events(place);
+    replica.scheduler.commit(picks_, now_, replica.step_us);
+    replica.free_at = kNever;
+    replica.wake_at = now_;
+    take_events(replica);
     if (book_.room_epoch() == epoch) return;
-    for (const auto& other : places_)  // what came free here may be what a request elsewhere waits for
+    for (const auto& other : replicas_)  // what came free here may be what a request elsewhere waits for
       if (other->free_at == kNever) other->wake_at = now_;
   }
 
-  void take_events(Place& place) {
-    for (const Event& e : place.scheduler.events()) {
+  void take_events(Replica& replica) {
+    for (const Event& e : replica.scheduler.events()) {
       User& user = users_[e.user];
       if (e.kind == EventKind::kAdmitted && e.is_first) {
         n_cached_ += e.cached_tokens;
@@ -219,21 +222,21 @@ class Places {
       user.n_known = static_cast<std::uint32_t>(user.said.size()) - 1;  // nobody computed behind the last token
       user.asks_at = thinks(load_.tenants[user.tenant]);
     }
-    place.scheduler.clear_events();
+    replica.scheduler.clear_events();
   }
 
   void check_tenants() {
     n_slots_.assign(book_.size(), 0);
     n_pages_.assign(book_.size(), 0);
     n_waiting_.assign(book_.size(), 0);
-    for (const auto& place : places_) {
-      for (std::uint32_t i = 0; i < place->scheduler.slots().size(); ++i) {
-        const Request* r = place->scheduler.in_slot(i);
+    for (const auto& replica : replicas_) {
+      for (std::uint32_t i = 0; i < replica->scheduler.slots().size(); ++i) {
+        const Request* r = replica->scheduler.in_slot(i);
         if (r == nullptr) continue;
         ++n_slots_[r->params.tenant];
         n_pages_[r->params.tenant] += r->n_charged;
       }
-      place->scheduler.queue().for_each([&](const Request& r) { ++n_waiting_[r.params.tenant]; });
+      replica->scheduler.queue().for_each([&](const Request& r) { ++n_waiting_[r.params.tenant]; });
     }
     for (TenantId id = 0; id < book_.size(); ++id) {
       const Tenant& t = book_[id];
@@ -246,25 +249,25 @@ class Places {
     }
   }
 
-  const PlacesLoad& load_;
+  const ReplicasLoad& load_;
   Draw draw_;
   TenantBook book_;
   std::vector<std::vector<std::vector<std::int32_t>>> systems_;  // by tenant
   std::set<std::pair<TenantId, std::uint32_t>> used_systems_;
   std::vector<User> users_;
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::int32_t> picks_;
   std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // scratch, by tenant
   std::vector<double> firsts_;
-  PlacesResult result_;
+  ReplicasResult result_;
   std::uint64_t n_events_ = 0, n_ended_ = 0, n_prompt_ = 0, n_cached_ = 0, n_best_ = 0;
   Micros now_ = 0;
 };
 
 }  // namespace
 
-PlacesResult run_places(const PlacesLoad& load) {
-  return Places(load).run();
+ReplicasResult run_replicas(const ReplicasLoad& load) {
+  return Replicas(load).run();
 }
 
 }  // namespace zinc_rt::sched::sim

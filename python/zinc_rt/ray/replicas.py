@@ -1,4 +1,4 @@
-"""What a router knows of its places: the load that each last told, and what it has sent there since and before."""
+"""What a router knows about its replicas: the load that each reported last, and the requests that it sent to each."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from .._placement import PAGE_TOKENS, PlaceLoad, choose_place
+from .._placement import PAGE_TOKENS, ReplicaLoad, choose_replica
 from .call import Prompt
 
-# Pages that a place is believed to hold before it has said how many it has.
+# Pages that a replica is assumed to have until it reports a number.
 PAGES_UNTIL_TOLD = 4096
-# Requests of a place that are remembered: more than Serve lets one have at once.
+# Requests remembered per replica: more than Serve lets a replica have at once.
 MOST_SENT = 1 << 14
-# More than any backlog: a place that is not there, or that stands in the list already.
-NOWHERE = PlaceLoad(backlog_tokens=1 << 62)
+# Stands for a replica that must not be chosen: it is gone, or it is ranked already. No real backlog is as long.
+NO_REPLICA = ReplicaLoad(backlog_tokens=1 << 62)
 
 
-class Place:
-    """What the router knows of one replica: the prompts' pages that its cache should hold, and its backlog.
+class ReplicaView:
+    """What the router knows about one replica: which pages of prompts its cache should hold, and its backlog.
 
-    The pages are those of the requests that the router sent there. The oldest are forgotten when there are more than
-    the replica's cache has.
+    The pages come from the requests that the router sent there. When they outnumber the pages of the replica's cache,
+    the router forgets the oldest.
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Place:
             when, n = self.sent.pop(self.over.popleft(), (self.told_at + 1, 0))
             if when < self.told_at:
                 self.told_backlog = max(0, self.told_backlog - n)
-        # Nobody says of a request that was never sent that it ended, so the oldest are dropped.
+        # completed() is never called for a request that Serve did not send after all, so the oldest are dropped.
         while len(self.sent) > MOST_SENT:
             del self.sent[next(iter(self.sent))]
 
@@ -59,7 +59,7 @@ class Place:
         return n * PAGE_TOKENS
 
     def keep(self, prompt: Prompt, most: int) -> None:
-        # From the end, so that a prompt's first pages are forgotten last.
+        # The last page first, so that a prompt's first pages are forgotten last.
         for page in reversed(prompt.pages):
             self.pages[page] = None
             self.pages.move_to_end(page)
@@ -67,7 +67,7 @@ class Place:
             self.pages.popitem(last=False)
 
 
-class Places:
+class ReplicaViews:
     """All replicas. Each reports its backlog from time to time; between reports the router counts by itself.
 
     REQUIRES: calls come from one thread, but for completed().
@@ -75,54 +75,54 @@ class Places:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
-        self.places: dict[Hashable, Place] = {}
-        # A place keeps its number, and one that comes anew gets the lowest free one: keys stay where they are.
+        self.views: dict[Hashable, ReplicaView] = {}
+        # A replica keeps its number, and a new one gets the lowest free number. So most keys keep their replica.
         self.numbers: list[Hashable | None] = []
 
     def update(self, ids: Iterable[Hashable]) -> None:
-        """These are the places now. What is known of others is forgotten, since a new process has an empty cache."""
+        """Sets the list of replicas. Forgets those that are gone, because a new process starts with an empty cache."""
         ids = list(ids)
-        for gone in self.places.keys() - set(ids):
-            del self.places[gone]
+        for gone in self.views.keys() - set(ids):
+            del self.views[gone]
             self.numbers[self.numbers.index(gone)] = None
-        for new in sorted(set(ids) - self.places.keys(), key=str):
-            self.places[new] = Place()
+        for new in sorted(set(ids) - self.views.keys(), key=str):
+            self.views[new] = ReplicaView()
             if None in self.numbers:
                 self.numbers[self.numbers.index(None)] = new
             else:
                 self.numbers.append(new)
 
     def ranked(self, stats: Mapping[Hashable, Mapping], prompt: Prompt) -> list[Hashable]:
-        """The places of `stats`, the best first. REQUIRES: update() was told of them."""
-        loads = [NOWHERE if each not in stats else self.load(each, stats[each], prompt) for each in self.numbers]
+        """The replicas of `stats`, the best first. REQUIRES: update() was called with them."""
+        loads = [NO_REPLICA if each not in stats else self.load(each, stats[each], prompt) for each in self.numbers]
         out = []
         while len(out) < len(stats):
-            i = choose_place(loads, prompt.key)
+            i = choose_replica(loads, prompt.key)
             out.append(self.numbers[i])
-            loads[i] = NOWHERE
+            loads[i] = NO_REPLICA
         return out
 
-    def load(self, each: Hashable, stats: Mapping, prompt: Prompt) -> PlaceLoad:
-        place = self.places[each]
-        place.hear(stats, self.now())
-        return PlaceLoad(place.cached_tokens(prompt), place.backlog_tokens)
+    def load(self, each: Hashable, stats: Mapping, prompt: Prompt) -> ReplicaLoad:
+        view = self.views[each]
+        view.hear(stats, self.now())
+        return ReplicaLoad(view.cached_tokens(prompt), view.backlog_tokens)
 
     def send(self, each: Hashable, request: str, stats: Mapping, prompt: Prompt) -> None:
-        """The request goes there, and nowhere else. To say it twice changes nothing."""
-        place = self.places.get(each)
-        if place is None or request in place.sent:
+        """Notes that the request goes to this replica and to no other. A second call with it changes nothing."""
+        view = self.views.get(each)
+        if view is None or request in view.sent:
             return
-        for other in self.places.values():
+        for other in self.views.values():
             other.sent.pop(request, None)
-        place.sent[request] = (self.now(), max(0, prompt.n_tokens - place.cached_tokens(prompt)))
-        place.keep(prompt, _number(stats, "pages", PAGES_UNTIL_TOLD))
+        view.sent[request] = (self.now(), max(0, prompt.n_tokens - view.cached_tokens(prompt)))
+        view.keep(prompt, _number(stats, "pages", PAGES_UNTIL_TOLD))
 
     def completed(self, each: Hashable, request: str) -> None:
-        place = self.places.get(each)
-        if place is not None:
-            place.over.append(request)
+        view = self.views.get(each)
+        if view is not None:
+            view.over.append(request)
 
 
 def _number(stats: Mapping, name: str, otherwise: int) -> int:
-    """Of what Replica.record_routing_stats() gave; a replica that has not been asked yet has given nothing."""
+    """A number from Replica.record_routing_stats(); `otherwise` until the replica has reported for the first time."""
     return stats.get("load", {}).get(name, otherwise)

@@ -1,10 +1,10 @@
-// Conversations on several places that hold one model, as a data-parallel engine has them: a scheduler a place, one
-// tenant book, one placement (sched/placement.h). Time is simulated; each place steps on its own.
+// Simulates conversations on several replicas of a model, as in a data-parallel engine: a scheduler per replica, one
+// tenant book, one placement rule (sched/placement.h). Time is simulated; each replica steps by itself.
 //
-// Checked after every call: at each place what sim/invariants.h says, and over all of them
+// Checked after every call: on each replica what sim/invariants.h says, and over all of them
 //   quota     a tenant's slots, pages and waiting requests are those of the book, and within its quota
 //   bound     who has no slot anywhere waits no longer than docs/tenancy.md says
-//   placement a request goes to the longest cached prefix, or to a place that the hit would not make up for
+//   placement a request goes to the longest cached prefix, or to a replica that the hit would not make up for
 // Thread rule: one thread.
 #pragma once
 
@@ -16,7 +16,8 @@
 
 namespace zinc_rt::sched::sim {
 
-// A user asks, thinks about the answer, and asks again behind all that was said; then a new conversation begins.
+// A user who asks, thinks about the answer and asks again behind all that was said, for several turns; then starts
+// anew.
 struct Talkers {
   std::uint32_t n_users = 8;
   double weight = 1;
@@ -28,28 +29,29 @@ struct Talkers {
   Micros think = 3'000'000;  // on average
 };
 
-enum class PlaceRule : std::uint8_t { kByPrefix, kByBacklog, kAtRandom };
+enum class PlacementRule : std::uint8_t { kByPrefix, kByBacklog, kAtRandom };
 
-struct PlacesLoad {
-  std::vector<Options> places;  // of each
+struct ReplicasLoad {
+  std::vector<Options> replicas;  // of each
   std::vector<Talkers> tenants;
   Machine machine;
   std::uint32_t n_requests = 2000;
   std::uint64_t seed = 1;
-  PlaceRule rule = PlaceRule::kByPrefix;
+  PlacementRule rule = PlacementRule::kByPrefix;
 };
 
-struct PlacesResult {
+struct ReplicasResult {
   std::optional<Violation> violation;
-  // Prompt tokens from the cache, by all of them. best: of a place that forgets nothing and that all have to themselves.
+  // Prompt tokens from the cache, over all replicas. best: as if one replica that forgets nothing served each
+  // conversation.
   double hit_rate = 0, best_hit_rate = 0;
   double bound_used = 0;                     // the largest part of the bound on waiting that somebody waited
   std::vector<double> service;               // by tenant
-  std::vector<std::uint64_t> n_requests;     // by place
+  std::vector<std::uint64_t> n_requests;     // by replica
   std::uint64_t n_yields = 0, n_waited = 0;  // n_waited: requests that got no slot at once
   double seconds = 0, first_p50_ms = 0, first_p99_ms = 0;
 };
 
-PlacesResult run_places(const PlacesLoad& load);
+ReplicasResult run_replicas(const ReplicasLoad& load);
 
 }  // namespace zinc_rt::sched::sim

@@ -1,5 +1,5 @@
-// Several places with one tenant book: prefixes are found, quotas hold and shares are kept over all of them.
-#include "sched/sim/places.h"
+// Several replicas with one tenant book: prefixes are found, quotas hold and shares are kept over all of them.
+#include "sched/sim/replicas.h"
 
 #include <gtest/gtest.h>
 
@@ -9,68 +9,68 @@ namespace {
 // An H100 with a model of 8 billion weights of 4 bits, as in zinc-rt sched-test --loads.
 constexpr Machine kMachine{.base_us = 4000, .decode_us = 10, .prompt_us = 7000, .prompt_token_us = 45};
 
-PlacesLoad load_of(std::uint32_t n_places, std::uint32_t n_slots) {
-  PlacesLoad load;
+ReplicasLoad load_of(std::uint32_t n_replicas, std::uint32_t n_slots) {
+  ReplicasLoad load;
   load.machine = kMachine;
   Options options;
   options.n_slots = n_slots;
   options.max_context = 8192;
   options.n_pages = 2 * (n_slots + 2) * (options.max_context / kPageTokens);
   options.chunk_cap = 2048;
-  load.places.assign(n_places, options);
+  load.replicas.assign(n_replicas, options);
   return load;
 }
 
-PlacesResult run(const PlacesLoad& load) {
-  auto result = run_places(load);
+ReplicasResult run(const ReplicasLoad& load) {
+  auto result = run_replicas(load);
   EXPECT_FALSE(result.violation) << result.violation->rule << ": " << result.violation->text;
   return result;
 }
 
 // Chats with short and long system prompts, and one tenant with long answers.
-std::vector<Talkers> chats(std::uint32_t n_places) {
-  return {{.n_users = 12 * n_places},
-          {.n_users = 6 * n_places, .weight = 2, .system = {500, 2000}},
-          {.n_users = 2 * n_places, .answer = {200, 800}}};
+std::vector<Talkers> chats(std::uint32_t n_replicas) {
+  return {{.n_users = 12 * n_replicas},
+          {.n_users = 6 * n_replicas, .weight = 2, .system = {500, 2000}},
+          {.n_users = 2 * n_replicas, .answer = {200, 800}}};
 }
 
 struct PlacesCase {
-  std::uint32_t n_places, n_slots;
+  std::uint32_t n_replicas, n_slots;
 };
 class Hits : public ::testing::TestWithParam<PlacesCase> {};
 
-// With four slots a place most requests wait for one, and the backlogs differ.
+// With four slots a replica most requests wait for one, and the backlogs differ.
 TEST_P(Hits, AreNearlyThoseOfOnePlaceThatForgetsNothing) {
-  const auto [n_places, n_slots] = GetParam();
-  auto load = load_of(n_places, n_slots);
-  load.tenants = chats(n_places);
+  const auto [n_replicas, n_slots] = GetParam();
+  auto load = load_of(n_replicas, n_slots);
+  load.tenants = chats(n_replicas);
   for (load.seed = 1; load.seed <= 2; ++load.seed) {
-    load.rule = PlaceRule::kByPrefix;
+    load.rule = PlacementRule::kByPrefix;
     const auto ours = run(load);
     EXPECT_GT(ours.best_hit_rate, 0.9);
     EXPECT_GE(ours.hit_rate, 0.96 * ours.best_hit_rate);
-    for (const auto n : ours.n_requests) EXPECT_GT(n, load.n_requests / n_places / 4) << "a place is left out";
-    load.rule = PlaceRule::kByBacklog;
+    for (const auto n : ours.n_requests) EXPECT_GT(n, load.n_requests / n_replicas / 4) << "a replica is left out";
+    load.rule = PlacementRule::kByBacklog;
     const auto balanced = run(load);
     EXPECT_LT(balanced.hit_rate, 0.93 * balanced.best_hit_rate) << "the load puts no rule to the test";
     EXPECT_LT(ours.first_p99_ms, 2 * balanced.first_p99_ms);
   }
 }
-INSTANTIATE_TEST_SUITE_P(Places, Hits,
+INSTANTIATE_TEST_SUITE_P(Replicas, Hits,
                          ::testing::Values(PlacesCase{2, 4}, PlacesCase{2, 16}, PlacesCase{4, 4}, PlacesCase{4, 16}),
                          [](const auto& info) {
-                           return std::to_string(info.param.n_places) + "_of_" + std::to_string(info.param.n_slots) +
+                           return std::to_string(info.param.n_replicas) + "_of_" + std::to_string(info.param.n_slots) +
                                   "_slots";
                          });
 
 // Many long streams of some tenants, so that the others have slots by their turns alone.
-TEST(Places, NobodyWaitsLongerThanTheBoundAndHitsStayHigh) {
+TEST(Replicas, NobodyWaitsLongerThanTheBoundAndHitsStayHigh) {
   double used = 0;
   std::uint64_t n_yields = 0;
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     auto load = load_of(2 + seed % 2, 3);
     load.seed = seed;
-    load.n_requests = 800;  // so that the first of each prompt at each place counts little
+    load.n_requests = 800;  // so that the first of each prompt at each replica counts little
     load.tenants = {{.n_users = 10, .answer = {1000, 4000}, .turns = {1, 2}, .think = 100'000},
                     {.n_users = 4, .answer = {1000, 4000}, .turns = {1, 2}, .think = 100'000},
                     {.n_users = 4, .weight = 0.5, .answer = {1000, 4000}, .turns = {1, 2}, .think = 100'000},
@@ -87,10 +87,10 @@ TEST(Places, NobodyWaitsLongerThanTheBoundAndHitsStayHigh) {
   EXPECT_LE(used, 1);
 }
 
-// What a tenant has at one place counts at the other: places of unlike size, tenants of unlike weight and length.
-TEST(Places, BackloggedTenantsAreServedByWeightOverAllPlaces) {
+// What a tenant has at one replica counts at the other: replicas of unlike size, tenants of unlike weight and length.
+TEST(Replicas, BackloggedTenantsAreServedByWeightOverAllReplicas) {
   auto load = load_of(2, 8);
-  load.places[1].n_slots = 2;
+  load.replicas[1].n_slots = 2;
   load.n_requests = 4000;
   load.tenants = {{.n_users = 60, .think = 1000},
                   {.n_users = 60, .weight = 2, .think = 1000},
@@ -101,7 +101,7 @@ TEST(Places, BackloggedTenantsAreServedByWeightOverAllPlaces) {
   for (const auto n : r.n_requests) EXPECT_GT(n, 400u);
 }
 
-TEST(Places, ATenantHasItsSlotsOverAllPlacesTogether) {
+TEST(Replicas, ATenantHasItsSlotsOverAllReplicasTogether) {
   auto load = load_of(3, 8);
   load.n_requests = 600;
   load.tenants = {{.n_users = 20, .max_slots = 3, .think = 1000}, {.n_users = 20, .max_slots = 5, .think = 1000}};
