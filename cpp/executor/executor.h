@@ -1,4 +1,4 @@
-// Runs the steps of a model. The engine knows this file and step.h alone. Each folder of executor/ is one way to do it
+// Runs the steps of a model. The engine knows only this file and step.h. Each folder of executor/ is one implementation
 // (kind.h); ring/ is the one that lowers a graph for a tier.
 // Thread rule: one thread at a time.
 #pragma once
@@ -41,7 +41,7 @@ struct ExecutorOptions {
   std::string fusion = "1";     // lower::parse_fusion
   bool aliasing = true;         // activations share memory where they can
   bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
-  // Where weights are not repacked: true uses them in the mapped file, on tiers that can; false copies them.
+  // If weights are not repacked: true reads them in the mapped file, on tiers that can; false copies them.
   bool mmap = true;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
@@ -54,21 +54,21 @@ struct ExecutorInfo {
   Activations activations = Activations::kInt8;
   std::string fusion;
   std::string kv_dtype;  // "f16"
-  // kNone: output rows pick tokens. Else they give embeddings, and nothing is picked; a text's output row is then its
-  // first token with kCls and kRank, else its last.
+  // kNone: output rows pick tokens. Otherwise they give embeddings and nothing is picked. The output row of a text is
+  // its first token for kCls and kRank, else its last.
   Pooling pooling = Pooling::kNone;
   std::uint32_t embedding_dim = 0;  // of what an output row gives; 1 with kRank, a score
-  // All tokens of a text see each other, so its tokens from position 0 on come together, in one step, and no prefix of
-  // it can be computed before.
+  // All tokens of a text attend to each other. So a text comes whole, in one step, from position 0 on, and no prefix of
+  // it can be cached.
   bool needs_whole_texts = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;
   std::uint64_t state_bytes_per_slot = 0;  // recurrent state; 0: the model has none
-  // Where the RoPE variant changes, ascending: texts of up to rope_limits[i] tokens use variant i, and texts longer
-  // than the last limit use the variant after it. Empty: all texts that fit the context use one variant.
+  // The lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i;
+  // longer texts than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;
-  // Layers whose experts lie in host memory because the memory of the device is too small, and their bytes; 0: none.
+  // The number of layers whose experts are in host memory because the device has too little, and their bytes; 0: none.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };
@@ -82,11 +82,11 @@ class Executor {
   virtual const MemoryPlan& plan() const = 0;
   virtual std::uint64_t allocated_bytes() const = 0;  // held by the tier; equals plan().allocated_bytes()
 
-  // A step is two calls: begin() checks it and gives the device what it can run without the caller, finish() waits for
-  // it and sets `output`. StepInput's functions are called within finish(). Between the two there is no other call, and
-  // `input` and the memory of its views stay as they are. Nothing is allocated once input and output have grown to
+  // A step is two calls. begin() checks the input and starts what the device can run without the caller. finish() calls
+  // StepInput's functions, waits for the device and sets `output`. Between them the caller makes no other call and
+  // leaves `input` and the memory of its views unchanged. Nothing is allocated once input and output have grown to
   // their size. Errors of begin(): kInvalidArgument for an input outside the limits of info(), with both numbers
-  // (step_check.h); there is nothing to finish then. Errors of finish(): what went wrong in the step, which is over.
+  // (step_check.h); then there is no step to finish. Errors of finish(): what failed in the step, which is over.
   virtual Status begin(const StepInput& input) = 0;
   virtual Status finish(StepOutput& output) = 0;
   // Both, for callers who have nothing to do in between.
@@ -95,21 +95,21 @@ class Executor {
     if (auto status = begin(input); !status) return status;
     return finish(output);
   }
-  // Copies the recurrent state of slots to checkpoints, or back, between two steps. All pairs are copied at once, so an
-  // entry that is written may be in one pair only. Models without such state have nothing to copy. Errors:
-  // kInvalidArgument for an entry that does not exist or that is written and in another pair.
+  // Copies the recurrent state of slots to checkpoints or back, between two steps. All pairs are copied at once, so an
+  // entry that is written may be in one pair only. Models without recurrent state have nothing to copy. Errors:
+  // kInvalidArgument for an entry that does not exist, or that is written and also in another pair.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
   // Copies whole KV pages, between two steps. Pairs and errors: as for copy_state.
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
-  // Copies whole KV pages to and from memory of the host, info().page_bytes each, between two steps. Only an executor
-  // of the same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or
-  // another number of bytes; kUnavailable for an executor that has no such pages.
+  // Copies whole KV pages to and from host memory, info().page_bytes each, between two steps. Only an executor of the
+  // same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or a
+  // wrong number of bytes; kUnavailable for an executor without such pages.
   virtual Status read_pages(std::span<const std::uint32_t>, std::span<std::byte>) { return no_page_copies(); }
   virtual Status write_pages(std::span<const std::uint32_t>, std::span<const std::byte>) { return no_page_copies(); }
   // The variant of the RoPE tables for a text of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
-  // Runs the layers up to and including `layer` (-1: the embedding alone) and returns the residual stream, [n tokens,
-  // model_dim]. Errors: also kUnavailable for an executor that has none.
+  // Runs the layers up to and including `layer` (-1: only the embedding) and returns the residual stream, [n tokens,
+  // model_dim]. Errors: those of a step; kUnavailable for an executor that cannot give it.
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
 
  private:
@@ -119,8 +119,8 @@ class Executor {
   }
 };
 
-// Opens a model file on the tier that options.tier names, by the executor that has it (registry.h). Errors name the
-// file, tensor, key or tier; kExhausted says what would fit.
+// Opens a model file on the tier that options.tier names, with that tier's executor (registry.h). Errors name the file,
+// tensor, key or tier; kExhausted says what would fit.
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// What an executor tells about itself. The folder of an executor defines one constant of this type in its kind.cpp.
+// What an executor says about itself. An executor's folder defines one constant of this type in its kind.cpp.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// A tier on which an executor runs models. The executor of rings has one for each ring; others mostly have one.
+// A tier on which an executor runs models. The ring executor has one per ring; most others have a single tier.
 struct ExecutorTier {
   std::string name;         // as in ZINC_RT_TIER; no two executors have one of the same name
   std::string description;  // one line for people
@@ -19,9 +19,9 @@ struct ExecutorTier {
   std::string (*unavailable_reason)();
   // How many devices it has here, for ExecutorOptions::device. Null: one.
   std::uint32_t (*n_devices)() = nullptr;
-  // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
+  // One line for people: what was found on this machine, and what of it is used. Null: nothing to report.
   std::string (*details)() = nullptr;
-  // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
+  // One line for people: what this build contains of the tier, on any machine. Null: nothing to report.
   std::string (*built_with)() = nullptr;
 };
 
@@ -36,10 +36,10 @@ struct LeftOutExecutorTier {
 struct ExecutorKind {
   std::string name;         // "ring"
   std::string description;  // one line for people
-  // The backend that its tiers belong to: kOwnBackend, or the name of a peer, which is taken only when asked for.
+  // The backend that its tiers belong to: kOwnBackend, or a peer's name. A peer is used only if a user asks for it.
   std::string backend = std::string(kOwnBackend);
   std::vector<ExecutorTier> (*tiers)();
-  // Opens a model on the tier that options.tier names; it is one of tiers() and available. Errors as open_executor.
+  // Opens a model on the tier options.tier, which is one of tiers() and available. Errors as open_executor.
   Result<std::unique_ptr<Executor>> (*open)(const std::string& path, const ExecutorOptions& options);
   // Null: none was left out.
   std::vector<LeftOutExecutorTier> (*left_out)() = nullptr;

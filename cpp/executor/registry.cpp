@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPlanned[] = {"t1", "t2", "t_metal", "t_intel"};
 
-// The tiers that this build lacks: those that it left out, with the reason, and those that are planned.
+// The tiers that this build lacks: those left out, each with the reason, and those that are planned.
 std::vector<LeftOutExecutorTier> absent_tiers(const std::vector<TierEntry>& built) {
   std::vector<LeftOutExecutorTier> absent;
   const auto is_there = [&](std::string_view name) {

@@ -1,4 +1,4 @@
-// The executors that were built in, their tiers, and the choice among these.
+// The executors in this build, their tiers, and the choice of a tier.
 // Thread rule: any thread.
 #pragma once
 
@@ -21,8 +21,8 @@ struct TierEntry {
 // The tiers of all executors, highest priority first.
 std::vector<TierEntry> executor_tiers();
 
-// The tiers of this build, and those that other builds have or that are planned: naming one of these gives an error
-// that says so.
+// The tiers of this build, then those of other builds and those that are planned. Naming one of the latter gives an
+// error that says so.
 std::vector<std::string> known_tier_names();
 
 struct TierChoice {
@@ -34,15 +34,15 @@ struct TierChoice {
 // The backends of this build: kOwnBackend, then peers, also those that were left out.
 std::vector<std::string> backend_names();
 
-// "auto" picks the available tier of the highest priority, of a peer backend its tier. A name forces that tier; where it
-// cannot run, or is not of the backend that is named too, the answer is an error with the fix and never another tier. An
-// empty backend is that of the tier; `auto` takes no peer then. Errors: kUnavailable, kInvalidArgument for a name that
-// nobody knows.
+// Picks the tier. "auto" takes the available tier of the highest priority; with a peer's `backend`, that peer's tier. A
+// name takes that tier or fails: a tier that cannot run, or does not belong to `backend`, gives an error with the fix
+// and never another tier. With an empty `backend`, "auto" takes no peer. Errors: kUnavailable; kInvalidArgument for an
+// unknown name.
 Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
-// A line for people whose machine has a GPU that no tier of `auto` took, of the makers that gpu_makers() gives: how a peer
-// backend takes it, or how this build would have had one. Empty where there is nothing to say: there is no such GPU, the
-// tier that was taken runs on a GPU, or NVIDIA made it, of whose tier `zinc-rt tiers` has a line.
+// A line of advice for people whose GPU `auto` did not take: how a peer backend would use it, or how a build would have
+// one. `makers`: as gpu_makers() gives them. Empty if there is no such GPU, if the tier that was taken runs on a GPU,
+// or if NVIDIA made it, because `zinc-rt tiers` has a line about that tier.
 std::string advice_on_gpus(std::span<const std::string> makers, std::string_view taken_tier);
 
 }  // namespace zinc_rt

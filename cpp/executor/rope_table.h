@@ -8,8 +8,8 @@
 
 namespace zinc_rt {
 
-// Row v * n_positions + p of `out` is position p of variant v: its elements 2i and 2i + 1 are the cosine and the sine
-// of p * inverse_frequencies[i], times the magnitude. `out` holds n_variants * n_positions * n_rot floats.
+// Fills `out`, which holds n_variants * n_positions * n_rot floats. Row v * n_positions + p is position p of variant v.
+// Its elements 2i and 2i + 1 are the cosine and sine of p * inverse_frequencies[i], times the magnitude.
 void fill_rope_table(const arch::RopeTable& table, std::uint32_t n_positions, std::span<float> out);
 
 }  // namespace zinc_rt

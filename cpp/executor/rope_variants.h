@@ -1,4 +1,4 @@
-// Which variant of the RoPE tables a text of a given length uses (arch::Family::rope_variant).
+// Chooses the variant of the RoPE tables for a text by its length (arch::Family::rope_variant).
 // Thread rule: pure functions.
 #pragma once
 

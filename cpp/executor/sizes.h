@@ -1,4 +1,4 @@
-// How large the steps and the caches of an open model are, as options ask for them. Integers only.
+// Chooses the sizes of steps and caches of an open model from the options. Integers only.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace zinc_rt {
 
-// The most query tokens of a step where neither the options nor the tier name a number. Longer steps gain nothing on
-// T-CPU and make everybody wait longer; with this number the activations of 8B models take tens of MB.
+// The most query tokens per step if neither the options nor the tier give a number. Longer steps gain nothing on T-CPU
+// and make every request wait longer. With this number the activations of 8B models take tens of MB.
 inline constexpr std::uint32_t kDefaultChunk = 256;
 
 struct Sizes {
@@ -29,19 +29,21 @@ struct Sizes {
 // Errors: kInvalidArgument for an option outside its limits, with both numbers.
 Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& config);
 
-// The type of the KV cache. Where nobody names one: f32 where nothing else is rounded below f32; else `wanted`, or where
-// that is empty i16, which is as large as f16 and nearer to f32; f16 where that has no cells for the model's heads.
+// Chooses the type of the KV cache if the options name none. It is f32 if nothing else is rounded below f32, else
+// `wanted`. If `wanted` is empty it is i16, which is as large as f16 and closer to f32, or f16 if i16 has no cells for
+// the model's heads.
 KvType choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
                       std::string_view wanted = {});
-// What options ask for, else what the file says. Errors: kUnavailable for pooling_type 4 (rank) of a causal model.
+// The pooling that the options ask for, else the file's. Errors: kUnavailable for pooling_type 4 (rank) of a causal
+// model.
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
 // How wide the rows are that such a model gives; 0: it generates.
 std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);
-// Refuses a type for whose cells of keys is_there says no, and names those that are there. Errors: kInvalidArgument.
+// Refuses a type if is_there is false for its key cells, and names the types that exist. Errors: kInvalidArgument.
 Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there);
 
-// Pages of a cache whose size nobody gave: max_slots full contexts, at most a quarter of `memory` bytes, at least one
-// context. `page_bytes`: K and V of all layers for the tokens of a page.
+// The number of KV pages if the options give none: max_slots full contexts, but at most a quarter of `memory` bytes and
+// at least one context. `page_bytes`: K and V of all layers for the tokens of a page.
 std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory);
 
 }  // namespace zinc_rt

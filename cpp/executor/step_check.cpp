@@ -56,8 +56,8 @@ Status StepCheck::check_tokens(const StepInput& input) const {
   return {};
 }
 
-// The tokens of a slot stand together and ascend, since recurrent state is updated in their order. The last one then
-// says how many pages are read.
+// The tokens of a slot must be neighbours and ascend, because recurrent state is updated in their order. The last one
+// then tells how many pages are read.
 Status StepCheck::check_slots(const StepInput& input) {
   ++n_checks_;
   for (std::size_t i = 0; i < input.slots.size();) {

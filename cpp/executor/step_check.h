@@ -1,5 +1,5 @@
-// Checks that a step or a set of copies is within the limits of an open model, before anything is written or run. Every
-// executor uses this, so that all refuse the same inputs in the same words.
+// Checks that a step or a set of copies is within the limits of an open model, before anything is written or run. All
+// executors use it, so they refuse the same inputs with the same words.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -25,7 +25,7 @@ class StepCheck {
   StepCheck() = default;  // allows nothing
   explicit StepCheck(const Limits& limits);
 
-  // Errors of all: kInvalidArgument with both numbers. A check that refuses nothing allocates nothing.
+  // Errors of all checks: kInvalidArgument with both numbers. A check that passes allocates nothing.
   Status check(const StepInput& input);
   // The pairs run in any order, so an entry that is written may be named only once.
   Status check(std::span<const StateCopy> copies);
@@ -42,7 +42,7 @@ class StepCheck {
   Status check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what);
 
   Limits limits_;
-  // Scratch of a call: in which check each slot was last seen, and the checks so far; the entries that copies name.
+  // Scratch memory: the check in which each slot was last seen, the number of checks so far, and the entries in copies.
   std::vector<std::uint64_t> slot_seen_;
   std::uint64_t n_checks_ = 0;
   std::vector<std::uint32_t> named_;

@@ -1,4 +1,4 @@
-// The device that the backend runs on: chosen once a process, and proven before a model runs there.
+// The backend's device: chosen once per process, and tested before a model runs on it.
 // Thread rule: any thread.
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace zinc_rt::vulkan {
 
-// Opens the chosen device (ZINC_RT_VULKAN_DEVICE) with the form of fma that is proven for it. Errors: kUnavailable, why
-// none can be used.
+// Opens the chosen device (ZINC_RT_VULKAN_DEVICE) and sets the form of fma that passed the test. Errors: kUnavailable
+// with the reason why no device can be used.
 Result<std::unique_ptr<Device>> open_proven_device();
 // Empty, or why no device can be used.
 std::string unavailable_reason();
-// One line for people: all devices, what was proven of the chosen one, and why others are refused.
+// One line for people: all devices, the test result of the chosen one, and why others are refused.
 std::string describe_devices();
 
 }  // namespace zinc_rt::vulkan

@@ -60,8 +60,8 @@ Status phi3(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Every sixth layer sees the whole context, where the file does not say which do; the others have RoPE of their own
-// base. The 27B model scales scores by its width a head, and its files are told by their 62 layers.
+// If the file does not say which layers see the whole context, every sixth one does; the others have a RoPE base of
+// their own. The 27B model, known by its 62 layers, scales scores by its width per head.
 Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   shape.is_neox = true;
   shape.has_post_norms = true;
@@ -78,8 +78,8 @@ Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// Sliding and global layers differ in heads and RoPE; the last layers keep no K and V and read those of the last layer
-// of their kind before them. Experts run beside the dense feed-forward.
+// Sliding and global layers differ in heads and RoPE. The last layers keep no K and V; each reads those of the last
+// earlier layer of its kind. Experts run beside the dense feed-forward.
 Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   if (c.is_sliding.empty())
     return fail(StatusCode::kCorrupt, "[vulkan] key gemma4.attention.sliding_window_pattern is missing");
@@ -109,7 +109,8 @@ Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Most layers are recurrent; the others' attention has a gate. Where the file names none, every n-th is of these.
+// Most layers are recurrent; the others have gated attention. If the file does not name them, every n-th layer has
+// attention.
 Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
   if (c.ssm_k_heads == 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 || c.ssm_conv_width < 2 ||
       c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_inner_dim % c.ssm_v_heads != 0)

@@ -15,8 +15,8 @@ struct StepRows {
 
 class Forward {
  public:
-  // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rules 3 and 4). The
-  // references must live as long as the object.
+  // `is_quantized`: rows are quantized before they are multiplied by quantized weights (docs/arithmetic.md, rules 3 and
+  // 4). The references must outlive the object.
   static Result<Forward> record(Device& device, const MemoryRequest& model, const ModelMemory& memory,
                                 bool is_quantized);
 
@@ -26,10 +26,12 @@ class Forward {
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
   // After a body: leaves logits of the output rows.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
-  // After a head: finds the token of each row's largest logit; brings the logits to where the host reads them.
+  // For use after a head. The first finds the token with the largest logit per row; the second copies the logits to
+  // where the host reads them.
   VkCommandBuffer largest_logits() const { return largest_logits_; }
   VkCommandBuffer logits_copy() const { return logits_copy_; }
-  // Embeddings and n_layers layers, recorded anew; the stream is in `hidden` afterwards. The caller frees it.
+  // Records the embeddings and the first n_layers layers. Afterwards the residual stream is in `hidden`. The caller
+  // frees the commands.
   Result<VkCommandBuffer> record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
                                         std::size_t n_layers);
 
@@ -51,7 +53,7 @@ class Forward {
     kOutputFews,
     kCount
   };
-  // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.
+  // The dimensions of a grid: n per row; rows first, so that neighbours share what n counts; a third one for chunks.
   enum class Grid : std::uint8_t { kPlain, kByRows, kByChunks };
   struct Counts {
     std::uint32_t n;

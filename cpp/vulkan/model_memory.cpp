@@ -25,11 +25,11 @@ class RegionBuilder {
       : plan_(plan), index_(plan.regions.size()) {
     plan.regions.push_back({std::move(name), heap, 0, false, std::move(note)});
   }
-  Place add(std::uint64_t bytes) {
+  Location add(std::uint64_t bytes) {
     MemoryRegion& region = plan_.regions[index_];
-    const Place place{index_, mem::align_up(region.bytes, kAlign)};
-    region.bytes = place.offset + bytes;
-    return place;
+    const Location location{index_, mem::align_up(region.bytes, kAlign)};
+    region.bytes = location.offset + bytes;
+    return location;
   }
   std::uint64_t bytes() const { return plan_.regions[index_].bytes; }
 
@@ -145,7 +145,7 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   }
 }
 
-// A region a layer, since all of them together may be more than the device gives at once.
+// One region per layer, because all layers together may exceed the device's largest allocation.
 void place_states(const MemoryRequest& request, ModelMemory& memory) {
   const DeltaShape& d = request.shape.delta;
   const std::uint64_t n = request.sizes.state_entries;
@@ -180,7 +180,7 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   step.runs = words(2 * std::uint64_t{s.max_slots});
 }
 
-// How many pages fit beside everything else; an eighth of the device is left to others.
+// How many pages fit beside everything else. An eighth of the device is left to other programs.
 Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
   const std::uint64_t one_context = request.sizes.max_context / kPageTokens;
   std::uint64_t largest = 0;
@@ -216,7 +216,7 @@ Status place_caches(const Device& device, const MemoryRequest& request, ModelMem
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!memory.caches[i]) continue;
     const std::uint64_t bytes = memory.caches[i]->shape.page_bytes;
-    memory.caches[i]->place =
+    memory.caches[i]->location =
         RegionBuilder(memory.plan, fmt::format("kv_pages.{}", i), Heap::kDeviceLocal,
                       fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages, bytes, kPageTokens))
             .add(memory.n_pages * bytes);
@@ -270,7 +270,7 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
 
 namespace {
 
-// The rows of a tensor that have another form in the file, converted a few at a time.
+// Converts the rows of a tensor that has another form in the file, a few rows at a time.
 Status write_converted(Device& device, const Tensor& tensor, const Weights& weights, const Buffer& to,
                        std::uint64_t offset) {
   const std::uint64_t row = row_bytes(tensor.dtype, tensor.dims[0]), n_rows = tensor.n_rows(),
@@ -288,8 +288,8 @@ Status write_converted(Device& device, const Tensor& tensor, const Weights& weig
 
 Status load_model(Device& device, const MemoryRequest& request, const Weights& weights, const ModelMemory& memory,
                   const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
-  const auto write = [&](Place place, std::span<const std::byte> bytes) {
-    return device.write(memory.buffers[place.region], place.offset, bytes);
+  const auto write = [&](Location location, std::span<const std::byte> bytes) {
+    return device.write(memory.buffers[location.region], location.offset, bytes);
   };
   for (std::size_t i = 0; i < memory.rope_tables.size(); ++i) {
     const auto rows = rope_rows(request.shape.rope_tables[i], request.sizes.max_context);
@@ -298,11 +298,11 @@ Status load_model(Device& device, const MemoryRequest& request, const Weights& w
   std::uint64_t done = 0, total = 0;
   for (const Tensor* tensor : request.tensors.all) total += tensor->data.size();
   for (const Tensor* tensor : request.tensors.all) {
-    const Place place = memory.weights.at(tensor);
+    const Location location = memory.weights.at(tensor);
     if (tensor->dtype == tensor->stored)
-      ZRT_CHECK_OK(write(place, tensor->data));
+      ZRT_CHECK_OK(write(location, tensor->data));
     else
-      ZRT_CHECK_OK(write_converted(device, *tensor, weights, memory.buffers[place.region], place.offset));
+      ZRT_CHECK_OK(write_converted(device, *tensor, weights, memory.buffers[location.region], location.offset));
     weights.release(*tensor);
     done += tensor->data.size();
     if (on_progress) on_progress(done, total);

@@ -1,4 +1,5 @@
-// The device memory of an open model: its regions, planned before anything is allocated, and where things lie in them.
+// The device memory of an open model: its regions, planned before anything is allocated, and where each item is in
+// them.
 // Thread rule: as Device.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace zinc_rt::vulkan {
 using Address = std::uint64_t;
 
 // A part of a region.
-struct Place {
+struct Location {
   std::size_t region = 0;  // in MemoryPlan::regions
   std::uint64_t offset = 0;
 };
@@ -28,39 +29,40 @@ struct CacheShape {
 };
 struct Cache {
   CacheShape shape;
-  Place place;
+  Location location;
 };
 
-// The recurrent state of a layer: entries of slots, then of checkpoints, all of one size.
+// The recurrent state of a layer: one entry per slot, then one per checkpoint, all of the same size.
 struct StatePart {
-  Place place;
+  Location location;
   std::uint64_t entry_bytes = 0;
 };
 struct DeltaState {
   StatePart conv, delta;
 };
 
-// The types of quantized activations (kernels/common/act_q8.h): what act_dtype() gives for weights that are not floats.
+// The types of quantized activations (kernels/common/act_q8.h), that is, act_dtype() of weights that are not floats.
 inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType::kQ16A256};
 
-// Bytes of a row of quantized activations, which lies in planes (kernels/vulkan/types.glsl); of floats too.
+// The bytes of a row of floats or quantized activations. Quantized rows are stored in planes
+// (kernels/vulkan/types.glsl).
 std::uint64_t activation_row_bytes(DType form, std::uint64_t width);
 
-// Activations: rows of floats, and of each of kQuantizedForms. Parts that a model does not have take no memory.
+// Activations: rows of floats and of each type in kQuantizedForms. Parts that the model does not have take no memory.
 struct ActivationPlaces {
-  Place hidden, x, y;
-  Place q, k, v, attn, attn_parts, query_gate, attn_gate;
-  Place gate, up;
-  Place channels, conv, z, beta_alpha, beta, alpha;  // of recurrent layers
-  // Of experts: ids and weights of a token's choices, and what they make, a row a choice.
-  Place router, expert_ids, expert_weights, expert_gate, expert_up, expert_y, expert_sum, shared_router;
-  Place layer_embeddings, layer_rows;
-  std::array<Place, kQuantizedForms.size()> quantized;
+  Location hidden, x, y;
+  Location q, k, v, attn, attn_parts, query_gate, attn_gate;
+  Location gate, up;
+  Location channels, conv, z, beta_alpha, beta, alpha;  // of recurrent layers
+  // For experts: the ids and weights of each token's choices, and their results, one row per choice.
+  Location router, expert_ids, expert_weights, expert_gate, expert_up, expert_y, expert_sum, shared_router;
+  Location layer_embeddings, layer_rows;
+  std::array<Location, kQuantizedForms.size()> quantized;
 };
 // What the host writes for each step.
 struct StepPlaces {
-  Place counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
-  Place runs;  // of tokens of one slot: the first one, and how many
+  Location counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
+  Location runs;  // of tokens of one slot: the first one, and how many
 };
 inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands
 
@@ -75,20 +77,20 @@ struct ModelMemory {
   std::vector<std::optional<Cache>> caches;       // by layer; those that have one of their own
   std::vector<std::optional<DeltaState>> states;  // by layer; those that are recurrent
 
-  std::unordered_map<const Tensor*, Place> weights;
-  std::vector<Place> rope_tables;
+  std::unordered_map<const Tensor*, Location> weights;
+  std::vector<Location> rope_tables;
   ActivationPlaces activations;
   std::uint32_t n_split_tokens = 0;  // whose attention has room for parts, one a chunk of a full context
   StepPlaces step;
-  Place logits;                    // of the output rows, on the device
-  Place host_logits, best_tokens;  // which the host reads: a copy of them, and the largest one of each row
+  Location logits;                    // of the output rows, on the device
+  Location host_logits, best_tokens;  // which the host reads: a copy of them, and the largest one of each row
 
   std::uint64_t state_bytes() const;  // of one entry of all layers
-  Address address(Place place) const { return buffers[place.region].address + place.offset; }
+  Address address(Location location) const { return buffers[location.region].address + location.offset; }
   // REQUIRES: the region is one that the host can access.
   template <class T>
-  T* host(Place place) const {
-    return reinterpret_cast<T*>(buffers[place.region].host + place.offset);
+  T* host(Location location) const {
+    return reinterpret_cast<T*>(buffers[location.region].host + location.offset);
   }
 };
 
@@ -101,8 +103,8 @@ struct MemoryRequest {
   std::uint32_t kv_pages = 0;  // 0: as many as default_pages and the device allow
 };
 
-// Plans and allocates. Errors: kExhausted with what is wanted and what is there; kUnavailable for a tensor larger than
-// the device gives at once, and for heads that are no whole blocks of kv_dtype.
+// Plans and allocates. Errors: kExhausted with what is wanted and what is available; kUnavailable for a tensor larger
+// than the device allocates at once, and for heads that are not whole blocks of kv_dtype.
 Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request);
 
 // Copies weights and RoPE tables to the device. `on_progress` may be empty.

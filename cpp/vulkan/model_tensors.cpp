@@ -40,7 +40,7 @@ class Finder {
   }
 
  private:
-  // Blocks that predict several tokens follow the last layer in the file; they are not run.
+  // Blocks for multi-token prediction follow the last layer in the file. They are not run.
   bool is_of_prediction(std::string_view name) const {
     for (std::uint32_t i = 0; i < c_.n_mtp_layers; ++i)
       if (name.starts_with(fmt::format("blk.{}.", c_.n_layers + i))) return true;

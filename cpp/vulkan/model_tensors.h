@@ -1,4 +1,4 @@
-// The tensors of a model by the part that they play, found once and checked: nothing past this asks for a name.
+// A model's tensors by their role, found once and checked. Later code never looks a tensor up by name.
 // Thread rule: plain values; they point into the Weights.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::vulkan {
 
-// y = rows [first_row, first_row + n_rows) of a matrix times x, plus bias. Of a stack of matrices, of each of them.
+// y = rows [first_row, first_row + n_rows) of a matrix times x, plus bias; for a stack of matrices, of each matrix.
 struct Product {
   const Tensor* weight = nullptr;  // null: there is no such product
   const Tensor* bias = nullptr;    // null: none
@@ -29,7 +29,7 @@ struct ExpertTensors {
   Product router, gate, up, down;  // of the last three a matrix an expert
   Product shared_gate, shared_up, shared_down, shared_router;
   const Tensor* down_scale = nullptr;
-  // Beside a dense feed-forward: what the router and the experts see, and the norms of both halves.
+  // For experts beside a dense feed-forward: the inputs of the router and the experts, and the norms of both halves.
   const Tensor *router_scale = nullptr, *norm = nullptr, *post_norm = nullptr, *dense_post_norm = nullptr;
 };
 
@@ -53,7 +53,7 @@ struct ModelTensors {
   std::vector<const Tensor*> all;  // that the device needs, each once
 };
 
-// Errors name the tensor: one that is missing, has another shape or type, or that this backend has no use for.
+// Errors name a tensor that is missing, has another shape or type, or that this backend does not use.
 Result<ModelTensors> find_tensors(const ModelConfig& config, const ModelShape& shape, const Weights& weights);
 
 }  // namespace zinc_rt::vulkan

@@ -1,5 +1,4 @@
-// The angles of RoPE, computed from the config a second time, without the other backend's.
-// Thread rule: plain values and pure functions.
+// The RoPE angles, computed from the config independently of the other backend.
 #pragma once
 
 #include <string_view>
@@ -10,14 +9,14 @@
 
 namespace zinc_rt::vulkan {
 
-// Position p turns pair i by p * frequencies[i]; cosine and sine are times magnitude.
+// Position p turns pair i by p * frequencies[i]. Cosine and sine are multiplied by magnitude.
 struct RopeAngles {
   std::vector<double> frequencies;
   double magnitude = 1;
 };
 
 RopeAngles plain_angles(std::uint32_t n_rot, double theta);
-// The config's angles, each divided by its divisor where the file has the tensor. Errors: the tensor's shape or type.
+// The config's angles, divided by the divisors in the file's tensor if it has one. Errors: the tensor's shape or type.
 Result<RopeAngles> scaled_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
 // Pairs of cosine and sine of each variant's positions: row v * n_positions + p.
 std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions);

@@ -38,7 +38,7 @@ float Sampler::total() const {
   return sum;
 }
 
-// Once for each token of the history: repetition for all, presence and frequency for generated ones.
+// Once per token of the history: the repetition penalty for all tokens, presence and frequency for generated ones.
 void Sampler::penalize(const OutputRow& row) {
   const Sampling& s = row.sampling;
   const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::size_t>(id) < logits_.size(); };
@@ -58,7 +58,7 @@ void Sampler::penalize(const OutputRow& row) {
   }
 }
 
-// The candidates whose surprise is nearest to the mean, until their sum reaches typical_p of the total.
+// Keeps the candidates whose surprise is nearest to the mean, until their sum reaches typical_p of the total.
 void Sampler::keep_typical(float typical_p) {
   const std::size_t n = candidates_.size();
   float sum = 0;
@@ -90,8 +90,8 @@ std::int32_t Sampler::draw(const OutputRow& row) {
   for (std::size_t i = 0; i < logits_.size(); ++i)
     candidates_.push_back({logits_[i] * inverse, static_cast<std::uint32_t>(i)});
   if (!(s.typical_p < 1)) {
-    // Less than 2^-24 times as likely as the first: it changes no sum and is never drawn. The mean of typical_p may
-    // notice it.
+    // Candidates less than 2^-24 times as likely as the first are dropped: they change no sum and are never drawn. Only
+    // the mean of typical_p may notice them.
     float top = -kInfinity;
     for (const Candidate& c : candidates_) top = c.value > top ? c.value : top;
     std::erase_if(candidates_, [&](const Candidate& c) { return c.value - top < -17.0f; });

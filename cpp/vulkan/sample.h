@@ -11,12 +11,12 @@
 
 namespace zinc_rt::vulkan {
 
-// Whether the pick is the largest logit, as argmax.comp finds it, whatever else the row says.
+// Whether the pick is simply the largest logit, which argmax.comp finds, so the row's other settings do not matter.
 bool takes_largest(const OutputRow& row);
 
 class Sampler {
  public:
-  // mask: as StepInput::mask gives it. kNoToken where the largest candidate is no finite number.
+  // mask: as StepInput::mask gives it. Returns kNoToken if the largest candidate is not a finite number.
   std::int32_t pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits);
 
  private:

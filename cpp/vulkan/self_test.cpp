@@ -39,7 +39,7 @@ std::uint32_t sign(Random& random) {
   return static_cast<std::uint32_t>(random()) & 0x80000000u;
 }
 
-// A function of kernels/vulkan/self_test.comp: where its values lie, and what it must give.
+// A function of kernels/vulkan/self_test.comp: the location of its values and the expected results.
 struct Function {
   std::uint32_t number;
   const char* name;
@@ -63,7 +63,8 @@ void any_word(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = static_cast<std::uint32_t>(random());
   b = static_cast<std::uint32_t>(random());
 }
-// Numbers near each other, so that sums cancel; tiny ones and denormals; no NaN, whose bits no rule says.
+// Test values: numbers near each other, so that sums cancel, tiny numbers and denormals. No NaN, because no rule
+// defines its bits.
 void near_and_tiny(Random& random, std::uint32_t& a, std::uint32_t& b) {
   for (std::uint32_t* x : {&a, &b}) {
     const std::uint32_t exponent = random() % 4 != 0 ? 120 + random() % 14 : random() % 60;
@@ -142,7 +143,7 @@ const Function kFunctions[] = {
 };
 static_assert(std::size(kFunctions) == push::kTestFunctions);
 
-// The memory that the test runs in: inputs and results, and three numbers of workgroups.
+// The memory of the test: inputs, results, and three numbers of workgroups.
 struct Memory {
   Buffer a, b, y, counts;
 };
@@ -199,7 +200,7 @@ Result<std::string> find_difference(Device& device, Fma form) {
   return std::string();
 }
 
-// y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, as self_test_matrix.comp writes it twice.
+// y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b. self_test_matrix.comp computes it in two ways.
 Result<std::string> find_matrix_difference(Device& device) {
   ZRT_TRY(const Memory memory, make_memory(device));
   const KernelKey kernel{"self_test_matrix", {}};

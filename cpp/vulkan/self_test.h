@@ -12,13 +12,13 @@ namespace zinc_rt::vulkan {
 // With one form of fma: what differs, or nothing. Errors: of the device.
 Result<std::string> find_difference(Device& device, Fma form);
 
-// Of a device with matrices: what differs in their products, or nothing. Errors: of the device, also a kernel that it
-// refuses.
+// For a device with matrices: what differs in their products, or nothing. Errors: those of the device, including a
+// refused kernel.
 Result<std::string> find_matrix_difference(Device& device);
 
-// Makes the device use the first form of fma with which all functions have the right bits, and its matrices if these have,
-// too. Gives what differs with the forms before it and with matrices, for people; empty: all is right. Errors: kUnavailable, "no exact arithmetic" with the
-// function that differs in each form.
+// Sets the first form of fma with which all functions give the right bits, and turns matrices on if theirs are right
+// too. Returns, for people, what differed with earlier forms and with matrices; empty if nothing did. Errors:
+// kUnavailable, "no exact arithmetic", with the function that differs in each form.
 Result<std::string> prove_arithmetic(Device& device);
 
 }  // namespace zinc_rt::vulkan

@@ -206,7 +206,7 @@ Result<std::vector<float>> VulkanExecutor::hidden(const StepInput& input, int la
   device_->free(commands);
   ZRT_CHECK_OK(status);
   std::vector<float> values(n_tokens * config_.model_dim);
-  const Place hidden = memory_.activations.hidden;
+  const Location hidden = memory_.activations.hidden;
   ZRT_CHECK_OK(device_->read(memory_.buffers[hidden.region], hidden.offset, std::as_writable_bytes(std::span(values))));
   return values;
 }
@@ -217,8 +217,8 @@ Status VulkanExecutor::copy_state(std::span<const StateCopy> copies) {
   for (const auto& state : memory_.states) {
     if (!state) continue;
     for (const StatePart& part : {state->conv, state->delta}) {
-      const VkBuffer entries = memory_.buffers[part.place.region].handle;
-      const auto at = [&](std::uint32_t entry) { return part.place.offset + entry * part.entry_bytes; };
+      const VkBuffer entries = memory_.buffers[part.location.region].handle;
+      const auto at = [&](std::uint32_t entry) { return part.location.offset + entry * part.entry_bytes; };
       for (const StateCopy& copy : copies)
         parts.push_back({entries, entries, {at(copy.from), at(copy.to), part.entry_bytes}});
     }
@@ -233,7 +233,7 @@ Status VulkanExecutor::copy_pages(std::span<const PageCopy> copies) {
   for (const auto& cache : memory_.caches) {
     if (!cache) continue;
     const std::uint64_t bytes = cache->shape.page_bytes;
-    const VkBuffer pages = memory_.buffers[cache->place.region].handle;
+    const VkBuffer pages = memory_.buffers[cache->location.region].handle;
     for (const PageCopy& copy : copies) parts.push_back({pages, pages, {copy.from * bytes, copy.to * bytes, bytes}});
   }
   return device_->copy(parts);
@@ -256,7 +256,7 @@ Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::spa
     for (const auto& cache : memory_.caches) {
       if (!cache) continue;
       const std::uint64_t bytes = cache->shape.page_bytes;
-      ZRT_CHECK_OK(device_->read(memory_.buffers[cache->place.region], page * bytes, to.first(bytes)));
+      ZRT_CHECK_OK(device_->read(memory_.buffers[cache->location.region], page * bytes, to.first(bytes)));
       to = to.subspan(bytes);
     }
   return {};
@@ -268,7 +268,7 @@ Status VulkanExecutor::write_pages(std::span<const std::uint32_t> pages, std::sp
     for (const auto& cache : memory_.caches) {
       if (!cache) continue;
       const std::uint64_t bytes = cache->shape.page_bytes;
-      ZRT_CHECK_OK(device_->write(memory_.buffers[cache->place.region], page * bytes, from.first(bytes)));
+      ZRT_CHECK_OK(device_->write(memory_.buffers[cache->location.region], page * bytes, from.first(bytes)));
       from = from.subspan(bytes);
     }
   return {};

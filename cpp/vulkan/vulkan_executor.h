@@ -1,5 +1,5 @@
-// The peer backend: it walks the model itself over a Vulkan device, with nothing of graphs and rings, and gives T-CPU's
-// bits (docs/arithmetic.md). Thread rule: as Executor.
+// The peer backend: it walks the model itself on a Vulkan device, without graphs and rings, and gives T-CPU's bits
+// (docs/arithmetic.md). Thread rule: as Executor.
 #pragma once
 
 #include "executor/executor.h"
@@ -12,8 +12,8 @@ namespace zinc_rt::vulkan {
 class VulkanExecutor final : public Executor {
  public:
   static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
-  // On a device that was opened, with the form of fma that it uses, and that no other model has. What a model before
-  // it left there is freed first.
+  // Opens a model on an open device, whose form of fma is set. No other model may be on the device. Anything that an
+  // earlier model left there is freed first.
   static Result<std::unique_ptr<Executor>> open_on(std::shared_ptr<Device> device, const std::string& path,
                                                    const ExecutorOptions& options);
   VulkanExecutor(const VulkanExecutor&) = delete;
@@ -37,7 +37,7 @@ class VulkanExecutor final : public Executor {
   VulkanExecutor() = default;
   Status load(const ExecutorOptions& options);
   void fill_body(const StepInput& input);
-  // Submits commands_ and what gives the group of output rows that begins with `first`.
+  // Submits commands_ and the commands for the group of output rows that begins with `first`.
   Status begin_group(std::size_t first);
   std::size_t group_size(std::size_t first) const;
   std::span<float> logits_row(std::size_t i) const;

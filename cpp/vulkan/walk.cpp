@@ -4,14 +4,15 @@
 
 namespace zinc_rt::vulkan {
 
-void Forward::Walk::embed(const Tensor* table, float factor, Place y) {
+void Forward::Walk::embed(const Tensor* table, float factor, Location y) {
   const auto width = static_cast<std::uint32_t>(table->dims[0]);
   dispatch("embed", {as_constant(table->dtype)}, parts(width, push::kWidth), Rows::kTokens,
            push::Embed{at(memory.step.token_ids), at(table), at(y), width,
                        static_cast<std::uint32_t>(row_bytes(table->dtype, width)), factor});
 }
 
-void Forward::Walk::residual_norm(Place x, std::optional<Place> y, const Tensor* weight, const Source& z, Rows rows) {
+void Forward::Walk::residual_norm(Location x, std::optional<Location> y, const Tensor* weight, const Source& z,
+                                  Rows rows) {
   const auto d = static_cast<std::uint32_t>(weight->dims[0]);
   const bool is_quantized_too = z.form != DType::kF32;
   dispatch(
@@ -22,21 +23,21 @@ void Forward::Walk::residual_norm(Place x, std::optional<Place> y, const Tensor*
                             static_cast<float>(model.config.norm_eps), 1.0f / static_cast<float>(d)});
 }
 
-void Forward::Walk::norm(Place x, const Tensor* weight, Place y, std::uint32_t width, std::uint32_t group) {
+void Forward::Walk::norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group) {
   if (width == group && weight != nullptr) return residual_norm(x, {}, weight, {y}, Rows::kTokens);
   dispatch("rms_norm", {}, width / group, Rows::kTokens,
            push::RmsNorm{at(x), at(weight), at(y), width, group, static_cast<float>(model.config.norm_eps),
                          1.0f / static_cast<float>(group)});
 }
 
-Place Forward::Walk::rows_in(DType form, Place x) const {
+Location Forward::Walk::rows_in(DType form, Location x) const {
   const auto found = std::ranges::find(kQuantizedForms, form);
   return found == kQuantizedForms.end()
              ? x
              : memory.activations.quantized[static_cast<std::size_t>(found - kQuantizedForms.begin())];
 }
 
-Forward::Walk::Source Forward::Walk::forms_for(Place x, std::span<const Product* const> readers) const {
+Forward::Walk::Source Forward::Walk::forms_for(Location x, std::span<const Product* const> readers) const {
   Source source{x, DType::kF32, false};
   for (const Product* reader : readers) {
     if (reader->weight == nullptr) continue;
@@ -75,8 +76,8 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
     const bool is_of_outputs = rows == Rows::kOutputs;
-    // Which kernel by the step's rows (kOne, kFew, kMany): of floats and blocks of 32, and of groups without matrices
-    // and with them.
+    // The kernels by the number of rows in the step (kOne, kFew, kMany): for floats and blocks of 32, for groups
+    // without matrices, and for groups with them.
     struct Way {
       std::string_view kernel;
       std::vector<std::uint32_t> constants;  // beside the types
@@ -126,15 +127,15 @@ void Forward::Walk::expert_products(const Source& x, bool is_by_choice, std::ini
   }
 }
 
-void Forward::Walk::scale(Place x, std::uint32_t width, float factor, Rows rows, const Tensor* weight) {
+void Forward::Walk::scale(Location x, std::uint32_t width, float factor, Rows rows, const Tensor* weight) {
   dispatch("scale", {}, parts(width, push::kWidth), rows, push::Scale{at(x), at(weight), width, factor});
 }
 
-void Forward::Walk::add(Place x, Place y, std::uint32_t width) {
+void Forward::Walk::add(Location x, Location y, std::uint32_t width) {
   dispatch("add", {}, parts(width, push::kWidth), Rows::kTokens, push::Add{at(x), at(y), width});
 }
 
-Forward::Walk::Source Forward::Walk::glu_for(const Product& reader, Place gate, Place up, std::uint32_t width,
+Forward::Walk::Source Forward::Walk::glu_for(const Product& reader, Location gate, Location up, std::uint32_t width,
                                              std::uint32_t activation, Rows rows) {
   const Product* const readers[] = {&reader};
   const Source source = forms_for(gate, readers);
@@ -149,18 +150,18 @@ Forward::Walk::Source Forward::Walk::glu_for(const Product& reader, Place gate, 
   return source;
 }
 
-void Forward::Walk::slice(Place x, Place y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first,
+void Forward::Walk::slice(Location x, Location y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first,
                           std::uint32_t width) {
   dispatch("slice", {}, parts(std::uint64_t{n_groups} * width, push::kWidth), Rows::kTokens,
            push::Slice{at(x), at(y), n_groups, group, first, width});
 }
 
-void Forward::Walk::sigmoid_mul(Place x, Place gate, std::uint32_t width, std::uint32_t gate_width) {
+void Forward::Walk::sigmoid_mul(Location x, Location gate, std::uint32_t width, std::uint32_t gate_width) {
   dispatch("sigmoid_mul", {}, parts(width, push::kWidth), Rows::kTokens,
            push::SigmoidMul{at(x), at(gate), width, gate_width});
 }
 
-void Forward::Walk::add_to_stream(Place y, const Tensor* post_norm) {
+void Forward::Walk::add_to_stream(Location y, const Tensor* post_norm) {
   const std::uint32_t d = model.config.model_dim;
   settle_stream();
   if (post_norm != nullptr) {

@@ -1,4 +1,4 @@
-// The walk over a model: what a layer does, as dispatches and barriers. A part of a layer is a file.
+// The walk over a model: the dispatches and barriers of a layer. Each part of a layer has its own file.
 // Thread rule: as Device.
 #pragma once
 
@@ -16,7 +16,7 @@ inline std::uint32_t as_constant(DType dtype) {
   return static_cast<std::uint32_t>(dtype);
 }
 
-// Records commands, and before that collects the kernels that they use: the walk is the same.
+// First a dry walk collects the kernels that are used, then the same walk records the commands.
 struct Forward::Walk {
   Device& device;
   const MemoryRequest& model;
@@ -26,16 +26,16 @@ struct Forward::Walk {
   Kind kind = kOne;                          // of the step's tokens, in the head of its output rows
   std::vector<KernelKey>* wanted = nullptr;  // collecting
   Recorder* recorder = nullptr;              // recording
-  std::optional<Place> waiting = {};         // to be added to the stream
+  std::optional<Location> waiting = {};      // to be added to the stream
 
   // A product and where it goes.
   struct Target {
     const Product& product;
-    Place y;
+    Location y;
   };
-  // Rows that products read: floats, and besides, or in their place, those in a quantized form.
+  // The rows that products read: floats, a quantized form, or both.
   struct Source {
-    Place x;
+    Location x;
     DType form = DType::kF32;
     bool has_floats = true;
   };
@@ -53,33 +53,35 @@ struct Forward::Walk {
   void barrier() {
     if (recorder != nullptr) recorder->barrier();
   }
-  Address at(Place place) const { return memory.address(place); }
+  Address at(Location location) const { return memory.address(location); }
   Address at(const Tensor* tensor) const { return tensor == nullptr ? 0 : memory.address(memory.weights.at(tensor)); }
   const LayerShape& shape_of(std::size_t i) const { return model.shape.layers[i]; }
 
-  // Those below end without a barrier; products() also begins with one, after its rows are quantized.
-  void embed(const Tensor* table, float scale, Place y);
-  void norm(Place x, const Tensor* weight, Place y, std::uint32_t width, std::uint32_t group);
+  // The calls below end without a barrier. products() also begins with one, after its rows are quantized.
+  void embed(const Tensor* table, float scale, Location y);
+  void norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group);
   // All of them from the same rows, each in the form that its weights want.
   void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
   // Of each token's chosen experts; x has a row a token, or one a choice.
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
-  void scale(Place x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
-  void add(Place x, Place y, std::uint32_t width);
+  void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
+  void add(Location x, Location y, std::uint32_t width);
   // What the reader wants of act(gate) * up; as floats it is in the place of the gate.
-  Source glu_for(const Product& reader, Place gate, Place up, std::uint32_t width, std::uint32_t activation,
+  Source glu_for(const Product& reader, Location gate, Location up, std::uint32_t width, std::uint32_t activation,
                  Rows rows = Rows::kTokens);
   // y = the columns [first, first + width) of each group of x.
-  void slice(Place x, Place y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first, std::uint32_t width);
+  void slice(Location x, Location y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first,
+             std::uint32_t width);
   // x times the sigmoid of gate, which has one number a row or as many as x.
-  void sigmoid_mul(Place x, Place gate, std::uint32_t width, std::uint32_t gate_width);
+  void sigmoid_mul(Location x, Location gate, std::uint32_t width, std::uint32_t gate_width);
 
-  // The residual stream. What a part of a layer made is added when the stream is next read, in one kernel with its norm:
-  // it must stay as it is until then.
-  void add_to_stream(Place y, const Tensor* post_norm);
+  // The residual stream. What a part of a layer produced is added when the stream is next read, in one kernel with its
+  // norm. It must not change until then.
+  void add_to_stream(Location y, const Tensor* post_norm);
   // The stream is up to date in `hidden` afterwards; ends with a barrier.
   void settle_stream();
-  // The stream's norm, in a.x, in the forms that the readers want; without a barrier. With kOutputs of the output rows.
+  // The stream's norm, written to a.x in the forms that the readers want, without a barrier. kOutputs: only of the
+  // output rows.
   Source norm_stream(const Tensor* weight, Readers readers, bool wants_floats = false, Rows rows = Rows::kTokens);
 
   // walk_attention.cpp
@@ -103,14 +105,15 @@ struct Forward::Walk {
 
  private:
   DType form_of(const Product& product) const { return is_quantized ? act_dtype(product.weight->dtype) : DType::kF32; }
-  Place rows_in(DType form, Place x) const;
-  // A quantized form that one of the readers wants, and whether floats are wanted beside it.
-  Source forms_for(Place x, std::span<const Product* const> readers) const;
+  Location rows_in(DType form, Location x) const;
+  // The quantized form that one of the readers wants, and whether another wants floats.
+  Source forms_for(Location x, std::span<const Product* const> readers) const;
   void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
   // z = the norm of x + y; without y, of x.
-  void residual_norm(Place x, std::optional<Place> y, const Tensor* weight, const Source& z, Rows rows);
+  void residual_norm(Location x, std::optional<Location> y, const Tensor* weight, const Source& z, Rows rows);
   static bool has_groups(DType form) { return form == DType::kQ8A256 || form == DType::kQ16A256; }
-  // Invocations of a workgroup of linear_row.glsl for rows of so many values: eight a group of 256, whole subgroups.
+  // The workgroup size of linear_row.glsl for rows of this many values: eight invocations per group of 256, rounded up
+  // to subgroups.
   std::uint32_t row_width(std::uint32_t k) const {
     const std::uint32_t whole = std::max(32u, device.info().subgroup_size);
     return std::min(parts(k, 256 * whole / 8) * whole, push::kRowWidth);

@@ -8,14 +8,14 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// The attention of a prompt over integers: a kernel, its constants, and the workgroups of a token.
+// The attention of a prompt over an integer cache: a kernel, its constants, and the workgroups per token.
 struct Tiles {
   std::string_view kernel;
   std::vector<std::uint32_t> constants;
   std::uint32_t n;
 };
 
-// By matrices: as many rows, and as long parts of K and V, as a workgroup's memory has room for.
+// With matrices: as many rows, and parts of K and V as long, as fit in a workgroup's memory.
 std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, std::uint32_t shared_bytes) {
   struct Size {
     std::uint32_t rows, step;
@@ -63,7 +63,7 @@ void Forward::Walk::place_heads(std::size_t i) {
                at(step.rope_positions),
                at(step.slots),
                at(step.pages),
-               at(cache.place),
+               at(cache.location),
                model.config.n_heads,
                shape.n_kv_heads,
                shape.head_dim,
@@ -86,7 +86,7 @@ void Forward::Walk::attend(std::size_t i) {
   const bool is_split =
       kind != kMany && memory.n_split_tokens >= (kind == kOne ? 1 : std::min(kManyTokens - 1, model.sizes.max_tokens));
   const push::FlashAttn push{at(a.q),
-                             at(cache.place),
+                             at(cache.location),
                              at(is_split ? a.attn_parts : a.attn),
                              at(step.positions),
                              at(step.slots),
@@ -123,7 +123,7 @@ void Forward::Walk::attention(std::size_t i) {
   const AttentionTensors& t = layer.attention;
   const ActivationPlaces& a = memory.activations;
   const std::uint32_t n_heads = model.config.n_heads, head_dim = shape.head_dim;
-  const Place q = model.shape.has_query_gate ? a.query_gate : a.q;
+  const Location q = model.shape.has_query_gate ? a.query_gate : a.q;
   const Source x = norm_stream(layer.attn_norm, {&t.q, &t.k, &t.v});
   barrier();
   if (shape.cache_layer != i)

@@ -30,13 +30,13 @@ void Forward::Walk::delta_net(std::size_t i) {
     slice(a.beta_alpha, a.alpha, s.n_k_heads, 2 * r, r, r);
   }
   dispatch("ssm_conv1d", {}, parts(s.channels(), push::kWidth), Rows::kRuns,
-           push::SsmConv1d{at(a.channels), at(t.conv), at(state.conv.place), at(a.conv), at(step.positions),
+           push::SsmConv1d{at(a.channels), at(t.conv), at(state.conv.location), at(a.conv), at(step.positions),
                            at(step.slots), at(step.runs), s.channels(), s.conv_width});
   barrier();
   dispatch("ssm_delta_net", {}, s.n_v_heads, Rows::kRuns,
-           push::SsmDeltaNet{at(a.conv), at(a.beta), at(a.alpha), at(t.a), at(t.dt), at(state.delta.place), at(a.attn),
-                             at(step.positions), at(step.slots), at(step.runs), s.n_k_heads, s.n_v_heads, s.k_dim,
-                             s.v_dim, is_grouped ? 0u : 1u, kNormEps});
+           push::SsmDeltaNet{at(a.conv), at(a.beta), at(a.alpha), at(t.a), at(t.dt), at(state.delta.location),
+                             at(a.attn), at(step.positions), at(step.slots), at(step.runs), s.n_k_heads, s.n_v_heads,
+                             s.k_dim, s.v_dim, is_grouped ? 0u : 1u, kNormEps});
   barrier();
   norm(a.attn, t.norm, a.attn, width, s.v_dim);
   barrier();

@@ -1,4 +1,4 @@
-// What follows the mixing of tokens: a dense feed-forward, experts, or both, and a layer's own embeddings.
+// The part of a layer after attention: a dense feed-forward, experts, or both, and the layer's own embeddings.
 #include <cmath>
 
 #include "vulkan/walk.h"
@@ -65,7 +65,7 @@ void Forward::Walk::shared_expert(std::size_t i, const Source& x) {
   add_to_stream(a.y, nullptr);
 }
 
-// The shared expert quantizes its rows again: the chosen ones' rows have taken the place of the quantized ones.
+// The shared expert quantizes its input again, because the chosen experts' rows have overwritten the quantized ones.
 void Forward::Walk::experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ExpertTensors& e = t.experts;
@@ -78,8 +78,8 @@ void Forward::Walk::experts(std::size_t i) {
   if (has_shared) shared_expert(i, {a.x});
 }
 
-// The router sees the stream normed and scaled by a vector and by 1 / sqrt(model_dim); both halves have norms of their
-// own.
+// The router's input is the normed stream, scaled by a vector and by 1 / sqrt(model_dim). Both halves have their own
+// norms.
 void Forward::Walk::dense_and_experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;
@@ -101,7 +101,7 @@ void Forward::Walk::dense_and_experts(std::size_t i) {
   add_to_stream(a.y, t.ffn_post_norm);
 }
 
-// Of all layers: (the table's row + the normed projection of the stream) / sqrt(2).
+// For all layers at once: (the table's row + the normed projection of the stream) / sqrt(2).
 void Forward::Walk::layer_embeddings() {
   const ModelTensors& t = model.tensors;
   const ActivationPlaces& a = memory.activations;

@@ -68,8 +68,8 @@ TEST(FitDevice, ExpertsGoLayerByLayerToTheByte) {
     EXPECT_NEAR(double(all), double(weights), 3 * 256);  // alignment between tensors of a region
     const auto n_layers = p->config.n_layers;
     for (std::uint32_t layer = 0; layer < n_layers; ++layer) {
-      const auto at = [&](const char* name) -> const Place& {
-        return p->layout.places.at(std::string(name) + "[" + std::to_string(layer) + "]");
+      const auto at = [&](const char* name) -> const RegionSpan& {
+        return p->layout.locations.at(std::string(name) + "[" + std::to_string(layer) + "]");
       };
       for (const auto* name : {"model.moe.gate_weight", "model.moe.up_weight", "model.moe.down_weight"}) {
         const MemoryRegion* region = p->layout.plan.find(at(name).region);

@@ -21,7 +21,7 @@ std::uint64_t one_context(const Prepared& p) {
   return p.graph_options.max_context / kPageTokens;
 }
 
-// The layout with one page, and with the experts of the layers from `first_host_layer` on in host memory.
+// The layout with one page, and with the experts of layer `first_host_layer` and later layers in host memory.
 Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
                  std::uint64_t scratch_bytes) {
   return layout_with(p, options, false, {1, first_host_layer, scratch_bytes});
@@ -38,15 +38,15 @@ bool would_fit(Prepared& p, const ExecutorOptions& options, const Target& target
   return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= target.budget->free;
 }
 
-// The largest number in [1, below) that `fits`; 0: none does. REQUIRES: what fits a number fits all smaller ones.
+// The largest number in [1, below) that `fits`; 0 if none does. REQUIRES: if a number fits, all smaller ones fit.
 template <class Fits>
 std::uint32_t largest(std::uint32_t below, const Fits& fits) {
   const auto numbers = std::views::iota(std::uint32_t{1}, std::max(below, 1u));
   return static_cast<std::uint32_t>(std::ranges::partition_point(numbers, fits) - numbers.begin());
 }
 
-// The longest context with which these options would fit, up to that of `most_pages` and with pages for at least one
-// context; 0: none does.
+// The longest context that fits with these options, at most that of `most_pages`, with pages for at least one context;
+// 0 if none fits.
 std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const Target& target, std::uint32_t most_pages) {
   options.kv_pages = 0;
   return kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {

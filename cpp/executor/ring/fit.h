@@ -1,4 +1,4 @@
-// Fits a plan to a device with memory of its own: how many KV pages there are, and from which layer on the experts lie
+// Fits a plan to a device with its own memory: chooses the number of KV pages, and the layer from which the experts are
 // in host memory. Integers only; nothing is allocated. Thread rule: pure functions.
 #pragma once
 
@@ -23,13 +23,13 @@ struct Fit {
   std::uint64_t scratch_bytes = 0;
 };
 
-// Where everything lies with these numbers. REQUIRES: `prepared` was shaped for `options` (prepare.h).
+// The layout with these numbers. REQUIRES: `prepared` was shaped for `options` (prepare.h).
 Layout layout_with(const Prepared& prepared, const ExecutorOptions& options, bool maps_weights, const Fit& fit);
 
-// Where not everything fits, KV pages that nobody asked for give way first, down to one context; then the experts,
-// layer by layer from the last one on. REQUIRES: target.budget, and that `prepared` was shaped for `options`. Errors:
-// kExhausted with what the plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared`
-// has other shapes then.
+// If not everything fits, KV pages that nobody asked for are dropped first, down to one context. Then experts move to
+// host memory, layer by layer from the last one. REQUIRES: target.budget, and that `prepared` was shaped for `options`.
+// Errors: kExhausted with what the plan needs, what is free, and which kv_pages, max_context or max_slots would fit;
+// `prepared` then has other shapes.
 Result<Fit> fit_device(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

@@ -15,11 +15,12 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-// Appends a buffer to a region, which grows. A name that was appended before is left as it is.
+// Appends a buffer to a region, which grows. A name that was appended before stays as it is.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
   const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
-  const auto [it, fresh] = layout.places.try_emplace(buffer.name, Place{region, mem::align_up(size, kAlign), bytes, 0});
+  const auto [it, fresh] =
+      layout.locations.try_emplace(buffer.name, RegionSpan{region, mem::align_up(size, kAlign), bytes, 0});
   if (!fresh) return;
   const std::uint64_t entries = lower::buffer_bytes(buffer, limits) == 0
                                     ? 1
@@ -38,12 +39,12 @@ std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   return layer;
 }
 
-// Whether it is used where it lies in the mapped file. Fixed16 is made while a model is loaded.
+// Whether the tensor is read in the mapped file. Fixed16 weights are not: they are made while a model is loaded.
 bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
   return options.weights_mapped && buffer.dtype != DType::kFixed16;
 }
 
-// Weights of three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
+// Weights with three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
 bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
   if (options.weights_mapped || buffer.rank < 3) return false;
   const auto layer = layer_of(buffer.name);
@@ -93,21 +94,21 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
           if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);
           } else if (buffer.name == kWholePages) {
-            layout.places[buffer.name] = {"kv_pages", 0, 0, 0};
-          } else if (!layout.places.contains(buffer.name)) {
+            layout.locations[buffer.name] = {"kv_pages", 0, 0, 0};
+          } else if (!layout.locations.contains(buffer.name)) {
             const std::uint64_t in_page = buffer.dims[1].n * row_bytes(buffer.dtype, buffer.dims[2].n);
-            layout.places[buffer.name] = {"kv_pages", mem::align_up(layout.page_bytes, 64), 0, 0};
-            layout.page_bytes = layout.places[buffer.name].offset + in_page;
+            layout.locations[buffer.name] = {"kv_pages", mem::align_up(layout.page_bytes, 64), 0, 0};
+            layout.page_bytes = layout.locations[buffer.name].offset + in_page;
           }
           break;
         case ir::BufferClass::kActivation: break;
       }
     }
   layout.page_bytes = mem::align_up(layout.page_bytes, kAlign);
-  for (auto& [name, place] : layout.places)
-    if (place.region == "kv_pages") {
-      place.pitch = layout.page_bytes;
-      place.bytes = layout.page_bytes * options.n_pages - place.offset;
+  for (auto& [name, span] : layout.locations)
+    if (span.region == "kv_pages") {
+      span.pitch = layout.page_bytes;
+      span.bytes = layout.page_bytes * options.n_pages - span.offset;
     }
   std::uint64_t arena = 0;
   for (std::size_t i = 0; i < graphs.size(); ++i) {

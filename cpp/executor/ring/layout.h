@@ -1,4 +1,4 @@
-// Makes a memory map of the graphs of a model: which region holds each buffer, at which offset. Integers only.
+// Makes the memory map of a model's graphs: the region of each buffer and its offset there. Integers only.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,17 +13,17 @@
 
 namespace zinc_rt {
 
-// Where a buffer lies: a region of the plan and an offset in it. `pitch` is the bytes from one entry of its outermost
+// Where a buffer is: a region of the plan and an offset in it. `pitch`: the bytes from one entry of its outermost
 // dimension to the next.
-struct Place {
+struct RegionSpan {
   std::string region;
   std::uint64_t offset = 0, bytes = 0, pitch = 0;
 };
 
 struct Layout {
   MemoryPlan plan;
-  std::unordered_map<std::string, Place>
-      places;  // by buffer name; activations are not here, each stage has its own map
+  // By buffer name. Activations are not here, because each stage has its own map.
+  std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
   // Experts that lie in host memory although the device has memory of its own.
@@ -31,10 +31,10 @@ struct Layout {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// A buffer [pages, words of a page] that covers whole KV pages. The other buffers of pages cover a part of each page.
+// A buffer [pages, words of a page] that covers whole KV pages. The other paged buffers cover a part of each page.
 inline constexpr std::string_view kWholePages = "state.kv_pages";
 
-// Whether a state buffer lies in KV pages. The other state buffers have one entry for each slot.
+// Whether a state buffer is in KV pages. The other state buffers have one entry per slot.
 inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
@@ -50,8 +50,7 @@ struct LayoutOptions {
   std::uint32_t n_pages = 0;
   bool aliasing = true;
   bool weights_mapped = true;
-  // The matrices of experts of this layer and of those after it go to regions of kHostVisible. Mapped weights stay
-  // where they are.
+  // From this layer on, the experts' matrices go to regions of kHostVisible. Mapped weights stay where they are.
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
   // What the patterns of the tier match in each graph; empty: nothing.

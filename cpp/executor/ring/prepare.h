@@ -1,4 +1,4 @@
-// What arch and lowering make of a model before any device is touched. `zinc-rt plan` and `zinc-rt ir` show it.
+// What arch and lowering make from a model before any device is used. `zinc-rt plan` and `zinc-rt ir` show it.
 // Thread rule: plain values.
 #pragma once
 
@@ -49,8 +49,8 @@ struct Target {
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 
-// Makes the sizes, graphs and layout of an open model anew for other options, with one KV page and without the copy of
-// pages. REQUIRES: weights, config and family.
+// Computes the sizes, graphs and layout again for other options, with one KV page and without the copy of pages.
+// REQUIRES: weights, config and family.
 Status shape(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

@@ -37,7 +37,8 @@ struct WeightView {
   std::uint64_t offset, span;
 };
 
-// The scratch that a ring needs, asked before anything is allocated: each buffer counts as an object of its own.
+// The scratch memory that a ring needs. It is asked before any allocation, so each buffer counts as an object of its
+// own.
 Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   std::uint64_t bytes = 0;
   lower::KernelCache cache;
@@ -103,7 +104,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ZRT_TRY(const auto memory, executor->ring_->device_memory());
   DeviceBudget budget;
   if (memory)
-    // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
+    // Experts in host memory cannot be paged out, so an eighth of host memory is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
   ZRT_TRY(executor->prepared_,
@@ -140,7 +141,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .host_expert_bytes = p.layout.host_expert_bytes};
   for (const ir::Buffer& buffer : p.state_copy.buffers())
     if (buffer.buffer_class == ir::BufferClass::kState)
-      executor->info_.state_bytes_per_slot += p.layout.places.at(buffer.name).pitch;
+      executor->info_.state_bytes_per_slot += p.layout.locations.at(buffer.name).pitch;
   if (p.layout.n_host_expert_layers > 0)
     log().warn(
         "{}: the device has no room for the experts of {} of {} layers; their {} bytes lie in host memory, "
@@ -160,7 +161,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   return executor;
 }
 
-// All regions are allocated before the first byte of a weight is read, so that it is known at once if they do not fit.
+// Allocates all regions before it reads the first weight, so that a lack of memory shows at once.
 Status RingExecutor::allocate_regions() {
   for (const MemoryRegion& region : prepared_.layout.plan.regions) {
     if (region.mapped) continue;
@@ -187,8 +188,8 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
       ZRT_TRY(const auto bo, ring_->import_host(tensor.data.subspan(view.offset, view.span)));
       weight_locations_[buffer.name] = {{bo.id, 0, view.span}, view.rank > 2 ? view.pitch : view.row};
     } else {
-      const Place& place = prepared_.layout.places.at(buffer.name);
-      const ring::Buffer& region = regions_.at(place.region);
+      const RegionSpan& span = prepared_.layout.locations.at(buffer.name);
+      const ring::Buffer& region = regions_.at(span.region);
       for (std::uint64_t i = 0; i < view.n_matrices; ++i) {
         auto data = std::span<const std::byte>();
         if (tensor.dtype == tensor.stored) {
@@ -199,11 +200,11 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
                             conversion_threads());
           data = converted;
         }
-        ZRT_CHECK_OK(ring_->upload(region, place.offset + i * view.matrix,
+        ZRT_CHECK_OK(ring_->upload(region, span.offset + i * view.matrix,
                                    {buffer.dtype, static_cast<std::uint32_t>(view.rows), view.k, data}));
       }
       weights.release(tensor);
-      weight_locations_[buffer.name] = {{region.id, place.offset, view.n_matrices * view.matrix},
+      weight_locations_[buffer.name] = {{region.id, span.offset, view.n_matrices * view.matrix},
                                         view.rank > 2 ? view.matrix : view.row};
     }
     report(view.n_matrices * view.matrix);
@@ -231,14 +232,13 @@ Status RingExecutor::lower_graphs() {
 
 Status RingExecutor::fill_constants() {
   for (const auto& table : prepared_.family->rope_tables(prepared_.config, *prepared_.weights)) {
-    const auto place = prepared_.layout.places.find("const." + table.name);
-    if (place == prepared_.layout.places.end())
+    const auto span = prepared_.layout.locations.find("const." + table.name);
+    if (span == prepared_.layout.locations.end())
       return fail(StatusCode::kInternal, "[executor] the graph has no buffer const.{}", table.name);
     n_rope_variants_ = std::max(n_rope_variants_, static_cast<std::uint32_t>(table.variants.size()));
-    std::vector<float> values(place->second.bytes / sizeof(float));
+    std::vector<float> values(span->second.bytes / sizeof(float));
     fill_rope_table(table, prepared_.graph_options.max_context, values);
-    ZRT_CHECK_OK(
-        ring_->write(regions_.at(place->second.region), place->second.offset, std::as_bytes(std::span(values))));
+    ZRT_CHECK_OK(ring_->write(regions_.at(span->second.region), span->second.offset, std::as_bytes(std::span(values))));
   }
   return {};
 }
@@ -253,16 +253,16 @@ Result<lower::Location> RingExecutor::locate(const ir::Graph& graph, const lower
     const auto offset = activations.offsets[static_cast<std::size_t>(id)];
     return lower::Location{{regions_.at("activations").id, offset, lower::buffer_bytes(buffer, prepared_.limits)}, 0};
   }
-  const Place& place = prepared_.layout.places.at(buffer.name);
-  return lower::Location{{regions_.at(place.region).id, place.offset, place.bytes}, place.pitch};
+  const RegionSpan& span = prepared_.layout.locations.at(buffer.name);
+  return lower::Location{{regions_.at(span.region).id, span.offset, span.bytes}, span.pitch};
 }
 
 Result<std::span<std::byte>> RingExecutor::host_view(const std::string& name) const {
-  const auto place = prepared_.layout.places.find(name);
-  if (place == prepared_.layout.places.end())
+  const auto span = prepared_.layout.locations.find(name);
+  if (span == prepared_.layout.locations.end())
     return fail(StatusCode::kInternal, "[executor] the graph has no buffer {}", name);
-  ZRT_TRY(const auto memory, ring_->map(regions_.at(place->second.region)));
-  return memory.subspan(place->second.offset, place->second.bytes);
+  ZRT_TRY(const auto memory, ring_->map(regions_.at(span->second.region)));
+  return memory.subspan(span->second.offset, span->second.bytes);
 }
 
 Status RingExecutor::bind_views() {
@@ -271,9 +271,9 @@ Status RingExecutor::bind_views() {
     to = reinterpret_cast<T*>(view.data());
     return {};
   };
-  // Buffers that only some graphs have: those of picks, of RoPE variants, of encoders, of copies.
+  // Only some graphs have these buffers: those for picks, RoPE variants, encoders and copies.
   const auto bind_if_used = [&]<class T>(T*& to, std::string_view name) -> Status {
-    return prepared_.layout.places.contains(std::string(name)) ? bind(to, name) : Status{};
+    return prepared_.layout.locations.contains(std::string(name)) ? bind(to, name) : Status{};
   };
   ZRT_CHECK_OK(bind(views_.token_ids, "request.token_ids"));
   ZRT_CHECK_OK(bind(views_.positions, "request.positions"));

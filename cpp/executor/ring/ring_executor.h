@@ -1,4 +1,4 @@
-// The executor over a ring. It builds and lowers one graph for each stage when it is opened; a step then only fills the
+// The executor for rings. It builds and lowers one graph per stage when a model is opened. A step then only fills the
 // step descriptor and submits. Thread rule: as Executor.
 #pragma once
 
@@ -53,14 +53,14 @@ class RingExecutor final : public Executor {
   Status wait(ring::Fence fence);
   // Floats of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
-  // Submits the group of output rows that begins with `first`, and the packets before the output part from `from` on.
+  // Submits one group of output rows, beginning with `first`, and the body's packets from `from` on.
   Status begin_group(std::size_t first, std::uint32_t from);
   Status finish_embeddings();
   Status finish_picks(StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Asks for the masks of the rows, which SAMPLE alone reads: what comes before it may run.
   Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
-  // Lets the caller change the rows that are processed, and keeps what they were; restore_rows() puts that back.
+  // Lets the caller change the processed rows, and saves the old values, which restore_rows() puts back.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
@@ -68,7 +68,8 @@ class RingExecutor final : public Executor {
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
-  // Where the host writes and reads in each step. They are bound once, since a view lives as long as its buffer object.
+  // The views that the host writes and reads in each step. They are bound once, because a view lives as long as its
+  // buffer.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: the graph takes positions

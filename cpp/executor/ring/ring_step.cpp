@@ -1,5 +1,5 @@
-// A step over the ring: it fills the step descriptor, submits, and reads what came out. Nothing here but hidden()
-// allocates once the input and output of the caller have grown.
+// Runs a step on the ring: fills the step descriptor, submits, and reads the results. Except for hidden(), nothing here
+// allocates once the caller's input and output have grown.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -134,7 +134,7 @@ Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& 
 }
 
 Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
   const auto rows = std::span(input.outputs).subspan(first, count);
   const auto wants = [](const OutputRow& row) { return row.wants_logits; };
   for (auto from = std::ranges::find_if(rows, wants), to = from; from != rows.end();
@@ -149,7 +149,7 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
 }
 
 Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
   unprocessed_.clear();
   for (std::size_t i = 0; i < count; ++i) {
     if (!input.outputs[first + i].is_processed) continue;
@@ -164,7 +164,7 @@ Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std
 }
 
 Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std::size_t count) {
-  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
   std::size_t n_before = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (!input.outputs[first + i].is_processed) continue;
@@ -175,7 +175,7 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
   return {};
 }
 
-// Where the caller has a say in a pick, the packets from SAMPLE on are left to finish_picks().
+// If the caller takes part in a pick, finish_picks() submits the packets from SAMPLE on.
 Status RingExecutor::begin_group(std::size_t first, std::uint32_t from) {
   const StepInput& input = *begun_.input;
   const auto& packets = begun_.batch->packets;
@@ -204,7 +204,7 @@ Status RingExecutor::begin_group(std::size_t first, std::uint32_t from) {
 
 Status RingExecutor::finish_embeddings() {
   const StepInput& input = *begun_.input;
-  const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
+  const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.locations.at("out.embeddings").offset;
   ZRT_CHECK_OK(wait(begun_.fence));
   if (!input.on_embeddings) return {};
   ZRT_TRY(const auto rows, read_floats("embeddings", offset, begun_.count * width));
@@ -233,7 +233,7 @@ Status RingExecutor::finish_picks(StepOutput& output) {
 Status RingExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
-  // Where each slot has one token, the decode graph runs. It gives the bits of the prefill graph.
+  // If each slot has one token, the decode graph runs. It gives the same bits as the prefill graph.
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
   begun_ = {.input = &input, .batch = one_each ? &decode_ : &prefill_, .dims = dims_of(input, 0)};

@@ -14,7 +14,7 @@ Status check(VkResult result, std::string_view what) {
   return fail(StatusCode::kInternal, "[vulkan] {}: {}", what, to_string(result));
 }
 
-// The properties of memory that a kind must have, and those that it should have besides.
+// The memory properties that a kind of memory must have, and those that it should have.
 struct HeapFlags {
   VkMemoryPropertyFlags must, should;
 };

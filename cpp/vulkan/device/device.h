@@ -40,12 +40,12 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const Faults& faults() const { return faults_; }
 
-  // Errors: kExhausted with the bytes; kUnavailable for more than one allocation of the device may have.
+  // Errors: kExhausted with the bytes; kUnavailable for more than the device allocates at once.
   Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
   // Memory and commands, of which nothing runs any more. Pipelines stay.
   Status free_all();
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // of all that allocate() gave
-  // Whether write() and read() go through memory of the host, and by which: kHostVisible, given once.
+  // Whether write() and read() use host memory in between, and which: kHostVisible memory, given once.
   bool needs_staging() const;
   void use_staging(const Buffer& buffer) { staging_ = buffer; }
   // Between submissions. REQUIRES: the range lies within the buffer.
@@ -60,27 +60,28 @@ class Device {
   // The form of fma that make_pipelines() and pipeline() take from now on.
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
-  // Whether kernels with cooperative matrices are used; not at first. REQUIRES: info().has_matrices.
+  // Turns kernels with cooperative matrices on or off; they are off at first. REQUIRES: info().has_matrices.
   void use_matrices(bool yes) { uses_matrices_ = yes; }
   bool uses_matrices() const { return uses_matrices_ || faults_.matrices_by_hand; }
-  // Makes the pipelines of kernels on several threads, those that are there already left out. The driver's work is kept
-  // in the user's cache folder.
+  // Makes the pipelines of those kernels that do not have one yet, on several threads. The driver's compiled code is
+  // kept in the user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);
   // REQUIRES: make_pipelines was given the key.
   VkPipeline pipeline(const KernelKey& key) const;
 
-  // Records commands that may be submitted again and again, one submission at a time. They begin after all that was
-  // submitted before, and the host sees what they wrote.
+  // Records commands that may be submitted many times, one submission at a time. They begin after all earlier
+  // submissions, and the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
   // REQUIRES: they do not run any more.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
-  // submit() queues them to run one after another; wait() waits for all that was submitted; run() does both. Errors:
-  // kInternal, the device is lost then.
+  // submit() queues commands to run one after another. wait() waits for all submitted commands. run() does both.
+  // Errors: kInternal; the device is then lost.
   Status submit(std::span<const VkCommandBuffer> commands);
   Status wait();
   Status run(std::span<const VkCommandBuffer> commands);
 
-  // With Faults::timed: a kernel with its constants ("linear.guarded 10 20 1"), and the dispatches of the last run().
+  // With Faults::timed: each kernel with its constants ("linear.guarded 10 20 1"), and its dispatches in the last
+  // run().
   struct KernelTime {
     std::string kernel;
     std::uint32_t n = 0;

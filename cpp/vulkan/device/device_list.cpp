@@ -56,7 +56,7 @@ void chain(Features& f) {
   f.v10.pNext = &f.v11;
 }
 
-// Whether the driver has the extension, and in it int8 matrices as kernels/vulkan/matrices.glsl has them.
+// Whether the driver has the extension and its int8 matrices have the shape that kernels/vulkan/matrices.glsl uses.
 bool has_matrices(const Api& api, VkPhysicalDevice device) {
   struct Shape {
     VkStructureType type = static_cast<VkStructureType>(1000506001);
@@ -148,7 +148,8 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
                       info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
                       has_matrices(api, device);
-  // The largest workgroup of a kernel, and the shuffles of linear_row.glsl among eight neighbours in workgroups of 128.
+  // The largest workgroup of any kernel, and the shuffles of linear_row.glsl between eight neighbours in workgroups of
+  // 128.
   constexpr std::uint32_t kWidth = 512;
   const auto& limits = p.properties.limits;
   if (const auto width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);

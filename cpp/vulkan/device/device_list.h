@@ -36,7 +36,7 @@ struct MatrixFeatures {
   VkBool32 has_matrices = VK_FALSE, has_robust_access = VK_FALSE;
 };
 
-// The features that every device needs, chained for vkCreateDevice; the caller keeps the object where it is.
+// The features that every device needs, chained for vkCreateDevice. The object must not move.
 struct Features {
   explicit Features(const DeviceInfo& info);
   Features(const Features&) = delete;
@@ -47,12 +47,12 @@ struct Features {
   VkPhysicalDeviceFeatures2 v10{};
 };
 
-// All of them, in the order in which one is chosen: GPUs before processors, those with memory of their own first.
-// Errors: kUnavailable, where there is no loader.
+// All devices in the order of preference: GPUs before processors, those with their own memory first. Errors:
+// kUnavailable if there is no loader.
 Result<std::vector<DeviceInfo>> list_devices();
 
-// The first GPU, or the device whose name has `wanted` in it. A processor is taken only when asked for. Errors:
-// kUnavailable with what is there and what it lacks.
+// The first GPU, or the device whose name contains `wanted`. A processor is used only on request. Errors: kUnavailable
+// with the existing devices and what each lacks.
 Result<DeviceInfo> choose_device(const std::string& wanted);
 
 }  // namespace zinc_rt::vulkan

@@ -1,4 +1,4 @@
-// The Vulkan loader, opened at run time, so that a program with this backend runs where there is none.
+// The Vulkan loader, opened at run time, so that a program with this backend also runs without one.
 // Thread rule: any thread; what load_api() returns is made once and never changes.
 #pragma once
 
@@ -66,7 +66,7 @@ struct Api {
 #undef ZRT_DECLARE
 };
 
-// Opens the loader and makes the process's instance on the first call. Errors: kUnavailable with the fix.
+// On the first call, opens the loader and makes the process's instance. Errors: kUnavailable with the fix.
 Result<const Api*> load_api();
 
 // "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result that has no name here.

@@ -17,7 +17,7 @@ bool declares(std::uint32_t op) {
   return (op >= kOpTypeVoid && op <= kOpVariable) || op == kOpTypeCooperativeMatrix;
 }
 
-// The integer types of the module and the constants that are made for matrices; all of them come before other types.
+// The integer types in the module, and the constants made for matrices. All of them must precede other types.
 class Integers {
  public:
   explicit Integers(std::uint32_t& bound) : bound_(bound) {}

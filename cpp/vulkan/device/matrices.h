@@ -8,9 +8,9 @@
 
 namespace zinc_rt::vulkan {
 
-// Each OpTypeCooperativeMatrixKHR of glslc has its scope, sizes and use as literals and no element type. They become
-// constants, and the elements int8, of accumulators int32. Modules without such types come back as they are.
-// REQUIRES: a module as glslc writes it.
+// glslc writes each OpTypeCooperativeMatrixKHR with its scope, sizes and use as literals and without an element type.
+// Here the literals become constants, and the element type becomes int8, or int32 for accumulators. A module without
+// such types is returned unchanged. REQUIRES: a module as glslc writes it.
 std::vector<std::uint32_t> complete_matrices(std::span<const std::uint32_t> module);
 
 }  // namespace zinc_rt::vulkan

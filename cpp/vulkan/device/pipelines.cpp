@@ -1,4 +1,4 @@
-// Kernels as pipelines of a device, and the file in which a driver's work on them is kept.
+// A device's pipelines, and the file that keeps the code that the driver compiled for them.
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void Device::open_cache() {
   if (api_->CreatePipelineCache(device_, &wanted, nullptr, &cache_) != VK_SUCCESS) cache_ = nullptr;
 }
 
-// Without the file the next start takes longer, so what goes wrong here is only logged.
+// Without the file the next start only takes longer, so errors here are logged and no more.
 void Device::keep_cache() const {
   const auto path = cache_file(info_);
   std::size_t n = 0;

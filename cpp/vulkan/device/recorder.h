@@ -1,4 +1,4 @@
-// Writes dispatches into a command buffer. What lies between two barriers may run in any order and at once.
+// Writes dispatches into a command buffer. Dispatches between two barriers may run in any order or at once.
 // Thread rule: one thread; it lives while its commands are recorded.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace zinc_rt::vulkan {
 
-// Most bytes of push constants that a kernel may have: every device has room for these.
+// The most bytes of push constants that a kernel may have. Every device has room for them.
 inline constexpr std::uint32_t kPushBytes = 128;
 
 // What a test does to a device, to see that a comparison notices it.
@@ -47,7 +47,7 @@ class Recorder {
   // After the last call.
   void finish();
 
-  // What all commands begin and end with: nothing overlaps another submission, and the host sees what was written.
+  // The beginning and end of all commands: submissions do not overlap, and the host sees what was written.
   static void full_barrier(const Api& api, VkCommandBuffer commands);
 
  private:

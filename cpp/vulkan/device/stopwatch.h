@@ -1,4 +1,4 @@
-// When dispatches end, for whom wants to know where a step's time goes: a barrier and a timestamp after each of them.
+// Measures where a step's time goes: it adds a barrier and a timestamp after each dispatch.
 // Thread rule: as Device.
 #pragma once
 

@@ -61,8 +61,8 @@ bool is_arithmetic(std::uint32_t op) {
     default: return false;
   }
 }
-// Sections of a module in their order: capabilities; extensions to execution modes; names and sources; the rest, which
-// begins with decorations.
+// The sections of a module, in order: capabilities; extensions to execution modes; names and sources; the rest,
+// beginning with decorations.
 int section_of(std::uint32_t op) {
   if (op == kOpCapability) return 0;
   if (op == kOpExtension || op == kOpExtInstImport || (op >= kOpMemoryModel && op <= kOpExecutionMode) ||
