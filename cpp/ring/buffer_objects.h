@@ -16,7 +16,7 @@ namespace zinc_rt::ring {
 template <class Object>
 class BufferObjects {
  public:
-  // Whether a binding lies in its buffer object or is absent. Where it is neither, refuse() makes the error:
+  // Whether a binding is absent or lies within its buffer object. If neither holds, refuse() makes the error:
   // kInvalidArgument.
   bool holds(const Binding& binding) const {
     if (binding.bo == 0) return true;

@@ -1,5 +1,5 @@
-// Finds what packets wait for. Values are told apart by the memory that they lie in; two packets have an edge where
-// they access the same bytes.
+// Finds what each packet waits for. Two packets get an edge if they access the same bytes and one of them writes.
+// Values are told apart by their memory.
 #include <algorithm>
 #include <map>
 #include <optional>

@@ -28,11 +28,12 @@ struct CodeImage {
 };
 
 struct Diagnostics {
-  // Everything that the tier asks of its device, thing by thing, by each way that there is here.
+  // Checks every feature that the tier needs from its device, one by one, on each path to the device that this machine
+  // has.
   std::vector<DeviceCheck> (*check)();
-  // Runs the log of a ring's packets (ZINC_RT_PACKET_LOG) on a fresh device, by the tier's first way that works, and
-  // compares what memory holds after each submission. Errors: kCorrupt for what is no log, kUnavailable for the log of
-  // another target.
+  // Replays a packet log (ZINC_RT_PACKET_LOG) on a fresh device, by the tier's first path that works, and compares the
+  // memory after each submission. Errors: kCorrupt for a file that is not a log, kUnavailable for the log of another
+  // target.
   Result<std::vector<DeviceCheck>> (*replay)(std::span<const std::byte> log);
   // Lines "name: value" of driver, firmware and device; none where there is no device.
   std::vector<std::string> (*report)();

@@ -1,5 +1,5 @@
-// A point in the work of a ring. A fence is retired once all work up to it is done; the fences of one ring retire in
-// the order of their numbers.
+// A point in a ring's work. A fence retires once all work before it is done. A ring's fences retire in the order of
+// their numbers.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@ void HostObject::Unmap::operator()(std::byte* memory) const {
 // Pages come zeroed from the kernel and count as resident only once touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
-  // The kernel does not count pages that are only reserved. A plan that cannot fit is therefore refused here, before it
-  // is used.
+  // The kernel does not count pages that are only reserved. So a plan that cannot fit is refused here, before it is
+  // used.
   const std::uint64_t machine = machine_memory_bytes();
   if (bytes > machine || allocated_ > machine - bytes)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes, {} in use of the machine's {}", bytes,

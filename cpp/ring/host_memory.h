@@ -31,8 +31,8 @@ class HostMemory : public BufferObjects<HostObject> {
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
-  // Notes that the quantized matrices of the object lie in row panels (kernels/cpu/quant/panels.h). Such an object is
-  // written once and read often, so large pages are asked for.
+  // Notes that the object's quantized matrices are stored as row panels (kernels/cpu/quant/panels.h). Such an object is
+  // written once and read often, so large pages are requested for it.
   void mark_packed(const Buffer& buffer);
   // Whether the object of a valid binding is one of those.
   bool is_packed(const Binding& binding) const { return binding.bo != 0 && at(binding.bo).packed; }

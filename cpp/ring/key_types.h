@@ -10,8 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// Kinds is a tier's enum with the names kNone, kKv, kQ4K and kWeights. A kind of its own it handles itself.
-// cells: the types of the KV cache's keys that the tier has kernels for.
+// Kinds: a tier's enum with the names kNone, kKv, kQ4K and kWeights. The tier handles any further kind itself. cells:
+// the key types of KV caches that the tier has kernels for.
 template <class Kinds>
 std::vector<DType> key_types(Kinds kind, std::span<const DType> cells) {
   switch (kind) {

@@ -1,6 +1,6 @@
-// The work that a ring is given: dispatches over buffer objects, with what each of them reads, writes and waits for. A
-// batch is built once for a model and stage; StepDims holds the few numbers that change from step to step. It names no
-// tier: each tier makes its own packets of it. Thread rule: immutable after lowering; the ring only reads it.
+// The work for a ring: kernel dispatches over buffer objects, with what each reads, writes and waits for. A batch is
+// built once per model and stage; StepDims holds the few numbers that change from step to step. It depends on no tier:
+// each tier turns it into packets of its own. Thread rule: immutable after lowering; the ring only reads it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct Kernel {          // from Ring::load_kernel
   std::uint32_t id = 0;  // 0 = none
 };
 
-// What one packet writes and others read: the content of memory from one write to the next. A buffer that is updated
-// in place holds one value before the update and another one after it.
+// The content of memory from one write to the next: one packet writes it, others read it. A buffer that is updated in
+// place holds one value before the update and another one after it.
 using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = UINT32_MAX;
 
@@ -48,7 +48,7 @@ struct StepDims {
   bool operator==(const StepDims&) const = default;
 };
 
-// Workgroups along an axis: ceil(extent / tile), where extent is n or one of the step's numbers.
+// The number of workgroups along an axis: ceil(extent / tile). The extent is n or one of the step's numbers.
 struct GridExtent {
   ir::Dim extent{1};
   std::uint32_t tile = 1;
@@ -70,22 +70,22 @@ struct Value {
   std::uint32_t last_use = 0;  // the last packet that reads it, or that writes it where none does
 };
 
-// Packet `to` waits for packet `from`: both access these bytes, and at least one of them writes them.
+// Packet `to` waits for packet `from`, because both access these bytes and at least one of them writes them.
 struct Edge {
   std::uint32_t from = 0, to = 0;
   std::uint32_t bo = 0;
   std::uint64_t offset = 0, bytes = 0;
 };
 
-// The `count` packets from `first` on match a pattern of the tier (Ring::joins). The tier may carry out all of them as
-// one, or any number of the first ones that is at least `least`. What the pattern keeps shares no memory with what
+// The `count` packets from `first` on match one of the tier's patterns (Ring::joins). The tier may run all of them as
+// one, or the first few of them, but at least `least`. Memory that the pattern keeps is not shared with memory that
 // these packets write.
 struct Joined {
   std::uint32_t pattern = 0, first = 0, least = 0, count = 0;
 };
 
-// Identifies the content of a batch for as long as the process runs. A copy may be changed, so it has an identity of
-// its own. By the identity a ring finds what it keeps for a batch (plans, graphs) without comparing the content.
+// Identifies the content of a batch while the process runs, so that a ring finds what it keeps for it (plans, graphs)
+// without comparing contents. A copy gets an identity of its own, because it may be changed.
 class BatchId {
  public:
   BatchId() : value_(next()) {}
@@ -115,9 +115,9 @@ struct PacketBatch {
   std::vector<Value> values;
   std::vector<Edge> edges;     // by `to`; an edge that follows from others is left out
   std::vector<Joined> joined;  // by `first`, then by the order of the patterns
-  // Where a run may end: layer_end[i] is the number of packets up to the end of layer i, body_end that of the packets
-  // before the output rows are gathered. A step may run [0, body_end) once and [body_end, end) several times, for
-  // groups of output rows.
+  // Where a run may stop: layer_end[i] is the number of packets up to the end of layer i, body_end the number before
+  // the output rows are gathered. A step may run [0, body_end) once and [body_end, end) several times, for groups of
+  // output rows.
   std::vector<std::uint32_t> layer_end;
   std::uint32_t body_end = 0;
 };
@@ -132,17 +132,17 @@ struct Submission {
 // Fills in the values and the edges, which follow from packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
-// For tiers that order packets by barriers: [i] tells whether a barrier stands before packet i, since it waits for a
-// packet after the barrier before. A part that is submitted on its own (body_end) begins after a barrier.
+// For tiers that order packets by barriers. [i]: a barrier stands before packet i, because i waits for a packet after
+// the previous barrier. A part that is submitted by itself (from body_end) begins after a barrier.
 std::vector<bool> barriers(const PacketBatch& batch);
 
-// Checks that the numbers of a submission lie within its batch. Every tier asks this first. Errors: kInvalidArgument.
+// Checks that the numbers of a submission fit its batch. Every tier calls this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
-// Checks that a ring has given a fence out: it has given out fences 1 to n_given. `tier` begins messages.
-// Errors: kInvalidArgument.
+// Checks that the ring has handed out this fence, that is, one of 1 to n_given. `tier` begins messages. Errors:
+// kInvalidArgument.
 Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
-// Checks that a packet's kernel, null where no kernel has its number, is one of the n_loaded and takes what the packet
-// has. `tier` begins messages. Errors: kInvalidArgument.
+// Checks that a packet's kernel is one of the n_loaded ones and accepts the packet's operands. The kernel is null if
+// none has its number. `tier` begins messages. Errors: kInvalidArgument.
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
                     std::size_t n_loaded);
 

@@ -8,14 +8,14 @@
 
 namespace zinc_rt::ring {
 
-// All tiers of this build, highest priority first. The list is written by CMake from the folders of ring/.
+// All tiers of this build, highest priority first. CMake writes the list from the folders of ring/.
 std::span<const Tier* const> tiers();
 
 // Tiers whose folder is there and that this build left out, and why.
 std::span<const LeftOutTier> left_out_tiers();
 
-// The tier of that name. Errors: kUnavailable where it cannot run here, with the fix; kInvalidArgument for a name that
-// no tier of this build has. The choice among the tiers of all executors is executor/registry.h's.
+// Returns the tier of that name. executor/registry.h chooses among the tiers of all executors. Errors: kUnavailable if
+// the tier cannot run here, with the fix; kInvalidArgument if this build has no such tier.
 Result<const Tier*> find_tier(std::string_view name);
 
 }  // namespace zinc_rt::ring

@@ -23,8 +23,8 @@ struct WeightMatrix {
   std::span<const std::byte> data;
 };
 
-// The memory of a device that has its own, in bytes. `free` is what buffer objects of kDeviceLocal and kBar may take;
-// what the ring itself needs is taken off.
+// The bytes of a device's own memory. `free`: what buffer objects of kDeviceLocal and kBar may still take; the ring's
+// own needs are already subtracted.
 struct DeviceMemory {
   std::uint64_t free = 0, total = 0;
 };
@@ -40,55 +40,54 @@ class Ring {
  public:
   virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
 
-  // Queues the packets in order and returns at once. Packets without an edge between them may run in any order, or at
-  // the same time. A submission sees what those before it wrote.
-  // Errors: kInvalidArgument when the submission names packets, buffers or kernels that do not exist.
+  // Queues the packets in order and returns at once. Packets without an edge between them may run in any order or at
+  // the same time. A submission sees the writes of earlier ones. Errors: kInvalidArgument if it names packets, buffers
+  // or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
   // Blocks until the fence has retired. Errors: what went wrong in its submission.
   virtual Status wait(Fence fence) = 0;
-  // The host's view of a buffer object, the same until it is freed. Errors: kUnavailable for a heap that the host
-  // cannot see.
+  // The host's view of a buffer object. It stays the same until the object is freed. Errors: kUnavailable for a heap
+  // that the host cannot see.
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
   // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
-  // Copy to and from a buffer object of any heap, also of those that map does not show. Nothing that uses the object
-  // may be in flight. What read gives is valid until the next call of read or submit. Errors: kInvalidArgument when the
-  // range does not lie in the object.
+  // Copies to or from a buffer object of any heap, including those that map() cannot show. No submitted work may use
+  // the object meanwhile. What read() returns is valid until the next read() or submit(). Errors: kInvalidArgument if
+  // the range exceeds the object.
   virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
   virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
-  // The memory of the device; empty on tiers whose buffer objects lie in host memory, where a page is taken once it is
-  // written.
+  // The device's memory. Empty on tiers whose buffer objects are in host memory, where writing a page takes it.
   virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
-  // Scratch: device memory for what the kernels of one op hand to each other. scratch_bytes says how much the packets
-  // take in steps of up to `most`; use_scratch gives the ring a buffer object of kDeviceLocal, which is freed after the
-  // last submission. A ring that was given none, or less than a submission takes, allocates what is missing then.
-  // REQUIRES: the kernels of the batch are loaded; its bindings need not exist.
+  // Scratch is device memory in which the kernels of one op pass data to each other. scratch_bytes: what the packets
+  // need in steps of up to `most`. use_scratch: gives the ring a buffer object of kDeviceLocal for it; free it after
+  // the last submission. A ring without enough scratch allocates the rest when it submits. REQUIRES: the batch's
+  // kernels are loaded; its bindings need not exist.
   virtual std::uint64_t scratch_bytes(const PacketBatch&, StepDims) const { return 0; }
   virtual Status use_scratch(const Buffer&) { return {}; }
-  // Loads a specialized .zrt file (kernel/zrt_file.h) for the target of the tier. Errors: kCorrupt, kUnavailable for
-  // another target.
+  // Loads a specialized .zrt file (kernel/zrt_file.h). Errors: kCorrupt; kUnavailable if it is for another target.
   virtual Result<Kernel> load_kernel(std::span<const std::byte> zrt) = 0;
 
-  // Optional, for tiers that compute in host memory: makes a read-only buffer object of memory where it lies. The
-  // memory must outlive the object. Errors: kUnavailable on tiers with memory of their own; the caller then allocates
-  // and copies.
+  // Optional, for tiers that compute in host memory: makes a read-only buffer object of existing memory, without a
+  // copy. The memory must outlive the object. Errors: kUnavailable on tiers with device memory; the caller then
+  // allocates and copies.
   virtual Result<Buffer> import_host(std::span<const std::byte> memory);
 
-  // Whether the kernels of this tier want weights in a form of their own. upload writes that form; import_host gives
+  // Whether this tier's kernels prefer their own layout of weights. upload() writes that layout; import_host() keeps
   // weights as they are.
   virtual bool repacks_weights() const { return false; }
-  // Writes a matrix to a buffer object in the form that the kernels read. It takes row_bytes * rows bytes in any form.
-  // All matrices of one buffer object are written by upload, or none. Errors: kInvalidArgument when it does not fit.
+  // Writes a matrix to a buffer object in the layout that the kernels read. It takes row_bytes * rows bytes in any
+  // layout. Write either all matrices of a buffer object by upload() or none. Errors: kInvalidArgument if the matrix
+  // does not fit.
   virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
   virtual const kernel::KernelTable& kernels() const = 0;
-  // Patterns of packets that this tier may carry out as one, in the order in which it tries them; lower/join.h says how
-  // they are written. Lowering finds them and keeps alive what they need (PacketBatch::joined).
+  // Patterns of packets that this tier may run as one, in the order in which it tries them (lower/join.h has their
+  // syntax). Lowering finds the matches and keeps the memory that they need (PacketBatch::joined).
   virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // device and kernel set, for people
-  // Whether kernels of arithmetic `fast` are in use: it was asked for, and the tier has some that run here.
+  // Whether kernels of arithmetic `fast` are used: the user asked for them and the tier has some that run here.
   virtual bool is_fast() const { return false; }
 };
 

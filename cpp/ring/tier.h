@@ -1,4 +1,4 @@
-// What a tier tells about itself. The folder of a tier defines one constant of this type in its tier.cpp.
+// What a tier says about itself. A tier's folder defines one constant of this type in its tier.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RingOptions {
   bool fast = false;         // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
-// How many devices a tier has that computes on the host: parts of it, which are devices by name alone.
+// The number of devices of a tier that computes on the host. They are parts of the host, told apart only by number.
 inline constexpr std::uint32_t kHostDevices = 64;
 
 struct Tier {
@@ -31,14 +31,14 @@ struct Tier {
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
   // How many devices it has here. Null: one.
   std::uint32_t (*n_devices)() = nullptr;
-  // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
+  // One line for people: what was found on this machine, and what of it is used. Null: nothing to report.
   std::string (*details)() = nullptr;
-  // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
+  // One line for people: what this build contains of the tier, on any machine. Null: nothing to report.
   std::string (*built_with)() = nullptr;
   // Null: there are none.
   const Diagnostics* diagnostics = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
-  // The type of the KV cache that kernels of arithmetic `fast` want, where nobody names one; empty: that of `exact`.
+  // The type of KV cache that kernels of arithmetic `fast` want if nobody names one. Empty: the same as for `exact`.
   std::string_view fast_kv_dtype = {};
 };
 

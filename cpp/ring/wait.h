@@ -9,9 +9,9 @@
 
 namespace zinc_rt::ring {
 
-// Until is_done(). Looks all the time at first and rests between looks after a millisecond. check(time waited so far) is
-// asked each 20 ms whether the device is well; its error ends the waiting and is the result. is_done() reads the word
-// with acquire, so that what the device wrote before it is visible afterwards.
+// Waits until is_done() returns true. Spins for a millisecond, then sleeps between looks. Every 20 ms it calls
+// check(time waited so far), which says whether the device is well; an error from it ends the wait and is returned.
+// is_done() must read its word with acquire, so that the device's earlier writes are visible after the wait.
 template <class IsDone, class Check>
 Status wait_until(const IsDone& is_done, const Check& check) {
   using Clock = std::chrono::steady_clock;

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "ring/amd/packet_checks.h"
-#include "ring/amd/ways.h"
+#include "ring/amd/submit_paths.h"
 #include "ring/kfd/cs_device.h"
 #include "ring/kfd/kfd_device.h"
 #include "ring/umq/umq_device.h"
@@ -19,10 +19,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr AmdWay kAll[] = {{"pm4", "PM4", [] { return KfdDevice::make(kfd::kQueuePm4); }},
-                           {"aql", "AQL", [] { return KfdDevice::make(kfd::kQueueAql); }},
-                           {"cs", "CS", CsDevice::make},
-                           {"userq", "USERQ", UmqDevice::make}};
+constexpr SubmitPath kAll[] = {{"pm4", "PM4", [] { return KfdDevice::make(kfd::kQueuePm4); }},
+                               {"aql", "AQL", [] { return KfdDevice::make(kfd::kQueueAql); }},
+                               {"cs", "CS", CsDevice::make},
+                               {"userq", "USERQ", UmqDevice::make}};
 
 // What the drivers and the card say while `run` runs; the rest of the program says nothing.
 template <class Run>
@@ -42,9 +42,9 @@ class Variable {
 };
 
 TEST(AmdDrivers, EachWayRunsEveryPacket) {
-  for (const AmdWay& way : kAll) {
-    auto proven = first_proven(std::span(&way, 1), std::chrono::seconds(10));
-    EXPECT_TRUE(proven) << way.name << ": " << proven.error().message;
+  for (const SubmitPath& path : kAll) {
+    auto proven = first_proven(std::span(&path, 1), std::chrono::seconds(10));
+    EXPECT_TRUE(proven) << path.name << ": " << proven.error().message;
   }
 }
 
@@ -53,7 +53,7 @@ TEST(AmdDrivers, TheNextWayIsTakenWhereOneRunsNothing) {
   const auto proven = first_proven(kAll, std::chrono::seconds(10));
   ASSERT_TRUE(proven) << proven.error().message;
   EXPECT_THAT(proven->device().describe(), HasSubstr("AMDGPU_CS"));
-  EXPECT_THAT(tell_proofs(kAll),
+  EXPECT_THAT(describe_proofs(kAll),
               AllOf(HasSubstr("PM4 (pm4): [amd] the device is lost: no end of work after 1000 ms, fence 0 of 1"),
                     HasSubstr("CS (cs): runs fences and all packets")));
 }
@@ -68,7 +68,7 @@ TEST(AmdDrivers, WhatEachWayLacksIsSaid) {
 
 TEST(AmdDrivers, AnUnknownWayIsNamed) {
   const Variable wanted("ZINC_RT_AMD_PATH", "dma");
-  EXPECT_THAT(wanted_ways(kAll).error().message, HasSubstr("ZINC_RT_AMD_PATH is \"dma\", of: pm4, aql, cs, userq"));
+  EXPECT_THAT(wanted_paths(kAll).error().message, HasSubstr("ZINC_RT_AMD_PATH is \"dma\", of: pm4, aql, cs, userq"));
 }
 
 TEST(AmdDrivers, WhyThereAreNoUserQueues) {

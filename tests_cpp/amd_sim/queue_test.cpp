@@ -25,7 +25,7 @@ class PlainDevice final : public AmdDevice {
     for (const auto* memory : {&words, &ring})
       if (memory->host != nullptr) free(*memory);
   }
-  zinc_rt::Result<Memory> alloc(std::uint64_t bytes, Place) override {
+  zinc_rt::Result<Memory> alloc(std::uint64_t bytes, Domain) override {
     constexpr std::uint64_t kPage = 4096;
     bytes = (bytes + kPage - 1) / kPage * kPage;
     auto* host = static_cast<std::byte*>(std::aligned_alloc(kPage, bytes));
@@ -44,8 +44,8 @@ class PlainDevice final : public AmdDevice {
   }
   zinc_rt::Result<DeviceMemory> memory() const override { return DeviceMemory{}; }
   zinc_rt::Result<std::unique_ptr<PacketPath>> open_path() override {
-    words = *alloc(sizeof(std::uint64_t), Place::kHost);
-    ring = *alloc(ring_dwords_ * sizeof(std::uint32_t), Place::kHost);
+    words = *alloc(sizeof(std::uint64_t), Domain::kHost);
+    ring = *alloc(ring_dwords_ * sizeof(std::uint32_t), Domain::kHost);
     std::memset(words.host, 0, words.bytes);
     HardwareQueue::Setup setup;
     setup.kind = kind_;
@@ -114,8 +114,8 @@ TEST_P(AmdDoorbells, BuffersRunInOrderWithoutWaiting) {
   ASSERT_TRUE(proven) << proven.error().message;
   auto& device = proven->device();
   constexpr std::uint64_t kStride = 256;
-  const auto packets = *device.alloc(kBuffers * kStride, AmdDevice::Place::kHost);
-  const auto results = *device.alloc((kBuffers + 1) * sizeof(std::uint64_t), AmdDevice::Place::kHost);
+  const auto packets = *device.alloc(kBuffers * kStride, AmdDevice::Domain::kHost);
+  const auto results = *device.alloc((kBuffers + 1) * sizeof(std::uint64_t), AmdDevice::Domain::kHost);
   std::memset(results.host, 0, results.bytes);
   PacketBuilder builder;
   for (std::uint64_t i = 1; i <= kBuffers; ++i) {

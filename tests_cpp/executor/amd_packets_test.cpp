@@ -16,7 +16,7 @@
 namespace zinc_rt {
 namespace {
 
-struct AmdWayCase {
+struct SubmitPathCase {
   const char *tier, *path;
 };
 
@@ -31,7 +31,7 @@ class AmdStep : public ::testing::TestWithParam<std::string> {
     ::unsetenv("ZINC_RT_AMD_PATH");
   }
   // The log of a prompt of 5 tokens and a decode step.
-  static MappedFile log_of(const AmdWayCase& way) {
+  static MappedFile log_of(const SubmitPathCase& way) {
     const auto path = (std::filesystem::path(::testing::TempDir()) / "amd_step.log").string();
     ::setenv("ZINC_RT_PACKET_LOG", path.c_str(), 1);
     ::setenv("ZINC_RT_AMD_PATH", way.path, 1);
@@ -96,7 +96,7 @@ TEST_P(AmdStep, TakesFewDwords) {
 
 TEST_P(AmdStep, IsTheSameByEveryWay) {
   std::vector<std::string> first;
-  for (const AmdWayCase& way : {AmdWayCase{"t1", "pm4"}, {"t1", "aql"}, {"t1", "cs"}, {"t2", ""}}) {
+  for (const SubmitPathCase& way : {SubmitPathCase{"t1", "pm4"}, {"t1", "aql"}, {"t1", "cs"}, {"t2", ""}}) {
     const auto log = log_of(way);
     const auto texts = *ring::packet_log_text(*ring::read_packet_log(log.bytes()));
     if (first.empty()) first = texts;

@@ -75,7 +75,7 @@ TEST(Joins, APrimeIsAnUpdateInPlace) {
   EXPECT_THAT(found(graph(std::string(kProduct) + "act.c = ADD(act.r, act.b)\n"), kPattern), ElementsAre());
 }
 
-TEST(Joins, OptionalNodesMayLackFromTheEnd) {
+TEST(Joins, TrailingOptionalNodesMayBeAbsent) {
   constexpr std::string_view kPattern = "GLU y:h; QUANTIZE x:h y:q; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'";
   const std::string begin = "act.b = GLU(act.r, act.r) {act=0}\nBARRIER\nact.q = QUANTIZE(act.b)\nBARRIER\n";
   const std::string product = "act.c = LINEAR(act.q, model.w, _)\nBARRIER\n";

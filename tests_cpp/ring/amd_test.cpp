@@ -137,7 +137,7 @@ TEST(AmdPacketText, DamageIsNamed) {
 // A device in plain memory whose queue is never read.
 class DeadDevice final : public AmdDevice {
  public:
-  Result<Memory> alloc(std::uint64_t bytes, Place) override {
+  Result<Memory> alloc(std::uint64_t bytes, Domain) override {
     constexpr std::uint64_t kPage = 4096;
     bytes = (bytes + kPage - 1) / kPage * kPage;
     memory_.push_back(std::make_unique<std::byte[]>(bytes));

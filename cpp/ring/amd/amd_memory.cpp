@@ -8,12 +8,12 @@ namespace zinc_rt::ring {
 
 Result<Buffer> AmdMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[amd] a buffer object of 0 bytes");
-  const auto place =
-      heap == Heap::kHostVisible && bytes > kMostInTheWindow ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice;
-  ZRT_TRY(const auto memory, device_.alloc(bytes, place));
+  const auto domain =
+      heap == Heap::kHostVisible && bytes > kMostInTheWindow ? AmdDevice::Domain::kHost : AmdDevice::Domain::kDevice;
+  ZRT_TRY(const auto memory, device_.alloc(bytes, domain));
   std::memset(memory.host, 0, memory.bytes);
   allocated_ += bytes;
-  return add({memory, bytes, heap, place}, heap);
+  return add({memory, bytes, heap, domain}, heap);
 }
 
 void AmdMemory::free(const Buffer& buffer) {

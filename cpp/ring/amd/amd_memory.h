@@ -11,11 +11,11 @@ struct AmdObject {
   AmdDevice::Memory memory;
   std::uint64_t bytes = 0;  // that were asked for
   Heap heap = Heap::kDeviceLocal;
-  AmdDevice::Place place = AmdDevice::Place::kDevice;
+  AmdDevice::Domain domain = AmdDevice::Domain::kDevice;
 };
 
-// Small objects that the host sees lie on the device, behind its window: the host writes the step's descriptor, slots and
-// page tables once, and every wave reads them.
+// Small objects that the host sees are allocated on the device, behind the window (BAR), because the host writes the
+// step's descriptor, slots and page tables once and every wave reads them.
 class AmdMemory : public BufferObjects<AmdObject> {
  public:
   static constexpr std::uint64_t kMostInTheWindow = 16 << 20;
@@ -33,11 +33,11 @@ class AmdMemory : public BufferObjects<AmdObject> {
   }
   // Through the window, in memory of the device.
   std::byte* host(const Binding& binding) const { return at(binding.bo).memory.host + binding.offset; }
-  // Calls see(id, memory, place) for each live object.
+  // Calls see(id, memory, domain) for each live object.
   template <class See>
   void for_each(const See& see) const {
     for (std::uint32_t id = 1; id <= last_id(); ++id)
-      if (const AmdObject* object = find(id)) see(id, object->memory, object->place);
+      if (const AmdObject* object = find(id)) see(id, object->memory, object->domain);
   }
   std::uint64_t allocated_bytes() const { return allocated_; }
 

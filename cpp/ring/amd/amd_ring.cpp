@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
-// Of the device's memory, for what is not planned as memory of the device: code, the queue's own, steps' arguments, small
+// Device memory kept back for what is not planned as device memory: code, the queue, the arguments of steps, and small
 // objects that the host sees.
 constexpr std::uint64_t kReserveBytes = 96 << 20;
 
@@ -21,8 +21,8 @@ constexpr std::uint64_t kReserveBytes = 96 << 20;
 Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const CodeImage> images) {
   auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(proven)));
   for (Step& step : ring->steps_) {
-    ZRT_CHECK_OK(ring->reserve(step.packets, kLeastStepBytes, AmdDevice::Place::kHost));
-    ZRT_CHECK_OK(ring->reserve(step.arguments, kLeastStepBytes, AmdDevice::Place::kDevice));
+    ZRT_CHECK_OK(ring->reserve(step.packets, kLeastStepBytes, AmdDevice::Domain::kHost));
+    ZRT_CHECK_OK(ring->reserve(step.arguments, kLeastStepBytes, AmdDevice::Domain::kDevice));
   }
   ZRT_CHECK_OK(ring->load_images(images));
   if (const std::string path = options::get("ZINC_RT_PACKET_LOG"); !path.empty()) {
@@ -63,7 +63,7 @@ Status AmdRing::load_images(std::span<const CodeImage> images) {
   }
   if (all.empty())
     return fail(StatusCode::kUnavailable, "[amd] this build has no kernels for {}", to_string(device_.target()));
-  ZRT_TRY(code_, device_.alloc(all.size(), AmdDevice::Place::kDevice));
+  ZRT_TRY(code_, device_.alloc(all.size(), AmdDevice::Domain::kDevice));
   std::ranges::copy(all, code_.host);
   for (auto& [at, kernel] : found) {
     const std::string name = kernel.name;
@@ -114,7 +114,7 @@ std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch,
   return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
-// Steps of fewer tokens may take more: their histories are split. They are planned by powers of two.
+// Steps of fewer tokens may need more memory, because their histories are split. They are planned by powers of two.
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
   std::vector<AmdLaunch> launches;
   const auto bytes_of = [&](std::uint32_t n_tokens) {
@@ -133,13 +133,13 @@ Status AmdRing::use_scratch(const Buffer& buffer) {
   return {};
 }
 
-Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place) {
+Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain) {
   if (bytes <= memory.bytes) return {};
   if (memory.host != nullptr) device_.free(memory);
   memory = {};
   std::uint64_t rounded = kLeastStepBytes;
   while (rounded < bytes) rounded *= 2;
-  ZRT_TRY(memory, device_.alloc(rounded, place));
+  ZRT_TRY(memory, device_.alloc(rounded, domain));
   return {};
 }
 
@@ -147,15 +147,15 @@ Status AmdRing::grow_scratch(std::uint64_t bytes) {
   ZRT_CHECK_OK(queue_.wait(first_value_ + submissions_));
   if (own_scratch_.host != nullptr) device_.free(own_scratch_);
   own_scratch_ = {};
-  ZRT_TRY(own_scratch_, device_.alloc(bytes, AmdDevice::Place::kDevice));
+  ZRT_TRY(own_scratch_, device_.alloc(bytes, AmdDevice::Domain::kDevice));
   scratch_va_ = own_scratch_.va;
   scratch_bytes_ = own_scratch_.bytes;
   return {};
 }
 
-// The first barrier waits for the step before, and lets the device see what the host has written since.
+// The first barrier waits for the previous step and makes the host's writes since then visible to the device.
 Status AmdRing::write_packets(Step& step) {
-  ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Place::kDevice));
+  ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Domain::kDevice));
   builder_.clear();
   builder_.flush_host_writes(device_.host_writes());
   builder_.barrier(pm4::kAfterTheHost);
@@ -173,26 +173,26 @@ Status AmdRing::write_packets(Step& step) {
   body_end_ = builder_.dwords().size();
   queue_.finish(builder_, first_value_ + submissions_ + 1);
   const auto dwords = std::as_bytes(builder_.dwords());
-  ZRT_CHECK_OK(reserve(step.packets, dwords.size(), AmdDevice::Place::kHost));
+  ZRT_CHECK_OK(reserve(step.packets, dwords.size(), AmdDevice::Domain::kHost));
   std::memcpy(step.packets.host, dwords.data(), dwords.size());
   return {};
 }
 
 std::vector<LoggedRegion> AmdRing::logged_regions() const {
   std::vector<LoggedRegion> regions;
-  const auto add = [&](std::string name, const AmdDevice::Memory& memory, AmdDevice::Place place) {
-    if (memory.host != nullptr) regions.push_back({memory.va, {memory.host, memory.bytes}, place, std::move(name)});
+  const auto add = [&](std::string name, const AmdDevice::Memory& memory, AmdDevice::Domain domain) {
+    if (memory.host != nullptr) regions.push_back({memory.va, {memory.host, memory.bytes}, domain, std::move(name)});
   };
-  memory_.for_each([&](std::size_t id, const AmdDevice::Memory& memory, AmdDevice::Place place) {
-    add(fmt::format("buffer object {}", id), memory, place);
+  memory_.for_each([&](std::size_t id, const AmdDevice::Memory& memory, AmdDevice::Domain domain) {
+    add(fmt::format("buffer object {}", id), memory, domain);
   });
-  add("code", code_, AmdDevice::Place::kDevice);
-  add("scratch", own_scratch_, AmdDevice::Place::kDevice);
-  for (const Step& step : steps_) add("arguments", step.arguments, AmdDevice::Place::kDevice);
+  add("code", code_, AmdDevice::Domain::kDevice);
+  add("scratch", own_scratch_, AmdDevice::Domain::kDevice);
+  for (const Step& step : steps_) add("arguments", step.arguments, AmdDevice::Domain::kDevice);
   return regions;
 }
 
-// With a log each submission is waited for: what memory holds after it is a part of the log.
+// With a log, each submission is waited for, because the log includes the memory after it.
 Status AmdRing::run(const Step& step, std::uint64_t value) {
   const auto dwords = builder_.dwords();
   const auto n_dwords = static_cast<std::uint32_t>(dwords.size());

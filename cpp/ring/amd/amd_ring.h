@@ -1,6 +1,6 @@
-// A ring on an AMD GPU, by whichever driver its device object speaks to. A submission becomes one buffer of packets,
-// written anew for each step: for each op the registers that change and a dispatch, with a barrier where an edge wants
-// one, and a fence at the end. The buffer is the same whatever path it takes to the device; a ring gets 4 dwords of it.
+// A ring on an AMD GPU, over any of its drivers. A submission becomes one buffer of packets, written anew for each
+// step: per op the registers that change and a dispatch, with a barrier where an edge needs one, and a fence at the
+// end. The buffer is the same on every path to the device; the device's own ring holds 4 dwords per buffer.
 #pragma once
 
 #include <memory>
@@ -38,8 +38,8 @@ class AmdRing final : public Ring {
   std::string describe() const override { return device_.describe(); }
 
  private:
-  // The memory of a step that may be in flight: packets, and arguments, which each wave reads and which so lie on the
-  // device.
+  // The memory of a step that may be in flight: its packets and its arguments. The arguments are on the device, because
+  // every wave reads them.
   struct Step {
     AmdDevice::Memory packets, arguments;
     std::uint64_t submission = 0;  // the last one that used it
@@ -56,7 +56,7 @@ class AmdRing final : public Ring {
         memory_(device_),
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
-  Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place);
+  Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain);
   // plan_submission. has_memory: buffer objects exist.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;

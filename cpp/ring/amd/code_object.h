@@ -27,9 +27,9 @@ struct CodeObject {
 };
 inline constexpr std::uint64_t kCodeAlign = 4096;
 
-// Errors: kCorrupt for what is no code object, or is cut short; kUnavailable for a kernel that wants what the tiers do
-// not give: relocations, memory of its own for each lane, 64 lanes, arguments other than one pointer. The name is for
-// messages.
+// Errors: kCorrupt for a file that is not a code object or is cut short; kUnavailable for a kernel that needs what the
+// tiers do not provide: relocations, private memory per lane, 64 lanes, or arguments other than one pointer. `name`
+// appears in messages.
 Result<CodeObject> read_code_object(std::span<const std::byte> elf, std::string_view name);
 
 }  // namespace zinc_rt::ring

@@ -20,7 +20,7 @@ class PacketPath {
   virtual ~PacketPath() = default;
   // Whether one more buffer fits; the device makes space.
   virtual bool has_space() const = 0;
-  // Runs `n_dwords` packets that lie at `at`, after all that was submitted before. REQUIRES: has_space(). Errors: the
+  // Runs the `n_dwords` of packets at `at` after everything submitted earlier. REQUIRES: has_space(). Errors: the
   // driver's.
   virtual Status submit(std::uint64_t at, std::uint32_t n_dwords) = 0;
   virtual std::string state() const = 0;  // how far it is, for messages
@@ -35,8 +35,8 @@ enum class HostWrites : std::uint8_t {
 
 class AmdDevice {
  public:
-  // Where memory lies. The host sees all of it: that of the device through its window, the BAR.
-  enum class Place : std::uint8_t {
+  // The memory domain. The host sees both: the device's memory through the device's window, the BAR.
+  enum class Domain : std::uint8_t {
     kDevice,
     kHost,  // of the host, which device and host see without caches between them
   };
@@ -50,7 +50,7 @@ class AmdDevice {
   static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));
   virtual ~AmdDevice() = default;
   // Of whole pages, with anything in it. Errors: kExhausted with both numbers.
-  virtual Result<Memory> alloc(std::uint64_t bytes, Place place) = 0;
+  virtual Result<Memory> alloc(std::uint64_t bytes, Domain domain) = 0;
   virtual void free(const Memory& memory) = 0;
   virtual Result<DeviceMemory> memory() const = 0;
   // The one path of this device object, which must be gone before it.

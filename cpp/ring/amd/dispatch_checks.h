@@ -1,5 +1,4 @@
-// A kernel of the tiers of AMD GPUs, run on a device: code, registers, arguments, and the order of dispatches.
-// Thread rule: as Ring.
+// Runs one of the AMD tiers' kernels on a device and checks code, registers, arguments and the order of dispatches.
 #pragma once
 
 #include <vector>

@@ -18,9 +18,9 @@ bool DoorbellPath::has_space() const {
   return put_ - got + pm4::kAqlDwords <= memory_.ring.size();
 }
 
-// The device reads the ring up to wptr once the doorbell is rung, so each is written after the one before it. The store
-// to wptr is a full barrier, since the ring and the device's window may be memory that the processor writes in any
-// order. The doorbell is a register: it gets a plain store.
+// Once the doorbell is rung the device reads the ring up to wptr, so ring, wptr and doorbell must be written in this
+// order. The store to wptr is a full barrier, because the ring and the device's window may be memory that the processor
+// writes in any order. The doorbell is a register and gets a plain store.
 Status DoorbellPath::submit(std::uint64_t at, std::uint32_t n_dwords) {
   builder_.clear();
   format_.indirect(builder_, at, n_dwords);

@@ -1,4 +1,4 @@
-// A queue in memory that both the host and the device see: the host writes packets to its ring and rings a doorbell.
+// A queue in memory that host and device share: the host writes packets to its ring and rings a doorbell.
 // Thread rule: one thread at a time.
 #pragma once
 

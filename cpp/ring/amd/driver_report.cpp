@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "ring/amd/drm_connection.h"
-#include "ring/amd/ways.h"
+#include "ring/amd/submit_paths.h"
 
 namespace zinc_rt::ring {
 namespace {

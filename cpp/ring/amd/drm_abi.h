@@ -1,6 +1,5 @@
-// The part of amdgpu's interface at a render node that a compute queue needs: numbers of ioctls, their structs, flags.
-// They are written here, not included: headers of systems are older than the kernels that run. POD, shared with
-// tests_cpp/amd_sim.
+// The part of amdgpu's render-node interface that a compute queue needs: ioctl numbers, structs and flags. They are
+// written here because a system's headers may be older than its kernel. POD, shared with tests_cpp/amd_sim.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +46,7 @@ union GemMmap {
 struct GemVa {
   u32 handle, pad, operation, flags;
   u64 va, offset, bytes;
-  // Since the kernel has user queues: the point of a timeline that is reached once the device sees the mapping.
+  // In kernels with user queues: the point of a timeline that is reached once the device sees the mapping.
   u64 point;
   u32 syncobj, n_waited;
   u64 waited;

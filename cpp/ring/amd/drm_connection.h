@@ -1,4 +1,4 @@
-// amdgpu at its render node, /dev/dri/renderD*: a file, which has an address space of its own on the device.
+// amdgpu at its render node, /dev/dri/renderD*: an open file, which has its own address space on the device.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace zinc_rt::ring {
 
 class DrmConnection {
  public:
-  // The first node of amdgpu whose device has kernels. `tier` begins messages. Errors: kUnavailable with what is
-  // missing.
+  // Opens the first amdgpu node whose device this build has kernels for. `tier` begins messages. Errors: kUnavailable
+  // with what is missing.
   static Result<std::unique_ptr<DrmConnection>> open(std::string_view tier);
   ~DrmConnection();
   DrmConnection(const DrmConnection&) = delete;

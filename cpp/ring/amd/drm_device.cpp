@@ -14,8 +14,9 @@ namespace {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// An address of the host's as the device's made the command processor fault, where others tried it: low ones do not. The
-// upper half is no number that kernels are given beside addresses, so that a log's addresses can be told from numbers.
+// Low addresses, because others found that a device address equal to a host address made the command processor fault.
+// The upper half of an address is a value that kernels never get as a number, so addresses in a log can be told from
+// numbers.
 constexpr u64 kLowestVa = u64{0x5B} << 32, kHighestVa = u64{1} << 46;
 constexpr u64 kSmallAlignment = 64 << 10, kLargeAlignment = 2 << 20;  // of page tables' fragments
 constexpr auto kMappingLimit = std::chrono::seconds(10);
@@ -24,13 +25,13 @@ u64 whole_pages(u64 bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
-struct PlaceRow {
+struct DomainRow {
   Domain domain;
   u32 flags, va_flags;
 };
 constexpr u32 kAll = kReadable | kWritable | kExecutable;
-constexpr PlaceRow kPlaces[] = {{kVram, kCpuAccess, kAll},                             // kDevice
-                                {kGtt, kCoherent | kUncached, kAll | kTypeUncached}};  // kHost
+constexpr DomainRow kDomains[] = {{kVram, kCpuAccess, kAll},                             // kDevice
+                                  {kGtt, kCoherent | kUncached, kAll | kTypeUncached}};  // kHost
 
 }  // namespace
 
@@ -110,7 +111,7 @@ void DrmDevice::free_object(const Memory& memory) {
   static_cast<void>(drm_->control(kGemClose, &close, "GEM_CLOSE"));
 }
 
-// A user queue sees a mapping once the point of the timeline that comes with it is reached.
+// A user queue sees a mapping once the timeline point that comes with it is reached.
 Status DrmDevice::change_mapping(const Memory& memory, VaOperation operation, u32 flags) {
   GemVa change{};
   change.handle = static_cast<u32>(memory.handle);
@@ -138,10 +139,10 @@ Status DrmDevice::change_mapping(const Memory& memory, VaOperation operation, u3
   return drm_->control(kTimelineWait, &wait, "SYNCOBJ_TIMELINE_WAIT");
 }
 
-Status DrmDevice::map(Memory& memory, Place place) {
+Status DrmDevice::map(Memory& memory, Domain domain) {
   memory.va = addresses_.take(memory.bytes, memory.bytes < kLargeAlignment ? kSmallAlignment : kLargeAlignment);
   if (memory.va == 0) return fail(StatusCode::kExhausted, "[{}] no address is left", drm_->tier());
-  const auto status = change_mapping(memory, kMap, kPlaces[static_cast<int>(place)].va_flags);
+  const auto status = change_mapping(memory, kMap, kDomains[static_cast<int>(domain)].va_flags);
   if (status)
     mapped_[memory.va] = static_cast<u32>(memory.handle);
   else
@@ -149,10 +150,10 @@ Status DrmDevice::map(Memory& memory, Place place) {
   return status;
 }
 
-Result<AmdDevice::Memory> DrmDevice::alloc(std::uint64_t bytes, Place place) {
-  const PlaceRow& row = kPlaces[static_cast<int>(place)];
+Result<AmdDevice::Memory> DrmDevice::alloc(std::uint64_t bytes, Domain domain) {
+  const DomainRow& row = kDomains[static_cast<int>(domain)];
   ZRT_TRY(auto memory, alloc_object(bytes, row.domain, row.flags));
-  if (auto status = map(memory, place); !status) {
+  if (auto status = map(memory, domain); !status) {
     free_object(memory);
     return std::unexpected(std::move(status).error());
   }

@@ -24,7 +24,7 @@ class AddressSpace {
 
 class DrmDevice : public AmdDevice {
  public:
-  Result<Memory> alloc(std::uint64_t bytes, Place place) override;
+  Result<Memory> alloc(std::uint64_t bytes, Domain domain) override;
   void free(const Memory& memory) override;
   Result<DeviceMemory> memory() const override;
   kernel::Target target() const override { return drm_->target(); }
@@ -44,7 +44,7 @@ class DrmDevice : public AmdDevice {
   std::uint64_t n_changes() const { return n_changes_; }
 
  private:
-  Status map(Memory& memory, Place place);
+  Status map(Memory& memory, Domain domain);
   Status change_mapping(const Memory& memory, drm::VaOperation operation, drm::u32 flags);
 
   std::unique_ptr<DrmConnection> drm_;

@@ -14,12 +14,13 @@ struct GfxVersion {
   std::uint32_t major = 0, minor = 0, revision = 0;
   friend bool operator==(const GfxVersion&, const GfxVersion&) = default;
 };
-// As /dev/kfd's topology writes it (120001), and as the render node does (a byte each, from bit 16 on).
+// Reads a version as /dev/kfd's topology writes it (120001), or as the render node does (a byte per part, from bit 16
+// on).
 GfxVersion gfx_of_topology(std::uint32_t version);
 GfxVersion gfx_of_engine(std::uint32_t version);
 
-// The target whose code a GPU runs: those of one generation have one set of instructions. Errors: kUnavailable, and says
-// which there are.
+// The target whose code a GPU runs. GPUs of one generation share an instruction set. Errors: kUnavailable, with the
+// known targets.
 Result<kernel::Target> target_of(const GfxVersion& version);
 
 }  // namespace zinc_rt::ring

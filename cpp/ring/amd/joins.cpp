@@ -1,4 +1,4 @@
-// What these tiers carry out as one: patterns of packets, and how each is planned. A new join is a row here.
+// The patterns of packets that these tiers run as one, each with its plan. A new join is a row here.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {

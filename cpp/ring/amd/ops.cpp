@@ -1,4 +1,4 @@
-// A kernel's file is named as the op, with its key's type where that says which function of the images it is.
+// A kernel's file has the op's name, plus the key's type if the function in the images depends on it.
 #include "ring/amd/ops.h"
 
 #include "base/kv_type.h"

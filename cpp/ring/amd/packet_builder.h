@@ -21,19 +21,18 @@ class PacketBuilder {
   void clear();
   std::span<const std::uint32_t> dwords() const { return dwords_; }
 
-  // Waits until all earlier dispatches have ended, then drops what caches hold. A dispatch after it sees what those
-  // have written.
+  // Waits until all earlier dispatches have ended and invalidates caches. A later dispatch sees what they have written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
-  // What the host has written through the device's window is on its way no longer. Takes as many dwords in any way.
+  // Flushes what the host has written through the device's window. Every method takes the same number of dwords.
   static constexpr std::uint32_t kFlushDwords = 7;
   void flush_host_writes(HostWrites way);
-  // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel reads its arguments at `arguments`.
+  // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel's arguments are at `arguments`.
   void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
                 const std::uint32_t (&groups)[3]);
-  // The registers of a dispatch that hold addresses: of the code's entry and of the arguments.
+  // Sets the two registers of a dispatch that hold addresses: the code's entry and the arguments.
   void use(std::uint64_t entry, std::uint64_t arguments);
-  // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`: all of it, the
-  // low half, or the device's clock instead.
+  // Writes `value` to `at` once all earlier work has ended and the host can see its results: the whole value, its low
+  // half, or the device's clock instead.
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
   // Writes words at once, whatever runs.
   void write(std::uint64_t at, std::span<const std::uint32_t> words);

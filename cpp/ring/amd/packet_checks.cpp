@@ -8,7 +8,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// What a check writes with: a page of the host's for packets, one for results, one of the device's.
+// The memory of a check: a page of host memory for packets, one for results, and one of device memory.
 struct Bench {
   AmdDevice::Memory packets, host, device;
   std::uint64_t word(std::uint64_t at = 0) const {
@@ -119,9 +119,9 @@ class BenchMemory {
   }
   Status alloc() {
     constexpr std::uint64_t kBytes = 4096;
-    ZRT_TRY(bench.packets, device_.alloc(kBytes, AmdDevice::Place::kHost));
-    ZRT_TRY(bench.host, device_.alloc(kBytes, AmdDevice::Place::kHost));
-    ZRT_TRY(bench.device, device_.alloc(kBytes, AmdDevice::Place::kDevice));
+    ZRT_TRY(bench.packets, device_.alloc(kBytes, AmdDevice::Domain::kHost));
+    ZRT_TRY(bench.host, device_.alloc(kBytes, AmdDevice::Domain::kHost));
+    ZRT_TRY(bench.device, device_.alloc(kBytes, AmdDevice::Domain::kDevice));
     return {};
   }
   Bench bench;

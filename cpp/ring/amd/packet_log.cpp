@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'Z', 'R', 'T', 'P', 'K', 'T', '1', '\0'};
 struct Head {
-  std::uint32_t kind, place;
+  std::uint32_t kind, domain;
   std::uint64_t va, value, bytes;
 };
 static_assert(sizeof(Head) == 32);
@@ -42,13 +42,13 @@ Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes)
                   sizeof(head));
     std::memcpy(&head, bytes.data() + at, sizeof(head));
     at += sizeof(head);
-    if (head.kind > LogRecord::kResult || head.place > 1)
-      return fail(StatusCode::kCorrupt, "[amd] a record of the log has kind {} and place {}", head.kind, head.place);
+    if (head.kind > LogRecord::kResult || head.domain > 1)
+      return fail(StatusCode::kCorrupt, "[amd] a record of the log has kind {} and domain {}", head.kind, head.domain);
     if (head.bytes > bytes.size() - at)
       return fail(StatusCode::kCorrupt, "[amd] the log is cut short: a record of {} bytes at {} of {}", head.bytes, at,
                   bytes.size());
     records.push_back(
-        {static_cast<LogRecord::Kind>(head.kind), head.place, head.va, head.value, bytes.subspan(at, head.bytes)});
+        {static_cast<LogRecord::Kind>(head.kind), head.domain, head.va, head.value, bytes.subspan(at, head.bytes)});
     at += head.bytes;
   }
   if (records.empty() || records.front().kind != LogRecord::kStart)
@@ -57,11 +57,11 @@ Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes)
 }
 
 Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> records) {
-  struct Place {
+  struct Region {
     std::uint64_t bytes;
     std::string name;
   };
-  std::map<std::uint64_t, Place> regions;
+  std::map<std::uint64_t, Region> regions;
   std::map<std::uint64_t, std::string> kernels;
   std::vector<std::string> texts;
   const auto name_of = [&](std::uint64_t va) {
@@ -108,7 +108,7 @@ PacketRecorder::~PacketRecorder() {
 }
 
 Status PacketRecorder::add(const LogRecord& record) {
-  const Head head{record.kind, record.place, record.va, record.value, record.bytes.size()};
+  const Head head{record.kind, record.domain, record.va, record.value, record.bytes.size()};
   ZRT_CHECK_OK(file_.write(std::as_bytes(std::span(&head, 1))));
   return file_.write(record.bytes);
 }
@@ -128,7 +128,7 @@ Status PacketRecorder::before(std::span<const LoggedRegion> regions, std::span<c
     std::vector<std::byte>& known = it->second;
     if (is_new) {
       known.resize(region.bytes.size());
-      ZRT_CHECK_OK(add({LogRecord::kRegion, static_cast<std::uint32_t>(region.place), region.va, region.bytes.size(),
+      ZRT_CHECK_OK(add({LogRecord::kRegion, static_cast<std::uint32_t>(region.domain), region.va, region.bytes.size(),
                         std::as_bytes(std::span(region.name.data(), region.name.size()))}));
     }
     pages.clear();

@@ -26,7 +26,7 @@ struct LogRecord {
     kResult,  // value: the hash of the region at va
   };
   Kind kind = kStart;
-  std::uint32_t place = 0;  // of kRegion: AmdDevice::Place
+  std::uint32_t domain = 0;  // of kRegion: AmdDevice::Domain
   std::uint64_t va = 0, value = 0;
   std::span<const std::byte> bytes;
 };
@@ -43,7 +43,7 @@ std::uint64_t hash_of(std::span<const std::byte> bytes);
 struct LoggedRegion {
   std::uint64_t va = 0;
   std::span<const std::byte> bytes;
-  AmdDevice::Place place = AmdDevice::Place::kDevice;
+  AmdDevice::Domain domain = AmdDevice::Domain::kDevice;
   std::string name;
 };
 

@@ -13,17 +13,17 @@ namespace zinc_rt::ring {
 class PacketQueue {
  public:
   static constexpr std::uint64_t kPageBytes = 4096;
-  // page: kPageBytes of host memory, zeroed. limit: how long work may take before the device counts as lost.
+  // page: kPageBytes of zeroed host memory. limit: how long work may take before the device counts as lost.
   PacketQueue(AmdDevice& device, std::unique_ptr<PacketPath> path, const AmdDevice::Memory& page,
               std::chrono::milliseconds limit);
 
-  // What stands at the end of a buffer of packets: the fence becomes `value`, which grows from buffer to buffer.
+  // The end of a buffer of packets: it sets the fence to `value`, which grows from buffer to buffer.
   void finish(PacketBuilder& builder, std::uint64_t value) const;
   // Runs a buffer that lies at `at` and was finished with `value`.
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
-  // Blocks until the fence is at least `value`. Errors: kInternal for a fault, or a device that is lost; they stay.
+  // Blocks until the fence is at least `value`. Errors: kInternal for a fault or a lost device; later calls repeat it.
   Status wait(std::uint64_t value);
-  // Whether the device runs packets at all: some NOPs, and the fence, which becomes 1. Errors: as wait.
+  // Checks that the device runs packets at all: submits some NOPs and a fence, which becomes 1. Errors: as wait.
   Status prove();
   const Status& broken() const { return broken_; }
 

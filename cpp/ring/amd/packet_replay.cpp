@@ -52,7 +52,7 @@ class Replay {
   Status add_region(const LogRecord& record) {
     if (record.value == 0 || record.value % kLogPage != 0 || regions_.contains(record.va))
       return fail(StatusCode::kCorrupt, "[amd] the log has a region of {} bytes at {:#x}", record.value, record.va);
-    ZRT_TRY(const auto memory, proven_.device().alloc(record.value, static_cast<AmdDevice::Place>(record.place)));
+    ZRT_TRY(const auto memory, proven_.device().alloc(record.value, static_cast<AmdDevice::Domain>(record.domain)));
     std::memset(memory.host, 0, memory.bytes);
     regions_[record.va] = {memory,
                            std::string(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size())};
@@ -80,8 +80,8 @@ class Replay {
 
   // Where an address of the log lies now. Errors: kCorrupt.
   Result<std::uint64_t> moved(std::uint64_t va) const {
-    ZRT_TRY(const auto place, find(va, 1));
-    return place->second.memory.va + (va - place->first);
+    ZRT_TRY(const auto region, find(va, 1));
+    return region->second.memory.va + (va - region->first);
   }
   Result<std::map<std::uint64_t, Region>::const_iterator> find(std::uint64_t va, std::uint64_t bytes) const {
     auto it = regions_.upper_bound(va);
@@ -90,19 +90,20 @@ class Replay {
       return it;
     return fail(StatusCode::kCorrupt, "[amd] the log has the address {:#x}, which is in no region", va);
   }
-  // A copy of the arguments at an address of the log. Each kernel has a form of its own: a word of 64 bits that is an
-  // address of a region is taken for one. Numbers are none, since no region lies where their upper halves would be small.
+  // Copies the arguments and translates the log's addresses in them. Each kernel has its own layout, so any 64-bit word
+  // that is an address within a region counts as an address. Numbers do not, because no region has an address whose
+  // upper half is small.
   Result<std::uint64_t> moved_arguments(std::uint64_t va, std::uint64_t n_before) {
     std::uint64_t words[sizeof(rdna::OpArgs) / sizeof(std::uint64_t)];
-    ZRT_TRY(const auto place, find(va, sizeof(words)));
-    std::memcpy(words, place->second.memory.host + (va - place->first), sizeof(words));
+    ZRT_TRY(const auto region, find(va, sizeof(words)));
+    std::memcpy(words, region->second.memory.host + (va - region->first), sizeof(words));
     for (std::uint64_t& word : words)
       if (const auto now = moved(word)) word = *now;
     const std::uint64_t at = n_before * sizeof(words);
     std::memcpy(arguments_.host + at, words, sizeof(words));
     return arguments_.va + at;
   }
-  // The same packets with addresses of now: what registers with addresses get is written in front of each dispatch.
+  // The same packets with today's addresses: the registers that hold addresses are set again before each dispatch.
   Status move_addresses(std::span<const std::uint32_t> body, PacketBuilder& builder) {
     std::uint32_t code[2] = {}, arguments[2] = {};
     std::uint64_t n_dispatches = 0;
@@ -135,7 +136,7 @@ class Replay {
     if (bytes <= memory.bytes) return {};
     if (memory.host != nullptr) proven_.device().free(memory);
     memory = {};
-    ZRT_TRY(memory, proven_.device().alloc(bytes, AmdDevice::Place::kHost));
+    ZRT_TRY(memory, proven_.device().alloc(bytes, AmdDevice::Domain::kHost));
     return {};
   }
   Status run(const std::vector<std::uint32_t>& body) {

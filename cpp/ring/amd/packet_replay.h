@@ -10,8 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// One check a submission: what memory holds after it. Errors: kCorrupt for a log that does not fit together,
-// kUnavailable for one of another target, those of the device.
+// One check per submission: the memory after it. Errors: kCorrupt for a log that contradicts itself, kUnavailable for
+// one of another target, and those of the device.
 Result<std::vector<DeviceCheck>> replay_packets(std::span<const std::byte> log, ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

@@ -18,7 +18,7 @@ Result<std::string> packet_text(std::span<const std::uint32_t> packets, const Na
 
 struct PacketCounts {
   std::uint64_t dwords = 0, dispatches = 0, barriers = 0;
-  // Of a dispatch with the registers before it, without the first one's, which writes all registers.
+  // The most dwords of one dispatch with the registers set for it. The first one, which sets all, does not count.
   std::uint64_t most_of_a_dispatch = 0, most_of_a_barrier = 0;
 };
 Result<PacketCounts> count_packets(std::span<const std::uint32_t> packets);

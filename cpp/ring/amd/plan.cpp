@@ -14,8 +14,8 @@ rdna::OpArgs AmdPlanner::args(const AmdCall& call) const {
   return args;
 }
 
-// A barrier stands in front of what waits for a packet since the last one, or takes scratch memory that such a packet
-// has. What is planned as one is one packet here: edges within it are the plan's own to keep.
+// A barrier precedes a launch that waits for a packet since the last barrier, or that takes scratch memory of such a
+// packet. Packets that are planned as one count as one here; their plan takes care of the edges within.
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches) {
   const auto& batch = *submission.batch;

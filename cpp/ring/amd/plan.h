@@ -27,7 +27,7 @@ struct AmdLaunch {
   rdna::OpArgs args;   // or others, which take as much
 };
 
-// A packet on its way to launches. Its operands are addresses, its dimensions those of the step.
+// A packet that is being planned as launches. Its operands are addresses; its dimensions are those of the step.
 struct AmdCall : gpu::Call<std::uint64_t> {
   const AmdKernel* kernel;
 };
@@ -70,8 +70,9 @@ class AmdPlanner {
   bool waits_ = false;
 };
 
-// The launches of a submission of packets whose kernels are loaded (by id - 1), with memory at `scratch`. Returns how much
-// of it they take. address: of a binding; where there is no memory yet, not 0 for one that is there.
+// Plans the launches of a submission whose kernels are loaded (found by id - 1), with scratch memory at `scratch`.
+// Returns how much of it they take. address: gives a binding's address; if no memory exists yet, any value but 0 for a
+// present operand.
 using AddressOf = std::function<std::uint64_t(const Binding&)>;
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches);
@@ -80,7 +81,7 @@ std::uint64_t plan_submission(const Submission& submission, std::span<const AmdK
 using AmdMatrix = gpu::Matrix<std::uint64_t>;
 using AmdExperts = gpu::Experts<std::uint64_t>;
 using AmdProducts = gpu::Products<std::uint64_t>;
-// The products of n rows of x, or of n tokens' of experts. residual: 0, or rows to which y is added besides.
+// Products of n rows of x, or of the experts of n tokens. residual: rows that are added to y, or 0.
 void plan_products(AmdPlanner& planner, std::uint32_t n, const AmdProducts& products, std::uint64_t residual = 0);
 void plan_linear_op(AmdPlanner& planner, const AmdCall& call);  // LINEAR and LM_HEAD
 void plan_matmul_q4k(AmdPlanner& planner, const AmdCall& call);
@@ -115,7 +116,7 @@ void plan_flash_attn(AmdPlanner& planner, const AmdCall& call);
 std::size_t plan_attention_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 
-// Symbols that the kernels of these tiers want otherwise than ring/gpu/symbols.h has them.
+// The symbols that kernels of these tiers lay out in another way than ring/gpu/symbols.h.
 namespace amd_symbol {
 ZRT_NAMES(Embed, v, d)
 ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim)

@@ -13,8 +13,8 @@ namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kColumns = 256;
-// Workgroups with which a GPU is busy: histories of fewer tokens and heads are split, if what the parts hand on takes no
-// more than that.
+// The number of workgroups that keeps a GPU busy. With fewer tokens and heads, histories are split, as long as the
+// parts' results take no more memory than that.
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
@@ -49,7 +49,7 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   }
   const std::uint32_t chunks = ceil_div(std::uint64_t{s.m} * kPageTokens, kChunk), workgroups = c.rows() * push.n_heads;
   const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
-  // By powers of two, so that a step takes no more memory than a larger one of those (AmdRing::scratch_bytes).
+  // By powers of two, so that a step needs no more memory than the next larger power (AmdRing::scratch_bytes).
   const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(s.dtype_kv_k) ? "flash_attn_integer" : "flash_attn";

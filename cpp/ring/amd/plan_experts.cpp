@@ -1,4 +1,4 @@
-// The ops of experts: their choice, their products, the sum over a token's choices, and shared experts.
+// The ops of experts: the choice, the products, the sum over a token's choices, and shared experts.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {

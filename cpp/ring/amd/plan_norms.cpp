@@ -33,7 +33,7 @@ Rows rows_of(const gpu::RowNorm<std::uint64_t>& norm) {
   return rows;
 }
 
-// RMS_NORM of whole rows and their products. The rows are made in each type that a matrix wants.
+// RMS_NORM of whole rows and the products that read them. The rows are written in each type that a matrix wants.
 void norm_products(AmdPlanner& p, std::uint32_t n, const gpu::NormedProducts<std::uint64_t>& products) {
   Rows rows{};
   rows.x = products.x, rows.w = products.norm_w;

@@ -9,16 +9,16 @@ namespace {
 using rdna::ProductArgs;
 
 constexpr std::uint32_t kGroup = 256;  // values
-// From so many columns on, products of quantized rows go by WMMA, and by the larger tiles: below, most of a tile would
-// be columns that there are not.
+// From this many columns on, products of quantized rows use WMMA, and then the larger tiles. Below it, most of a tile
+// would be columns that do not exist.
 constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
 
 struct Shape {
   std::string kernel;  // behind the format
   std::uint32_t threads, rows, columns;
 };
-// Lanes of a row. With 8 more of the matrix is on its way at once, which counts while it is not more than a seventh less
-// of the lanes that have a group.
+// The lanes per row. Eight more keep more of the matrix in flight. That pays unless it leaves more than a seventh of
+// the lanes without a group.
 std::uint32_t lanes_of(std::uint32_t k) {
   const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
                       by_4 = 4 * ceil_div(n_groups, 4);

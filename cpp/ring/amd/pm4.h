@@ -1,5 +1,5 @@
-// PM4, the packets that a compute queue of gfx11 and gfx12 takes, by name: opcodes, registers, fields. A packet is a
-// header and a body of dwords. POD, shared with tests_cpp/amd_sim.
+// PM4, the packet format of compute queues on gfx11 and gfx12: opcodes, registers and fields. A packet is a header and
+// a body of dwords. POD, shared with tests_cpp/amd_sim.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ inline constexpr u32 kShaderEnable = 1u << 0, kForceStartAt000 = 1u << 2, kThrea
 inline constexpr u32 kCsPartialFlush = 7, kEventIndexShift = 8, kFlushIndex = 4;
 inline constexpr u32 kFlushEvent = kCsPartialFlush | kFlushIndex << kEventIndexShift;
 
-// GCR_CNTL, the last dword of ACQUIRE_MEM: which caches are invalidated (and, of L2, written back).
+// GCR_CNTL, the last dword of ACQUIRE_MEM: which caches to invalidate and, for L2, to write back.
 inline constexpr u32 kInvInstructions = 1u << 0, kInvScalar = 1u << 7, kInvVector = 1u << 8, kInvL1 = 1u << 9,
                      kInvL2 = 1u << 14, kWriteBackL2 = 1u << 15;
 inline constexpr u32 kBetweenDispatches = kInvScalar | kInvVector | kInvL1;
@@ -72,15 +72,16 @@ inline constexpr u32 kReleaseWriteBackL2 = 1u << 21;
 inline constexpr u32 kReleaseEvent = kFlushTimestampEvent | kEndOfPipeIndex << kEventIndexShift | kReleaseFlags;
 inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;
 
-// WRITE_DATA and COPY_DATA: where a value comes from and goes to. The device's memory, past the caches of shaders.
+// WRITE_DATA and COPY_DATA: the source and the destination of a value. The device's memory is reached past the shaders'
+// caches.
 inline constexpr u32 kFromMemory = 2, kFromImmediate = 5, kFromClock = 9, kToMemory = 5u << 8, kCount64 = 1u << 16,
                      kConfirmWrite = 1u << 20;
 
 // WAIT_REG_MEM of memory: waits for it to be so.
 inline constexpr u32 kWaitAtLeast = 5, kWaitMemory = 1u << 4, kWaitPollInterval = 4;
 
-// WAIT_REG_MEM of two registers: writes the first, waits until the second has all bits. So the window through which the
-// host writes the device's memory is flushed; the registers are those of NBIF 6.3.1 and NBIO 4.3.
+// WAIT_REG_MEM of two registers: writes the first, then waits until the second has all bits. This flushes the window
+// through which the host writes the device's memory. The registers are those of NBIF 6.3.1 and NBIO 4.3.
 inline constexpr u32 kWaitEqual = 3, kWriteThenWait = 1u << 6;
 inline constexpr u32 kHdpFlushRequest = 0xD20 + 0x106, kHdpFlushDone = 0xD20 + 0x107, kHdpAll = 0xFFFFFFFF,
                      kHdpPollInterval = 0x20;
@@ -89,8 +90,8 @@ inline constexpr u32 kIndirectValid = 1u << 23, kIndirectInheritVmid = 1u << 30,
 // A buffer of packets is a multiple of this.
 inline constexpr u32 kBufferDwords = 16;
 
-// A packet of an AQL queue that carries PM4: header, 4 dwords of PM4, how many dwords are left (10), zeros.
-// The header's low half holds its type (kVendor is 0), its barrier bit and the scopes of its fences.
+// An AQL packet that carries PM4: a header, 4 dwords of PM4, the number of dwords left (10), zeros. The header's low
+// half holds the packet type (kVendor is 0), the barrier bit and the scopes of its fences.
 inline constexpr u32 kAqlDwords = 16, kAqlVendor = 0, kAqlInvalid = 1, kAqlTypeMask = 255, kAqlBarrier = 1u << 8,
                      kAqlAcquireSystem = 2u << 9, kAqlReleaseSystem = 2u << 11, kAqlFormatPm4 = 1, kAqlRest = 10;
 

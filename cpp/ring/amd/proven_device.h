@@ -10,7 +10,7 @@ namespace zinc_rt::ring {
 
 class ProvenDevice {
  public:
-  // Opens the device's path and has it run some NOPs and a fence, within a second. The fence's value is 1 then.
+  // Opens the device's path and runs some NOPs and a fence on it, within a second. The fence's value is 1 after that.
   static Result<ProvenDevice> make(std::unique_ptr<AmdDevice> device, std::chrono::milliseconds limit);
   ProvenDevice(ProvenDevice&& other) noexcept = default;
   ProvenDevice& operator=(ProvenDevice&& other) = delete;

@@ -16,8 +16,8 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  // repack: quantized weights are uploaded as row panels; the kernel set must be able to read these. is_fast: the set
-  // has kernels of arithmetic `fast`.
+  // repack: upload quantized weights as row panels, which the kernel set must be able to read. is_fast: the set has
+  // kernels of arithmetic `fast`.
   CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fast = false);
   ~CpuRing() override;
 
@@ -41,8 +41,8 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> symbols;
     std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
-  // Memory aligned to 64 bytes. It only grows, and growing loses the contents; what is never used takes no physical
-  // memory.
+  // Memory aligned to 64 bytes. It only grows, and growing loses its contents. Bytes that are never used take no
+  // physical memory.
   class Scratch {
    public:
     void reserve(std::uint64_t bytes);
@@ -78,8 +78,8 @@ class CpuRing final : public Ring {
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;
-  // Work objects are used again and keep the capacity of their vectors. Once there are as many as were ever in flight,
-  // a submission allocates nothing.
+  // Work objects are reused and keep the capacity of their vectors. So a submission allocates nothing unless more are
+  // in flight than ever before.
   std::deque<Work> works_;
   Work *first_ = nullptr, *last_ = nullptr;  // the queue
   Work* spare_ = nullptr;

@@ -1,4 +1,4 @@
-// The reference kernels as .zrt files: the `code` of a cpu kernel is one 4-byte slot a symbol, its name the opcode.
+// The reference kernels as .zrt files. A cpu kernel's `code` is one 4-byte slot per symbol; its name is the opcode.
 #pragma once
 
 #include "kernel/kernel_table.h"
@@ -8,8 +8,8 @@ namespace zinc_rt::ring {
 
 kernel::KernelTable make_cpu_table();
 
-// The kernel that a file names. Errors: kNotFound; kCorrupt when its symbols, buffers or push constants are not those
-// of the kernel of this build.
+// Finds the kernel that a file names. Errors: kNotFound; kCorrupt if its symbols, buffers or push constants differ from
+// those of this build's kernel.
 Result<const cpu::CpuKernel*> find_cpu_kernel(const kernel::ZrtFile& file);
 
 }  // namespace zinc_rt::ring

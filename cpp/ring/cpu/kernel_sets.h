@@ -1,4 +1,4 @@
-// The kernel sets of T-CPU: the reference, and those for instruction sets that this processor has.
+// T-CPU's kernel sets: the reference set, and one per instruction set that this processor has.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,21 +10,21 @@
 namespace zinc_rt::ring {
 
 // Finds a set by its name: ref; avx2, avx_vnni, avx512_vnni, amx_int8; neon, neon_dotprod, neon_i8mm. Empty or "auto"
-// is the fastest that runs here. Errors: kUnavailable with the names that there are.
+// picks the fastest that runs here. Errors: kUnavailable with the existing names.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
-// The same set with kernels of arithmetic `fast` (docs/arithmetic.md) in place of some of its own. Null: no such
-// kernels run here.
+// The same set, with some kernels replaced by kernels of arithmetic `fast` (docs/arithmetic.md). Null if none of those
+// run here.
 const cpu::KernelSet* fast_form_of(const cpu::KernelSet& set);
 
-// For measuring: a loop on one thread of nothing but the byte multiply-adds that the LINEAR of the set is made of. It
-// takes the number of rounds and returns the number of products. Null for the reference, which has no such
-// instructions, and for the sets of 64-bit ARM.
+// For measuring: a single-threaded loop of only the byte multiply-adds that the set's LINEAR uses. It takes the number
+// of rounds and returns the number of products. Null for the reference, which has no such instructions, and for the
+// sets of 64-bit ARM.
 using Int8Products = std::uint64_t (*)(std::uint64_t rounds);
 Int8Products int8_products_of(const cpu::KernelSet& set);
 
-// One line for people: the set that "auto" takes and its form for arithmetic `fast`, the others that run here, and
-// those that do not.
+// One line for people: the set that "auto" picks and its variant for arithmetic `fast`, the other sets that run here,
+// and those that do not.
 std::string describe_kernel_sets();
 
 // One line for people: the sets of this build, whether they run here or not.

@@ -1,4 +1,4 @@
-// From a part of a batch to a CUDA graph: its packets become launches, captured one after another with programmatic
+// Turns a part of a batch into a CUDA graph: its packets become launches, captured one after another with programmatic
 // edges, between the kernels that begin and end a step.
 #include <algorithm>
 #include <array>
@@ -13,16 +13,16 @@
 namespace zinc_rt::ring {
 namespace {
 
-// Operands of host memory up to this size are copied to the device when a step begins; larger ones (histories, biases)
-// are read where they lie, by the few steps that want them.
+// Operands in host memory up to this size are copied to the device when a step begins. Larger ones (histories, biases)
+// are read in place by the few steps that need them.
 constexpr std::uint64_t kCopiedBytes = 16u << 10;
-// Shared memory that every kernel may have without asking for more, on every GPU, and some of it to spare.
+// The shared memory that every kernel may use on every GPU without asking for more, less a reserve.
 constexpr std::uint32_t kUnaskedShared = 32u << 10;
 
 }  // namespace
 
 // A submission reads host memory from a copy that step_begin makes, unless one of its packets writes that memory.
-// Weights in host memory are read where they are.
+// Weights in host memory are read in place.
 Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   const auto packets = std::span(batch.packets).subspan(submission.first, submission.count);
@@ -192,7 +192,7 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   // Modules are loaded and limits raised before the capture, in which neither may happen.
   for (const Launch& launch : launches) {
     ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
-    // A kernel may be launched with more here and with less there: its limit is never lowered.
+    // A kernel may be launched with different amounts, so its limit is never lowered.
     if (std::uint32_t& limit = shared_limits_[code]; launch.shared > std::max(limit, kUnaskedShared)) {
       ZRT_CHECK_OK(driver_.check(driver_.cuFuncSetAttribute(code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                             static_cast<int>(launch.shared)),
@@ -203,7 +203,7 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   ZRT_CHECK_OK(driver_.check(driver_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                              "cuStreamBeginCapture"));
   Status status;
-  // The first launch is step_begin. The second waits for its end before it begins, so all launches may read the step's
+  // The first launch is step_begin. The second waits until step_begin has ended, so all launches may read the step's
   // numbers at once.
   for (std::size_t i = 0; i < launches.size() && status; ++i) status = start(launches[i], i > 1);
   CUgraph captured = nullptr;

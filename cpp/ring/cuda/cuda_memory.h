@@ -1,4 +1,4 @@
-// Buffer objects of T-CUDA: device memory, and pinned host memory that the device sees at the same address.
+// T-CUDA's buffer objects: device memory, and pinned host memory that the device sees at the same address.
 // Thread rule: as Ring; the device's context is current.
 #pragma once
 
@@ -24,7 +24,7 @@ class CudaMemory : public BufferObjects<CudaObject> {
   CudaMemory& operator=(const CudaMemory&) = delete;
   void clear();  // frees all buffer objects
 
-  // Zeroed by the time that work submitted to `stream` later runs. Errors: kExhausted with both numbers.
+  // Allocates memory that is zeroed before later work on `stream` runs. Errors: kExhausted with both numbers.
   Result<Buffer> alloc(std::uint64_t bytes, Heap heap, CUstream stream);
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
@@ -36,7 +36,7 @@ class CudaMemory : public BufferObjects<CudaObject> {
   std::byte* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : at(binding.bo).data + binding.offset;
   }
-  // Device memory for what a binding of host memory holds, made when first asked for; not counted as allocated.
+  // Device memory for a copy of a binding in host memory. It is made on the first call and does not count as allocated.
   Result<std::byte*> shadow(const Binding& binding);
   std::uint64_t allocated_bytes() const { return allocated_; }
 

@@ -12,8 +12,8 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint64_t kStagingBytes = 32u << 20;  // a half
-// Device memory left for what is no buffer object: staging, the kernels' code, graphs, copies of small operands, and
-// what is lost because the driver allocates whole pages of 2 MiB.
+// Device memory kept back for what is not a buffer object: staging, kernel code, graphs, copies of small operands, and
+// the loss from the driver's pages of 2 MiB.
 constexpr std::uint64_t kReserveBytes = 2 * kStagingBytes + (192u << 20);
 constexpr int kLeastMajor = 8;  // compute capability: the PTX of the images is for 8.0
 
@@ -119,7 +119,7 @@ Result<std::optional<DeviceMemory>> CudaRing::device_memory() const {
 
 void CudaRing::free_bo(const Buffer& buffer) {
   if (!use_device()) return;
-  // Graphs may have addresses in it; those that are wanted still are checked and built anew.
+  // Graphs may contain the freed address. Those that are used again are checked and rebuilt.
   if (!drop_graphs()) return;
   memory_.free(buffer);
 }
@@ -207,7 +207,7 @@ Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatr
   ZRT_TRY(const Binding part, gpu::part_of("t_cuda", memory_, to, offset, matrix));
   const std::uint64_t row = row_bytes(matrix.dtype, matrix.k);
   memory_.mark_weights(to.id);
-  // Vectors are read as they are; so is what no product reads, rows that are no whole blocks of a product.
+  // Vectors keep their layout. So do rows that no product reads, and rows that are not whole blocks of a product.
   if (matrix.rows == 1 && traits(matrix.dtype).block_elems == 1) return write(to, offset, matrix.data);
   ZRT_CHECK_OK(use_device());
   ZRT_TRY(const CUfunction repack, function("linear." + std::string(to_string(matrix.dtype)), "repack"));
@@ -252,7 +252,7 @@ std::uint32_t bucket_of(std::uint32_t n) {
 }
 
 // Steps of few tokens spread the chunks of a history over workgroups: as many as the history has, not as many as the
-// cache has room for. Few classes, since each is a graph. 0: the cache's room.
+// cache has room for. There are few classes, because each is a graph. 0: the cache's room.
 std::uint32_t positions_bucket(StepDims dims, const DeviceProfile::Attention& measured) {
   if (dims.n_positions == 0 || dims.n_tokens > measured.most_tokens_by_positions) return 0;
   std::uint64_t bucket = measured.least_positions;
@@ -266,7 +266,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(broken_);
   ZRT_CHECK_OK(use_device());
   if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
-  // A step without tokens takes the bucket of two: the bucket of one always has its token.
+  // A step without tokens takes the bucket of two, because the bucket of one always has its token.
   const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
                         bucket_of(submission.dims.n_outputs), positions_bucket(submission.dims, profile_.attention)};
   const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
@@ -289,7 +289,7 @@ Status CudaRing::wait(Fence fence) {
   return wait_for(fence.value);
 }
 
-// The word that the device writes says when it is done. The driver is asked now and then whether the device is well.
+// The device writes a word when the step is done. Now and then the driver is asked whether the device is well.
 Status CudaRing::wait_for(std::uint64_t submission) {
   ZRT_CHECK_OK(broken_);
   const auto is_done = [&] {

@@ -1,8 +1,8 @@
-// T-CUDA: a step is one launch of a CUDA graph, which is built when a part of a batch is first submitted for so many
-// rows (a bucket) and used for all steps of that bucket. What changes from step to step lies in memory: the first
-// kernel of a graph takes the step's numbers from a ring of them and copies what the step reads of host memory; the
-// last one counts the step in a word that the host waits for. In steady state a submission is a few writes and one call
-// of the driver.
+// T-CUDA runs a step as one launch of a CUDA graph. A graph is built when a part of a batch is first submitted with a
+// given number of rows (a bucket), and reused for all steps of that bucket. What changes from step to step is in
+// memory. The first kernel of a graph takes the step's numbers from a ring of them and copies the host memory that the
+// step reads. The last kernel counts the step in a word that the host waits for. So once graphs exist, a submission is
+// a few writes and one driver call.
 #pragma once
 
 #include <atomic>
@@ -69,7 +69,7 @@ class CudaRing final : public Ring {
   Result<CUfunction> function(const std::string& image, const std::string& name);
   // cuda_graph.cpp
   Result<Graph> build(const Submission& submission, StepDims bucket);
-  // Copies of host memory that a submission reads: where each value's is, and what step_begin is to do.
+  // The copies of host memory that a submission reads: where each value's copy is, and what step_begin has to copy.
   struct Copies {
     std::map<ValueId, const std::byte*> at;
     cuda::StepBeginArgs begin{};
@@ -99,13 +99,13 @@ class CudaRing final : public Ring {
   std::unordered_map<CUfunction, std::uint32_t> shared_limits_;  // raised so far, in bytes
   std::unordered_map<Key, Graph, KeyHash> graphs_;
 
-  // Shared with the device: numbers of the last kHeaders steps, and the word that counts steps; then device memory.
+  // Shared with the device: the numbers of the last kHeaders steps, the word that counts steps, and device memory.
   cuda::StepHeader* headers_ = nullptr;
   std::atomic<std::uint32_t>* done_ = nullptr;
   std::byte *pinned_ = nullptr, *words_ = nullptr;
   std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;  // own: null where scratch_ is a buffer object
   std::uint64_t scratch_bytes_ = 0;
-  // For uploads and reads: two halves of pinned memory, and of device memory, with the event of their last use.
+  // For uploads and reads: pinned memory and device memory, each in two halves with the event of their last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
   std::uint64_t read_back_bytes_ = 0;
   CUevent staged_[2] = {};

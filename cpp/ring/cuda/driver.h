@@ -1,4 +1,4 @@
-// NVIDIA's driver, found when the program runs: no library of NVIDIA's is linked, so the program starts without them.
+// NVIDIA's driver, loaded at run time. No NVIDIA library is linked, so the program starts without them.
 // Thread rule: immutable once loaded.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace zinc_rt::ring {
 
-// cuda.h gives newer versions of a function under macros, which also name the members and the symbols here.
+// cuda.h maps some functions to newer versions by macros. The macros also rename the members and symbols here.
 #define ZRT_CUDA_FUNCTIONS(X)    \
   X(cuInit)                      \
   X(cuDriverGetVersion)          \

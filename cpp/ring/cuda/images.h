@@ -1,4 +1,4 @@
-// The compiled kernels, as .zrt files that lie in the program (docs/abi.md); CMake writes the list.
+// The compiled kernels as .zrt files embedded in the program (docs/abi.md). CMake writes the list.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace zinc_rt::ring {
 
-// What the code of an image begins with in a build without device code (ZRT_CUDA); the image's name and a zero follow.
-// NVIDIA's driver refuses it; that of tests_cpp/cuda_sim has the kernels itself and takes it.
+// The beginning of an image in a build without device code (ZRT_CUDA); the image's name and a zero follow. NVIDIA's
+// driver refuses such an image. The driver in tests_cpp/cuda_sim accepts it, because it has the kernels itself.
 inline constexpr std::string_view kStandIn = "zinc_rt without device code: ";
 
 struct CudaImage {

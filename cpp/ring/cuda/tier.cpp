@@ -44,7 +44,7 @@ std::uint32_t n_devices() {
 }  // namespace
 
 extern const Tier kTier_t_cuda;
-// Experts of long steps have whole tiles of tokens; the scheduler makes steps shorter where somebody waits for them.
+// In long steps each expert has whole tiles of tokens. The scheduler makes steps shorter when another request waits.
 const Tier kTier_t_cuda{"t_cuda",
                         "NVIDIA GPU by the driver's own interface",
                         50,

@@ -30,8 +30,8 @@ inline constexpr std::size_t kMostOperands = 16, kMostSymbols = 12;
 ZRT_OPERANDS(ZRT_FITS_A_CALL)
 #undef ZRT_FITS_A_CALL
 
-// R stands for the memory of an operand. It is an address where launches are planned anew for each step, or says which
-// memory is meant where a plan is kept. R{} is an absent operand.
+// R stands for an operand's memory. It is an address where launches are planned anew for each step. Where a plan is
+// kept, it tells which memory is meant. R{} is an absent operand.
 template <class R>
 struct Call {
   using Ref = R;
@@ -78,8 +78,8 @@ struct Call {
   }
 };
 
-// The call of a packet. kernel: the packet's, with a row `op` and the numbers of its symbols. ref_of(binding) gives the
-// operand of a binding that is there.
+// The call of a packet. kernel: the packet's kernel, with a row `op` and the values of its symbols. ref_of(binding):
+// the operand of a present binding.
 template <class Ref, class Kernel, class RefOf>
 Call<Ref> call_of(const PacketBatch& batch, const Packet& packet, const Kernel& kernel, StepDims dims,
                   const RefOf& ref_of) {

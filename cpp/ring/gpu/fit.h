@@ -11,9 +11,9 @@
 
 namespace zinc_rt::ring::gpu {
 
-// Whether a submission can be planned: its numbers lie in its batch, the kernels of its packets are loaded (by id - 1)
-// and take what the packets have, its bindings lie in `memory`, and its packets are joined by some of n_joins patterns.
-// `tier` begins messages. Errors: kInvalidArgument.
+// Checks that a submission can be planned. Its numbers must fit its batch; the kernels of its packets must be loaded
+// (found by id - 1) and accept the packets' operands; its bindings must lie in `memory`; its joins must use some of
+// n_joins patterns. `tier` begins messages. Errors: kInvalidArgument.
 template <class Kernel, class Memory>
 Status fits(std::string_view tier, const Submission& submission, std::span<const Kernel> kernels, const Memory& memory,
             std::size_t n_joins) {
@@ -32,8 +32,8 @@ Status fits(std::string_view tier, const Submission& submission, std::span<const
   return {};
 }
 
-// For tiers whose plans name values: whether what the packets of a submission bind is a value of its batch, and all
-// values lie in `memory`. REQUIRES: fits. Errors: kInvalidArgument.
+// For tiers whose plans name values: checks that each binding of a submission is a value of its batch and that all
+// values lie in `memory`. REQUIRES: the check above passed. Errors: kInvalidArgument.
 template <class Memory>
 Status values_fit(std::string_view tier, const Submission& submission, const Memory& memory) {
   const PacketBatch& batch = *submission.batch;
@@ -47,7 +47,7 @@ Status values_fit(std::string_view tier, const Submission& submission, const Mem
   return {};
 }
 
-// A part of a buffer object that the host copies to or from. Errors: kInvalidArgument when it does not lie in it.
+// A range of a buffer object that the host copies to or from. Errors: kInvalidArgument if it exceeds the object.
 template <class Memory>
 Result<Binding> part_of(const Memory& memory, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
   const Binding binding{buffer.id, offset, bytes};
@@ -55,7 +55,7 @@ Result<Binding> part_of(const Memory& memory, const Buffer& buffer, std::uint64_
   return binding;
 }
 
-// The part that a matrix takes. Errors: kInvalidArgument when its data is not as long as it says, or leaves the object.
+// The range that a matrix takes. Errors: kInvalidArgument if its data has another length, or it exceeds the object.
 template <class Memory>
 Result<Binding> part_of(std::string_view tier, const Memory& memory, const Buffer& to, std::uint64_t offset,
                         const WeightMatrix& matrix) {

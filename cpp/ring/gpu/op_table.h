@@ -26,7 +26,7 @@ struct Axis {
 struct OpRow {
   ir::Op op;
   std::vector<const char*> symbols;  // symbols_of
-  // Workgroups of its own kernel. Of an op that is planned otherwise the first axis counts the rows all the same.
+  // The workgroups of the op's own kernel. For an op that is planned otherwise, the first axis still counts the rows.
   Axis grid[3];
   Keys keys = Keys::kNone;
   std::uint32_t threads = 0;  // of a workgroup of its own kernel; 0: it has none, or the plan says it
@@ -71,8 +71,9 @@ kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
 // The slots of a row's file. Errors: as read_kernel.
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
-// Errors: kCorrupt for a file that cannot be read or has other symbols than the op, kUnavailable for another target or a
-// number beyond a limit of the row, kInvalidArgument for a symbol without its number, kNotFound for an op that has no row.
+// Errors: kCorrupt for a file that cannot be read or whose symbols differ from the op's; kUnavailable for another
+// target, or for a number beyond a limit of the row; kInvalidArgument for a symbol without a number; kNotFound for an
+// op without a row.
 template <class Row>
 Result<Kernel<Row>> read_kernel(const Kernels& kernels, std::span<const Row> rows, std::span<const std::byte> zrt,
                                 kernel::Target target) {

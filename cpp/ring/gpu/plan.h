@@ -1,4 +1,4 @@
-// From the packets of a part of a batch to launches: which packets are planned together, and by which plan.
+// Turns the packets of a part of a batch into launches: chooses which packets are planned together, and by which plan.
 // Thread rule: plain values; a planner is one thread's.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace zinc_rt::ring::gpu {
 
-// A pattern of packets that are planned as one (lower/join.h says how patterns are written). The launches write all that
-// later packets read.
+// A pattern of packets that are planned as one (lower/join.h has the syntax). Its launches write everything that later
+// packets read.
 template <class Planner, class Call>
 struct Join {
   std::string_view pattern;
-  // The first n of `calls` match; the packets behind them follow. Returns how many of the n it has planned. 0: it does
-  // not take these rows and types, and has planned nothing.
+  // Plans the first n of `calls`, which match; the packets after them follow. Returns how many of the n it planned; 0
+  // if it does not take these rows and types.
   std::size_t (*plan)(Planner& planner, std::span<const Call> calls, std::size_t n);
 };
 
@@ -29,8 +29,9 @@ std::vector<std::string_view> patterns_of(std::span<const Join> joins) {
   return list;
 }
 
-// Plans the calls of the packets from `first` on. At each packet the first of the joins that takes it is taken, else its
-// op is planned alone: plan_op(call). After each, is_planned(i, n) hears that calls[i] to calls[i + n - 1] are planned.
+// Plans the calls of the packets from `first` on. The first join that accepts a packet is used; without one,
+// plan_op(call) plans its op alone. After each of them it calls is_planned(i, n): calls[i] to calls[i + n - 1] are
+// planned.
 template <class Planner, class Call, class PlanOp, class IsPlanned>
 void plan_packets(Planner& planner, const PacketBatch& batch, std::uint32_t first, std::span<const Call> calls,
                   std::span<const Join<Planner, Call>> joins, const PlanOp& plan_op, const IsPlanned& is_planned) {
@@ -47,7 +48,7 @@ void plan_packets(Planner& planner, const PacketBatch& batch, std::uint32_t firs
   }
 }
 
-// Memory that the launches of packets hand on within these packets: offsets, each aligned to 256 bytes.
+// Memory in which the launches of packets pass data to each other: offsets, each aligned to 256 bytes.
 class Scratch {
  public:
   std::uint64_t take(std::uint64_t bytes) {

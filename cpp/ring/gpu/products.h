@@ -102,7 +102,8 @@ Products<Ref> down_products(const Call<Ref>& c, Ref y) {
           {o.ids, s.k, s.e, s.k}};
 }
 
-// The sum over the experts that each token has chosen: to z, and added to hidden rows. Either may be absent.
+// The sum over the experts that each token has chosen. It is written to z and added to hidden rows; either may be
+// absent.
 template <class Ref>
 struct ChoiceSum {
   Ref y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
@@ -161,8 +162,8 @@ NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
       s.d,      {{o.gate_w, type_of(s.dtype_gate_w), s.f, {}, o.gate}, {o.up_w, type_of(s.dtype_up_w), s.f, {}, o.up}}};
 }
 
-// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: y = x / rms(x) * w over groups of a row of d values. `added`, if it is
-// there, is added to x in place first; z gates the result; w may be absent.
+// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: y = x / rms(x) * w, over groups within a row of d values. `added`, if
+// present, is first added to x in place. z gates the result. w may be absent.
 template <class Ref>
 struct RowNorm {
   Ref x, w, y, added = {}, z = {};
@@ -214,8 +215,8 @@ Quantized<Ref> quantized(const Call<Ref>& c) {
   return {o.x, o.y, type_of(s.dtype_y), s.k};
 }
 
-// SHARED_EXPERT: y = (act(gate's product) * up's) by down, which is added to `hidden`; gate_inp, if it is there, gates it
-// for each token.
+// SHARED_EXPERT: y = (act(gate product) * up product) times down, added to `hidden`. gate_inp, if present, gates it per
+// token.
 template <class Ref>
 struct SharedExpert {
   Ref x, gate_inp, hidden;

@@ -59,8 +59,8 @@ std::vector<const char*> symbols_of() {
   return list;
 }
 
-// Whether the list of names `all`, as in kText, begins with the names `first`: a kernel then finds an op's symbols where
-// the op has them.
+// Whether the list of names `all` begins with the names `first` (both as in kText). A kernel then finds an op's symbols
+// at the op's positions.
 constexpr bool begins_with(std::string_view all, std::string_view first) {
   return all.starts_with(first) && (all.size() == first.size() || all[first.size()] == ',');
 }

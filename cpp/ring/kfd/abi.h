@@ -1,6 +1,6 @@
-// The part of the kernel's interface /dev/kfd that a compute queue needs: numbers of ioctls, their structs, flags. They
-// are written here, not included, since <linux/kfd_ioctl.h> wants headers of DRM that systems do not have beside it.
-// POD, shared with tests_cpp/amd_sim.
+// The part of /dev/kfd's interface that a compute queue needs: ioctl numbers, structs and flags. They are written here
+// because <linux/kfd_ioctl.h> includes DRM headers that some systems do not install. POD, shared with
+// tests_cpp/amd_sim.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ struct CreateEvent {
 struct DestroyEvent {
   u32 event_id, pad;
 };
-// A union of the memory exception and the hardware exception in the kernel's header; the words are the same.
+// In the kernel's header this is a union of the memory exception and the hardware exception. The layout is the same.
 struct EventData {
   u32 not_present, read_only, no_execute, imprecise;  // of a hardware exception: reset type, cause, memory lost, gpu_id
   u64 va;
@@ -101,7 +101,7 @@ inline constexpr u32 kMostPriority = 15, kMostPercentage = 100;
 inline constexpr u64 kPageBytes = 4096, kEopBytes = 4096, kDoorbellBytes = 0x2000;
 inline constexpr u64 kAddressBits = 47;
 
-// The words of an AQL queue (HSA's amd_queue_t) lie beside others that the firmware reads; rptr and wptr point into it.
+// An AQL queue's words (HSA's amd_queue_t) are among others that the firmware reads; rptr and wptr point to them.
 struct AqlWords {
   u32 before_wptr[14];
   u64 wptr;
@@ -119,7 +119,7 @@ static_assert(offsetof(AqlWords, wptr) == 56 && offsetof(AqlWords, last_cu) == 7
               offsetof(AqlWords, properties) == 180);
 inline constexpr u32 kAqlPointersOf64Bits = 1u << 1, kWavesOfACu = 32;
 
-// What the kernel saves of a queue's waves when it takes the device away from it. The kernel refuses other sizes.
+// Where the kernel saves a queue's waves when it takes the device away. The kernel refuses other sizes.
 struct SaveArea {
   u64 ctl_stack_bytes, ctx_save_bytes, buffer_bytes;
 };

@@ -1,4 +1,4 @@
-// A GPU through its render node, whose driver runs buffers of packets in queues of its own (AMDGPU_CS).
+// A GPU through its render node. The driver runs buffers of packets in its own queues (AMDGPU_CS).
 #pragma once
 
 #include "ring/amd/drm_device.h"

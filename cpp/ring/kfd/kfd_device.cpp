@@ -111,7 +111,8 @@ Status KfdConnection::connect() {
   AcquireVm vm{static_cast<u32>(drm_fd_), node_.gpu_id};
   ZRT_CHECK_OK(control(kAcquireVm, &vm, "ACQUIRE_VM"));
   if (version.major != kRuntimeSince[0] || version.minor < kRuntimeSince[1]) return {};
-  // A debugger of this process may follow the queues from here on. Another runtime of the process may have asked.
+  // From here on a debugger of this process may follow the queues. Another runtime in the process may have asked
+  // already.
   RuntimeEnable runtime{};
   if (::ioctl(kfd_fd_, kRuntimeEnable, &runtime) != 0 && errno != EBUSY)
     return fail(StatusCode::kUnavailable, "[t1] RUNTIME_ENABLE: {}", std::strerror(errno));
@@ -149,12 +150,12 @@ KfdDevice::~KfdDevice() {
 }
 
 // The address on the device is that of the host: the host's is reserved first.
-Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Place place) {
+Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Domain domain) {
   const u64 size = whole_pages(bytes);
   const auto refuse = [&](std::string_view what) {
     const auto have = memory();
     return fail(StatusCode::kExhausted, "[t1] cannot allocate {} bytes of {} memory: {}; {} bytes of the device free",
-                bytes, place == Place::kHost ? "host" : "device", what, have ? have->free : 0);
+                bytes, domain == Domain::kHost ? "host" : "device", what, have ? have->free : 0);
   };
   if (size < bytes || size >> kAddressBits != 0) return refuse("more than can be addressed");
   void* va = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -164,7 +165,7 @@ Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Place place) {
   request.size = size;
   request.gpu_id = kfd_.node().gpu_id;
   request.flags = kWritable | kExecutable | kNoSubstitute |
-                  (place == Place::kHost ? kGtt | kCoherent | kUncached : u32{kVram} | kPublic);
+                  (domain == Domain::kHost ? kGtt | kCoherent | kUncached : u32{kVram} | kPublic);
   if (const auto status = kfd_.control(kAllocMemory, &request, "ALLOC_MEMORY_OF_GPU"); !status) {
     ::munmap(va, size);
     return refuse(status.error().message);
@@ -177,7 +178,7 @@ Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Place place) {
     static_cast<void>(kfd_.control(kFreeMemory, &free_it, "FREE_MEMORY_OF_GPU"));
     ::munmap(va, size);
     return refuse(fmt::format("mmap: {}{}", std::strerror(error),
-                              place == Place::kDevice ? "; without a resizable BAR the host cannot see it" : ""));
+                              domain == Domain::kDevice ? "; without a resizable BAR the host cannot see it" : ""));
   }
   u32 gpu_id = kfd_.node().gpu_id;
   MapMemory map{request.handle, reinterpret_cast<u64>(&gpu_id), 1, 0};
@@ -215,10 +216,10 @@ Result<std::unique_ptr<PacketPath>> KfdDevice::open_path() {
     area.ctx_save_bytes = kfd_.node().cwsr_bytes;
     area.ctl_stack_bytes = kfd_.node().ctl_stack_bytes;
   }
-  ZRT_TRY(ring_, alloc(kRingBytes, Place::kHost));
-  ZRT_TRY(words_, alloc(kPageBytes, Place::kHost));
-  ZRT_TRY(end_of_pipe_, alloc(kEopBytes, Place::kDevice));
-  ZRT_TRY(save_area_, alloc(area.buffer_bytes, Place::kDevice));
+  ZRT_TRY(ring_, alloc(kRingBytes, Domain::kHost));
+  ZRT_TRY(words_, alloc(kPageBytes, Domain::kHost));
+  ZRT_TRY(end_of_pipe_, alloc(kEopBytes, Domain::kDevice));
+  ZRT_TRY(save_area_, alloc(area.buffer_bytes, Domain::kDevice));
   std::memset(words_.host, 0, words_.bytes);
   auto& words = *reinterpret_cast<AqlWords*>(words_.host);
   words.last_cu = kfd_.node().n_cus - 1;

@@ -1,5 +1,5 @@
-// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue of PM4 or AQL packets that
-// the process fills itself. No library of AMD's is used.
+// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue that the process itself
+// fills with PM4 or AQL packets. It uses no AMD library.
 #pragma once
 
 #include <mutex>
@@ -10,12 +10,12 @@
 
 namespace zinc_rt::ring {
 
-// The process's connection to the driver. The kernel keeps one address space a process and GPU, which belongs to the
-// file of DRM that it was acquired with, so all rings share it, and it stays open. Thread rule: any thread.
+// The process's connection to the driver. All rings share it and it stays open, because the kernel keeps one address
+// space per process and GPU, bound to the DRM file with which it was acquired. Thread rule: any thread.
 class KfdConnection {
  public:
-  // Opens it the first time. Errors: kUnavailable with what is missing and what would bring it; the next call tries
-  // again.
+  // Opens the connection on the first call. Errors: kUnavailable with what is missing and how to get it; the next call
+  // tries again.
   static Result<KfdConnection*> open();
 
   const kfd::Node& node() const { return node_; }
@@ -42,7 +42,7 @@ class KfdDevice final : public AmdDevice {
   static Result<std::unique_ptr<AmdDevice>> make(kfd::QueueType type);
   ~KfdDevice() override;
 
-  Result<Memory> alloc(std::uint64_t bytes, Place place) override;
+  Result<Memory> alloc(std::uint64_t bytes, Domain domain) override;
   void free(const Memory& memory) override;
   Result<DeviceMemory> memory() const override;
   Result<std::unique_ptr<PacketPath>> open_path() override;

@@ -3,17 +3,17 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "ring/amd/amd_ring.h"
-#include "ring/amd/ways.h"
+#include "ring/amd/submit_paths.h"
 #include "ring/kfd/cs_device.h"
 #include "ring/kfd/kfd_device.h"
 
 namespace zinc_rt::ring {
 namespace {
 
-// A queue that the process fills itself comes first: it costs no call of the kernel for a step.
-constexpr AmdWay kWays[] = {{"pm4", "PM4 through KFD", [] { return KfdDevice::make(kfd::kQueuePm4); }},
-                            {"aql", "PM4 in AQL through KFD", [] { return KfdDevice::make(kfd::kQueueAql); }},
-                            {"cs", "AMDGPU_CS", CsDevice::make}};
+// A queue that the process fills itself comes first, because it needs no system call per step.
+constexpr SubmitPath kPaths[] = {{"pm4", "PM4 through KFD", [] { return KfdDevice::make(kfd::kQueuePm4); }},
+                                 {"aql", "PM4 in AQL through KFD", [] { return KfdDevice::make(kfd::kQueueAql); }},
+                                 {"cs", "AMDGPU_CS", CsDevice::make}};
 
 std::string unavailable_reason() {
   const auto connection = KfdConnection::open();
@@ -26,13 +26,13 @@ std::string unavailable_reason() {
 
 constexpr Diagnostics kDiagnostics{
     .check = []() -> std::vector<DeviceCheck> {
-      const auto ways = wanted_ways(kWays);
-      return ways ? check_ways(*ways, amd_images())
-                  : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", ways.error().message, 0}};
+      const auto paths = wanted_paths(kPaths);
+      return paths ? check_paths(*paths, amd_images())
+                   : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", paths.error().message, 0}};
     },
     .replay = [](std::span<const std::byte> log) -> Result<std::vector<DeviceCheck>> {
-      ZRT_TRY(const auto ways, wanted_ways(kWays));
-      return replay_ways(ways, log);
+      ZRT_TRY(const auto paths, wanted_paths(kPaths));
+      return replay_paths(paths, log);
     },
     .report = report_driver,
     .images = amd_images};
@@ -47,11 +47,11 @@ const Tier kTier_t1{.name = "t1",
                     .unavailable_reason = unavailable_reason,
                     .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> {
                       ZRT_TRY(const auto limit, device_limit());
-                      ZRT_TRY(const auto ways, wanted_ways(kWays));
-                      ZRT_TRY(auto proven, first_proven(ways, limit));
+                      ZRT_TRY(const auto paths, wanted_paths(kPaths));
+                      ZRT_TRY(auto proven, first_proven(paths, limit));
                       return AmdRing::make(std::move(proven), amd_images());
                     },
-                    .details = [] { return tell_proofs(kWays); },
+                    .details = [] { return describe_proofs(kPaths); },
                     .built_with = [] { return std::string(amd_code()); },
                     .diagnostics = &kDiagnostics};
 

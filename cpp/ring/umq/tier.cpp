@@ -2,13 +2,13 @@
 
 #include "base/error.h"
 #include "ring/amd/amd_ring.h"
-#include "ring/amd/ways.h"
+#include "ring/amd/submit_paths.h"
 #include "ring/umq/umq_device.h"
 
 namespace zinc_rt::ring {
 namespace {
 
-constexpr AmdWay kWays[] = {{"userq", "AMDGPU_USERQ", UmqDevice::make}};
+constexpr SubmitPath kPaths[] = {{"userq", "AMDGPU_USERQ", UmqDevice::make}};
 
 std::string why_no_umq() {
   const auto drm = DrmConnection::open("t2");
@@ -17,8 +17,8 @@ std::string why_no_umq() {
   return why.empty() ? why : "[t2] " + why;
 }
 
-constexpr Diagnostics kDiagnostics{.check = [] { return check_ways(kWays, amd_images()); },
-                                   .replay = [](std::span<const std::byte> log) { return replay_ways(kWays, log); },
+constexpr Diagnostics kDiagnostics{.check = [] { return check_paths(kPaths, amd_images()); },
+                                   .replay = [](std::span<const std::byte> log) { return replay_paths(kPaths, log); },
                                    .report = report_driver,
                                    .images = amd_images};
 
@@ -32,10 +32,10 @@ const Tier kTier_t2{.name = "t2",
                     .unavailable_reason = why_no_umq,
                     .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> {
                       ZRT_TRY(const auto limit, device_limit());
-                      ZRT_TRY(auto proven, first_proven(kWays, limit));
+                      ZRT_TRY(auto proven, first_proven(kPaths, limit));
                       return AmdRing::make(std::move(proven), amd_images());
                     },
-                    .details = [] { return tell_proofs(kWays); },
+                    .details = [] { return describe_proofs(kPaths); },
                     .built_with = [] { return std::string(amd_code()); },
                     .diagnostics = &kDiagnostics};
 

@@ -98,10 +98,10 @@ UmqDevice::~UmqDevice() {
 
 // Each of the queue's words has a page of its own, which the kernel asks for.
 Result<std::unique_ptr<PacketPath>> UmqDevice::open_path() {
-  ZRT_TRY(ring_, alloc(kRingBytes, Place::kHost));
-  ZRT_TRY(wptr_, alloc(kPageBytes, Place::kHost));
-  ZRT_TRY(rptr_, alloc(kPageBytes, Place::kDevice));
-  ZRT_TRY(end_of_pipe_, alloc(kPageBytes, Place::kDevice));
+  ZRT_TRY(ring_, alloc(kRingBytes, Domain::kHost));
+  ZRT_TRY(wptr_, alloc(kPageBytes, Domain::kHost));
+  ZRT_TRY(rptr_, alloc(kPageBytes, Domain::kDevice));
+  ZRT_TRY(end_of_pipe_, alloc(kPageBytes, Domain::kDevice));
   ZRT_TRY(doorbells_, alloc_object(kPageBytes, kDoorbell, 0));
   std::memset(wptr_.host, 0, wptr_.bytes);
   std::memset(rptr_.host, 0, rptr_.bytes);

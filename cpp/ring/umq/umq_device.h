@@ -1,12 +1,12 @@
-// A GPU through a user-mode queue of its render node (AMDGPU_USERQ): the process fills a ring and rings a doorbell, and
-// the kernel has no part in it.
+// A GPU through a user-mode queue of its render node (AMDGPU_USERQ): the process fills a ring and rings a doorbell,
+// without the kernel.
 #pragma once
 
 #include "ring/amd/drm_device.h"
 
 namespace zinc_rt::ring {
 
-// Why this device gives compute no user queue, by name: option of the module, firmware. Empty: it does.
+// Why this device offers no user queue for compute: the missing module option or firmware. Empty if it offers one.
 std::string why_no_user_queue(const DrmConnection& drm);
 
 class UmqDevice final : public DrmDevice {

@@ -1,5 +1,4 @@
-// What this tier carries out as one: patterns of packets, and how each is planned. A new join is a row here and a
-// kernel.
+// The patterns of packets that this tier runs as one, each with its plan. A new join is a row here and a kernel.
 #include <algorithm>
 
 #include "ring/cuda/plan/ops.h"
@@ -18,8 +17,8 @@ LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
   return {.residual = n > at + 1 ? calls[at + 1].buffers[operand::Add::x] : Place{}};
 }
 
-// Plans packets that end in QUANTIZE, calls[at], by plan(digits). If LINEAR and ADD behind it are among the n and the
-// product reads digits, plan(digits) makes these too and the product is planned with them.
+// Plans packets that end in QUANTIZE, calls[at], by plan(digits). If LINEAR and ADD after it are among the n and the
+// product reads digits, plan(digits) also writes those and the product is planned too.
 template <class Plan>
 std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
   const auto quantized = gpu::quantized(calls[at]);
@@ -46,7 +45,7 @@ std::size_t linear_sum(Planner& planner, Calls calls, std::size_t n) {
   return n;
 }
 
-// Products by gate and up of one row, and their GLU. Its rows are written while other workgroups still read x.
+// The gate and up products of one row, with their GLU. Its rows are written while other workgroups still read x.
 std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   const OpCall& call = calls[0];
   if (!is_one_row(calls.first(n))) return 0;
@@ -110,12 +109,11 @@ std::size_t write_and_attend(Planner& planner, Calls calls, std::size_t n) {
 
 constexpr CudaJoin kJoins[] = {
     {"MOE_GATE_TOPK", choices},
-    // For one token the workgroups of the router make the normalized row, after adding what the product in front
-    // leaves.
+    // For one token: the router's workgroups make the normalized row, after they add the result of the product before.
     {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h", plan_normed_choices},
     {"LINEAR y:p; RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h'",
      plan_normed_choices},
-    // The launch that adds up the experts' rows also normalizes them for q, k and v of the next layer.
+    // The launch that sums the experts' rows also normalizes them for q, k and v of the next layer.
     {"MOE_DOWN_ACC hidden:h out:h'; RMS_NORM_FUSED_QKV x:h'",
      [](Planner& p, Calls calls, std::size_t n) { return plan_choice_sum(p, calls.first(n)); }},
     {"MOE_SUM z:s; ADD x:h y:s z:h'; ?RMS_NORM_FUSED_QKV x:h'",
@@ -132,8 +130,8 @@ constexpr CudaJoin kJoins[] = {
     // Other workgroups read q while rows are quantized.
     {"FLASH_ATTN|FLASH_ATTN_BATCHED q:q y:row; QUANTIZE x:row y:n; keep q; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
      attention_quantize},
-    // Workgroups still read the rows that q and the cells of the cache are made of while others write q. The rows of
-    // attention are written by the merge, when all are done.
+    // Some workgroups write q while others still read the rows from which q and the cache cells are made. The merge
+    // writes the rows of attention when all are done.
     {"RMS_NORM_FUSED_ROPE_KV_WRITE q:a k:b v:c pos:i slot:s page_table:t q_out:q k_cache:k v_cache:v; "
      "FLASH_ATTN|FLASH_ATTN_BATCHED q:q kv_k:k kv_v:v pos:i slot:s page_table:t y:row; keep a b c; "
      "?QUANTIZE x:row y:n; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",

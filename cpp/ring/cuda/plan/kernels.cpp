@@ -1,4 +1,5 @@
-// A kernel's file is named as the op: which functions of the embedded images it is, and in which shapes, ops.cpp says.
+// A kernel's file has the op's name. ops.cpp says which functions of the embedded images the op is, and in which
+// shapes.
 #include "ring/cuda/plan/kernels.h"
 
 #include <algorithm>

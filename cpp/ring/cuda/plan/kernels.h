@@ -19,16 +19,16 @@ std::span<const std::string_view> cuda_join_patterns();
 // Errors: as gpu::read_kernel.
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt);
 
-// Operands of an op that reads a page table, by their places, and the place of the symbol that is the table's width.
-// -1: it reads none.
+// The positions of the operands of an op that reads a page table, and of the symbol that holds the table's width. -1:
+// the op reads none.
 struct Pages {
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
 Pages pages_of(ir::Op op);
 
-// A packet of a batch in steps of up to `bucket`. kernels: by Kernel::id - 1; the packet's is among them.
+// A packet of a batch, for steps of up to `bucket`. kernels: indexed by Kernel::id - 1; they include the packet's.
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket);
-// The scratch memory that steps of up to `most` take, in bytes: the most of all buckets and parts.
+// The bytes of scratch memory that steps of up to `most` need: the largest need of any bucket and part.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
                                  const DeviceProfile& device);
 

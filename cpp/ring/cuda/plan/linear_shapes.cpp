@@ -5,7 +5,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// Of a multiprocessor at once, of kernels that are shaped for n: of FIXED16 one where a warp has whole groups.
+// The workgroups per multiprocessor of kernels shaped for n. For FIXED16 it is one if a warp has whole groups.
 std::uint32_t workgroups_of(DType dtype, std::uint32_t n) {
   return dtype == DType::kFixed16 ? 1 : n;
 }
@@ -33,8 +33,8 @@ Shape shape_of(const DeviceProfile& device, DType dtype, const Few& few, std::ui
           device.multiprocessors * (is_halved && tiles == 1 ? at_once : workgroups_of(dtype, at_once))};
 }
 
-// linear_by_warp.cuh, for experts in the place of linear_8 to linear_32. It takes less shared memory. It reads an
-// expert's weights once for each 8 rows of x, out of the L2, which costs less than letting warps wait for each other.
+// linear_by_warp.cuh, used for experts instead of linear_8 to linear_32. It needs less shared memory. It reads an
+// expert's weights once per 8 rows of x, from L2, which costs less than warps that wait for each other.
 Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
   const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   return {"linear.",
@@ -65,7 +65,7 @@ bool has_shape(DType dtype, const cuda::DigitsShape& shape) {
   return (has_digits(dtype) || dtype == DType::kFixed16) &&
          cuda::has_digits_stages(shape, act_type(dtype), static_cast<std::uint32_t>(row_bytes(dtype, 256)));
 }
-// A kernel of linear_digits.cuh, and the time that a workgroup takes for a block of rows over all groups, as measured.
+// A kernel of linear_digits.cuh, and the measured time of a workgroup for a block of rows over all groups.
 struct TimedDigits {
   const char* function;
   std::uint32_t time;
@@ -76,9 +76,9 @@ constexpr TimedDigits kTimedDigits[] = {
     {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
 static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
 
-// The shape of these that takes least for so many rows of x; null: there are more rows than they take, and
-// linear_digits_tile.cuh is for them. A block of rows of W is shared by the tiles of x, and blocks beyond what fits a
-// GPU come after the others. All matrices get one shape, so that those of several types can read the same digit_rows.
+// The fastest shape for this many rows of x; null if there are more rows than these kernels take (then
+// linear_digits_tile.cuh is used). The tiles of x share a block of rows of W; blocks beyond the GPU's capacity run
+// after the others. All matrices get one shape, so that matrices of several types can read the same digit_rows.
 const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vector<Matrix>& matrices,
                                     std::uint32_t rows) {
   if (rows > cuda::kMostDigitsColumns) return nullptr;
@@ -105,8 +105,8 @@ Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
           true};
 }
 
-// linear_fixed.cuh: the rows of x of a tile by which its workgroups take least. One of twice as many takes somewhat
-// less than twice as long. columns 0: there are too few rows or tiles.
+// linear_fixed.cuh: the number of rows of x per tile that takes the least time. Twice the rows takes a little less than
+// twice the time. columns 0: there are too few rows or tiles.
 Shape fixed_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
   if (rows < measured.least_fixed) return {};
@@ -153,7 +153,7 @@ Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns,
   const Few* few = kFew;
   while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
   while (few != kFew && shape_of(device, dtype, *few, 1).shared > device.most_shared) --few;
-  // Two tiles of FIXED16 would leave one workgroup a multiprocessor, and the next launch no place to begin in.
+  // Two tiles of FIXED16 would leave one workgroup per multiprocessor and no room for the next launch to begin.
   const bool is_of_two = dtype != DType::kFixed16 && few->of_two != nullptr && n_pairs >= device.products.least_pairs &&
                          shape_of(device, dtype, *few, 2).shared <= device.most_shared;
   return shape_of(device, dtype, *few, is_of_two ? 2 : 1);

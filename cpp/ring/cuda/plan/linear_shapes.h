@@ -1,4 +1,4 @@
-// Which kernel a matrix product is, and its shape: by the type of the weights, the type of x, and the rows that meet.
+// Chooses the kernel of a matrix product and its shape by the types of the weights and of x, and by the number of rows.
 // Thread rule: plain functions.
 #pragma once
 
@@ -30,16 +30,16 @@ std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::u
 // Rows of x that meet a matrix, of an expert on the average.
 std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts);
 
-// linear.cuh: for up to `columns` rows of x the smallest kernel that takes them at once, or else the largest that fits
-// the device. A block is two tiles where n_pairs, the pairs of tiles, keep all multiprocessors busy.
+// linear.cuh: the smallest kernel that takes `columns` rows of x at once, or else the largest that fits the device. A
+// block is two tiles if n_pairs, the number of pairs of tiles, keeps all multiprocessors busy.
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
 // linear.cuh, of one row, blocks of a tile of gate and one of up.
 Shape glu_shape(const DeviceProfile& device, DType dtype);
-// linear_fixed_row.cuh, for one row of x by the matrices of FIXED16; columns 0: it does not take them. is_glu: these are
-// gate and up, and GLU follows.
+// linear_fixed_row.cuh: one row of x times matrices of FIXED16. columns 0: it does not take them. is_glu: these are
+// gate and up, followed by a GLU.
 Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k, bool is_glu);
-// The kernel by digits of sub-scales, for the products of `rows` rows of x by the matrices of a type; columns 0: there
-// is none for them.
+// The kernel that multiplies `rows` rows of x with matrices of a type by digits of sub-scales. columns 0: there is no
+// such kernel.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);
 // Rows of x in a tile of what plan_digits lays out for these products.
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows);
@@ -47,8 +47,8 @@ std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matri
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
                       std::uint32_t met, std::uint32_t n_experts);
 
-// The kernels that the products of some matrices are, by the type of each. plan_linear alone knows of norms, of grids
-// that would leave a GPU idle, and of digits where there are no experts.
+// The kernels for the products of some matrices, per matrix type. Only plan_linear considers norms, grids too small for
+// the GPU, and digits without experts.
 class Shapes {
  public:
   // REQUIRES: matrices and experts live as long as this.

@@ -1,4 +1,4 @@
-// The symbols of each op that a kernel of the tier bakes: those of ring/gpu/symbols.h, and its own here.
+// The symbols of each op that this tier's kernels bake in: those of ring/gpu/symbols.h and a few of its own.
 // Thread rule: constants.
 #pragma once
 
@@ -17,7 +17,7 @@ ZRT_NAMES(SsmDeltaNet, n)
 ZRT_NAMES(RequestState, s, fields)
 }  // namespace cuda_symbol
 
-// Whether a kernel's symbols begin with the rows and the op's, as Planner::args_of_op lays them out.
+// Whether a kernel's symbols begin with the rows and then the op's own, as Planner::args_of_op lays them out.
 constexpr bool has_symbols_of_op(std::string_view kernel, std::string_view op) {
   constexpr std::string_view kRows = "rows, ";
   return kernel.starts_with(kRows) && gpu::begins_with(kernel.substr(kRows.size()), op);

@@ -15,8 +15,8 @@ namespace symbol = cuda::symbol;
 
 constexpr std::uint32_t kThreads = 256;
 
-// A kernel named as the op, over rows as wide as the op's first symbol: a thread has one value where rows are few, else
-// four.
+// A kernel of the op's own name, over rows as wide as the op's first symbol. A thread handles one value if there are
+// few rows, else four.
 void wide(Planner& p, const OpCall& c) {
   const std::uint32_t values = c.rows() <= 8 ? kThreads : 4 * kThreads;
   p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), c.rows(), ceil_div(c.numbers[0], values), 1, kThreads, 0,
@@ -48,8 +48,8 @@ void quantize(Planner& p, const OpCall& c) {
            p.args_of_op(c));
 }
 
-// Shared memory that workgroups ask for only to spread over all multiprocessors. Those of a short launch begin while
-// the products before it end, and would otherwise all go to the first multiprocessors that become free.
+// Shared memory that workgroups request only to be spread over all multiprocessors. The workgroups of a short launch
+// begin while the previous products end, and would otherwise all go to the multiprocessors that become free first.
 std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
   constexpr std::uint32_t kMostEach = 8, kReserved = 1536;  // bytes of each workgroup that are not its own
   const std::uint32_t each = ceil_div(workgroups, p.device().multiprocessors);

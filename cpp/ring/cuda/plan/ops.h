@@ -1,4 +1,4 @@
-// What several plans of ops share: products, norms (plan_norms.cpp), experts (plan_experts.cpp).
+// Plans that several ops share: products, norms (plan_norms.cpp) and experts (plan_experts.cpp).
 // Thread rule: plain functions.
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace zinc_rt::ring {
 
-// Bytes of shared memory of the norm of a row of d values in groups: whole vectors of 16 bytes, since the compiler may
-// read it as such.
+// The bytes of shared memory for the norm of a row of d values in groups. Rounded up to vectors of 16 bytes, because
+// the compiler may read it in vectors.
 constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }
 
 // LINEAR, LM_HEAD.
 void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
-// The layout that the launch in front of products of q8a256 rows makes of these rows besides. Not in arithmetic `fast`,
-// whose products read another one.
+// The second layout in which the launch before products of q8a256 rows also writes these rows. Not for arithmetic
+// `fast`, whose products read another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
 // GLU, and its rows quantized to rows.y; rows.x is not read.
@@ -32,8 +32,8 @@ void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quan
 using ChoiceSum = gpu::ChoiceSum<Place>;
 // Whether a norm of rows of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
-// RMS_NORM_FUSED_QKV, of rows to which a sum is added first if it is not null; RMS_NORM_FUSED_MLP_GATE_UP, with the GLU
-// behind it if that is not null.
+// RMS_NORM_FUSED_QKV; `sum`, if not null, is added to its rows first. RMS_NORM_FUSED_MLP_GATE_UP; `glu`, if not null,
+// is the GLU behind it.
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
 void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
 
@@ -41,17 +41,17 @@ void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullp
 // The products of an op of experts, or nothing.
 std::optional<Products> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
-// MOE_GATE_TOPK. It sorts the choices as the first products behind it that read them want.
+// MOE_GATE_TOPK. It leaves the choices sorted as the first products that read them want.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
-// For one token: the norm of its row (also with the LINEAR in front, whose rows RESIDUAL_RMS_NORM adds), QUANTIZE and
-// MOE_GATE_TOPK, the first n of the calls. The router's workgroups make the row. As CudaJoin::plan.
+// For one token: plans the first n of these calls as one: the LINEAR whose rows RESIDUAL_RMS_NORM adds, if present; the
+// norm; QUANTIZE; MOE_GATE_TOPK. The router's workgroups make the normalized row. As CudaJoin::plan.
 std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls, std::size_t n);
 void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
 void plan_shared_expert(Planner& planner, const OpCall& call);
-// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows; also the RMS_NORM_FUSED_QKV of the sum, if it is there and
-// possible. Returns the number of packets planned. floats: absent, or the rows of which QUANTIZE makes the x of
-// MOE_DOWN_ACC (LinearWith).
+// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows; if present and possible also the RMS_NORM_FUSED_QKV of the sum.
+// Returns the number of packets planned. floats: absent, or the rows that QUANTIZE turns into the x of MOE_DOWN_ACC
+// (LinearWith).
 std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, Place floats = {});
 
 }  // namespace zinc_rt::ring

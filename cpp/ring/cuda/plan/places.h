@@ -1,5 +1,5 @@
-// Where the arguments of each kernel have places (kernels/cuda/op_args.h): one function a struct of arguments, which
-// calls f(place) for all of them, absent ones too. A struct without one does not compile where it is launched.
+// Lists the addresses in each kernel's arguments (kernels/cuda/op_args.h): one function per struct of arguments, which
+// calls f(place) for each address, absent ones too. Launching a struct without such a function does not compile.
 #pragma once
 
 #include "kernels/cuda/args.h"

@@ -8,7 +8,7 @@ const Planner::SortedAt* Planner::find(const Sorted& sorted) const {
   return sorted == sorted_ ? &sorted_at_ : nullptr;
 }
 
-// It is kept only where it is the first in scratch memory: else all that lies in front of it would be kept too.
+// Kept only if it is the first in scratch memory. Otherwise everything before it would have to be kept too.
 Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices) {
   if (scratch_.used() == kept_) scratch_.free_behind(kept_ = 0);
   known_ids_ = {};  // what was known may lie where this comes to lie

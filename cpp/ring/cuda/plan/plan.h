@@ -41,8 +41,8 @@ struct Launch {
   std::uint32_t block = 1, shared = 0;  // threads; bytes of dynamic shared memory
   std::vector<std::byte> args;          // by value, with places
   std::vector<std::uint32_t> places;    // where in args
-  // Matrices that the kernel copies by maps (TensorMap), which the driver makes when the launch is built: rows of k
-  // values of two bytes, expert_bytes from an expert to the next, in boxes of box_rows rows by kWgmmaValues values.
+  // Matrices that the kernel copies by tensor maps. The driver makes a map when the launch is built. Rows have k values
+  // of two bytes, experts are expert_bytes apart, and a box is box_rows rows by kWgmmaValues values.
   struct Tensor {
     std::uint32_t at;  // of the map in args
     Place w;
@@ -52,7 +52,7 @@ struct Launch {
   std::vector<Tensor> tensors;
 };
 
-// A packet on its way to launches. Its operands are values of the batch, its dims the bucket.
+// A packet that is being planned as launches. Its operands are values of the batch; its dimension is the bucket.
 struct OpCall : gpu::Call<Place> {
   std::uint32_t rows_symbol;  // rows that the first axis of the grid counts: a number or a symbol of args.h
   bool has_places = false;    // positions, slots and the page table are copies that step_begin makes
@@ -69,8 +69,8 @@ class Planner {
   bool is_fast() const { return device_.is_fast; }
   // Memory of the packets that are being planned together.
   Place scratch(std::uint64_t bytes) { return place_of(PlaceKind::kScratch, scratch_.take(bytes)); }
-  // Ends the plan of the packets up to here: their scratch memory is free again, and so is the sorting of choices that
-  // no later packet reads (is_read(value)).
+  // Ends the plan of the packets so far: frees their scratch memory, and the sorted choices that no later packet reads
+  // (is_read(value)).
   template <class IsRead>
   void end_packets(const IsRead& is_read) {
     if (sorted_.ids && !is_read(sorted_.ids)) sorted_ = {}, kept_ = 0;
@@ -78,8 +78,8 @@ class Planner {
   }
   std::uint64_t scratch_bytes() const { return scratch_.most(); }
 
-  // Choices sorted by expert, as a launch leaves them in scratch memory. They serve all packets behind it that read
-  // `ids`, until another sorting takes their place.
+  // The choices sorted by expert, which a launch leaves in scratch memory. All later packets that read `ids` use them,
+  // until they are sorted anew.
   struct Sorted {
     Place ids = {};
     std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
@@ -91,13 +91,13 @@ class Planner {
   // Null: to be made. What is made outlives the packets that are being planned.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
-  // Whether a product before has waited for these choices before it let the next launch start. Launches behind it may
-  // then read the choices before they wait themselves. items: absent, or the sorted choices.
+  // Whether an earlier product has waited for these choices before it let the next launch start. Later launches may
+  // then read the choices before they wait. items: absent, or the sorted choices.
   bool are_known(Place ids, Place items) const { return ids == known_ids_ && items == known_items_; }
   void set_known(Place ids, Place items) { known_ids_ = ids, known_items_ = items; }
 
-  // The arguments of an op's kernel, with the op's operands. Its symbols are those of a struct of names (cuda::symbol),
-  // or the rows and then the op's own.
+  // The arguments of an op's kernel, with the op's operands. The symbols are those of a struct of names (cuda::symbol),
+  // or else the rows and then the op's own symbols.
   template <class Symbols>
   cuda::OpArgs args(const OpCall& call, const typename Symbols::template Of<std::uint32_t>& symbols) const {
     cuda::OpArgs args = args_without_symbols(call);
@@ -135,14 +135,14 @@ class Planner {
 using Matrix = gpu::Matrix<Place>;
 using Experts = gpu::Experts<Place>;
 using Products = gpu::Products<Place>;
-// The RMS_NORM in front of products of one row, which the products compute themselves where can_norm.
+// An RMS_NORM before products of one row that the products compute themselves (where can_norm).
 struct Norm {
   Place w;
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// x of products by digits of sub-scales, or by FIXED16, in tiles of rows (digit_rows.cu). columns 0: no product reads x
-// that way.
+// x in tiles of rows (digit_rows.cu), for products by digits of sub-scales or by FIXED16. columns 0: no product reads
+// this layout.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows of a tile
   Place tiles = {};
@@ -158,7 +158,7 @@ constexpr std::uint64_t fixed_rows_bytes(std::uint32_t k, std::uint32_t rows, st
 constexpr bool has_tiles(DType x) {
   return x == DType::kQ8A256 || x == DType::kQ16A256;
 }
-// The layout that the products of such rows by matrices of one k want, with its scratch memory.
+// The layout of x for products of such rows and matrices of one k, with its scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
 // GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
 struct GluOf {
@@ -166,7 +166,8 @@ struct GluOf {
   std::uint32_t act;
 };
 bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up);
-// Whether a product of one row of k values by dense matrices of a type may quantize it itself (LinearWith::floats).
+// Whether a product of one row of k values with dense matrices of a type may quantize the row itself
+// (LinearWith::floats).
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
 // What belongs to products besides matrices and x.
 struct LinearWith {
@@ -193,13 +194,13 @@ struct NormedRows {
   }
   DigitRows& tiles_of(DType dtype) { return dtype == DType::kQ16A256 ? fixed : digits; }
 };
-// y = x W^T of a matrix of floats and a row x that the product normalizes first. It also leaves the normalized row in
-// `rows` (digits excepted). x shares no memory with y or `rows`. Only where can_norm_floats.
+// y = x W^T for a float matrix and one row x, which the product normalizes first. It also writes the normalized row to
+// `rows` (not the digits). x must share no memory with y or `rows`. Only where can_norm_floats.
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
-// Where the launch that writes the ids of `products`, products of experts that come behind it, leaves them sorted as these products want
-// them. columns: choices of an item; 0: they want them as they are.
+// Where the launch that writes the expert ids should leave the choices sorted, so that the later `products` find them
+// in the order they want. columns: choices per item; 0: they read the choices unsorted.
 struct Sorting {
   std::uint32_t columns = 0;
   Planner::SortedAt at = {};
@@ -208,8 +209,8 @@ Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& produ
 // Rows of k floats to rows of an activation type, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
-// Attention (plan_attention.cpp). Not null: the QUANTIZE of its rows (can_quantize), the packet that writes its cache
-// (can_write_cache). digits: the layout of the quantized rows that it makes besides.
+// Attention (plan_attention.cpp). If not null: the QUANTIZE of its rows (can_quantize), and the packet that writes its
+// cache (can_write_cache). digits: the layout in which it also writes the quantized rows.
 void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
                     const OpCall* kv_write = nullptr, const DigitRows& digits = {});
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);

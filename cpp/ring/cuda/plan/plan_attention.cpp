@@ -1,4 +1,4 @@
-// Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
+// Chooses the kernels of attention by the bucket's tokens, the cache's type and the layout of its heads.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -19,8 +19,8 @@ static_assert(std::string_view(operand::FlashAttn::kText) == operand::FlashAttnB
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers, and over
-// rotated codes.
+// The kernels: tiles of tokens, on tensor cores or not; single tokens, with chunks in shared memory or not; tiles and
+// single tokens over integer caches, and over rotated codes.
 enum class Kind : std::uint8_t { kMma, kTile, kIntegerTile, kRotatedTile, kStaged, kAny, kInteger, kRotated };
 bool is_tile(Kind kind) {
   return kind < Kind::kStaged;
@@ -41,8 +41,8 @@ DType keys_of(const OpCall& c) {
   return type_of(c.symbols<op_symbol::FlashAttn>().dtype_kv_k);
 }
 
-// What chunks leave for flash_attn_merge: chunks of a head that there is room for, as many as the longest history of the
-// bucket has at most; floats of each.
+// The partial results for flash_attn_merge: the number of chunks per head that there is room for (as many as the
+// longest history of the bucket can have), and the floats per chunk.
 struct Records {
   std::uint32_t chunks, floats;
   std::uint64_t bytes;
@@ -56,7 +56,7 @@ Records records_of(const OpCall& c) {
   return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
 }
 
-// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: it has no room for one.
+// The number of a slot's tokens that share a workgroup of flash_attn_tile.cu, a power of two. 0: even one does not fit.
 std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
@@ -67,7 +67,7 @@ std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_hea
                              std::uint64_t{c.rows()} * n_kv_heads),
                     1u, chunks);
 }
-// The same where all of them run at once: with fewer chunks to merge, and none that starts late.
+// The same for tiles that must all run at once: fewer chunks to merge, and none that starts late.
 std::uint32_t parts_at_once(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
   const auto pairs = static_cast<std::uint32_t>(std::uint64_t{c.rows()} * n_kv_heads);
   return std::clamp(p.device().attention.workgroups_of_each * p.device().multiprocessors / pairs, 1u, chunks);
@@ -76,8 +76,8 @@ std::uint32_t width_of(std::uint32_t widest) {
   return widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
 }
 
-// Caches of integers and of rotated codes: tiles of tokens in long steps where rows fit, else a workgroup a token. kind:
-// of the tiles; bytes: of shared memory by width, without the kernel's own.
+// Caches of integers and of rotated codes: tiles of tokens in long steps if rows fit, else a workgroup per token. kind:
+// of the tiles; bytes: shared memory by width, without the kernel's own.
 template <class Bytes>
 std::optional<Plan> tiles_of_codes(const Planner& p, const OpCall& c, Kind kind, const Bytes& bytes,
                                    std::uint32_t own) {
@@ -115,10 +115,10 @@ Plan plan_of_rotated(const Planner& p, const OpCall& c) {
   return plan;
 }
 
-// A chunk of K and V is copied to shared memory where it fits and lies in whole vectors, for a tile of tokens or for
-// one token. Arithmetic `fast` has kernels of its own only for tiles with f16 caches, and uses the exact ones
-// elsewhere. With few tokens and heads, their chunks are spread over more workgroups. FLASH_ATTN has one token of each
-// slot, so it has no runs.
+// A chunk of K and V is copied to shared memory if it fits and consists of whole vectors, for a tile of tokens or for
+// one token. Arithmetic `fast` has its own kernels only for tiles with f16 caches; elsewhere it uses the exact ones.
+// With few tokens and heads, chunks are spread over more workgroups. FLASH_ATTN has one token per slot, so it has no
+// runs.
 Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
@@ -179,8 +179,8 @@ TileKernel tile_kernel(Kind kind, const std::string& type, std::uint32_t width) 
   }
 }
 
-// The merge of up to `chunks` chunks of a head. Shared memory of a workgroup keeps those of the next launch out, so it is
-// taken only where there are many chunks.
+// The merge of up to `chunks` chunks of a head. It uses shared memory only for many chunks, because a workgroup's
+// shared memory keeps workgroups of the next launch out.
 struct MergeKernel {
   std::string name;
   std::uint64_t shared;
@@ -197,8 +197,8 @@ MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, cons
   return {name + "_small", cuda::merge_bytes(chunks, cuda::kMergeSmallDepth)};
 }
 
-// Attention whose workgroups also do `write` (can_write_cache). Each makes its head of q behind its chunk in shared
-// memory.
+// Attention whose workgroups also do `write` (can_write_cache). Each of them computes its head of q after its chunk in
+// shared memory.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
   const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
   const auto o = write.operands<operand::RmsNormFusedRopeKvWrite>();
@@ -232,7 +232,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
     args.symbols[symbol::AttentionTiles::tiles_at_once] =
         kernel.workgroups * p.device().multiprocessors / push.n_kv_heads;
-    // The tiles of a prompt, and some more: where slots make more tiles, workgroups take several.
+    // The tiles of a prompt plus a few. If slots make more tiles, workgroups take several.
     p.launch(kernel.file, kernel.name, push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
              plan.kind == Kind::kMma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
     return;
@@ -275,7 +275,8 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
-  // Two workgroups for each place: those that start beside single tokens begin late, and get fewer tiles.
+  // Two workgroups per position on a multiprocessor: those that start beside single tokens begin late and get fewer
+  // tiles.
   if (plan.run_tokens > 0)
     p.launch("flash_attn_runs", "flash_attn_runs_" + type_and_width,
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
@@ -298,10 +299,11 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   return values % traits(type).block_elems == 0;
 }
 
-// Where each token is the only one of its slot, the workgroups of staged chunks and of integers make their heads of q
-// themselves, and the one with the last chunk also makes the cells of K and V. The packet before must be all of the
-// cache's write. There is no such kernel for heads wider than 128 values, nor for rotated caches. Over integers the four
-// warps of a workgroup make the heads one after another: with more than four of q a launch of its own is faster.
+// If each token is the only one of its slot, the workgroups for staged chunks and for integers compute their heads of q
+// themselves, and the one with the last chunk also makes the cells of K and V. The previous packet must be the whole
+// write of the cache. There is no such kernel for heads wider than 128 values or for rotated caches. Over integers, a
+// workgroup's four warps compute the heads one after another, so with more than four heads of q a separate launch is
+// faster.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1) return false;
   const auto push = c.constants<push::FlashAttn>();

@@ -1,4 +1,4 @@
-// The ops of experts: their choice, their products, the sum over a token's choices, and shared experts.
+// The ops of experts: the choice, the products, the sum over a token's choices, and shared experts.
 #include <algorithm>
 
 #include "ring/cuda/plan/ops.h"
@@ -13,8 +13,8 @@ constexpr std::uint32_t kThreads = 256;
 namespace binding = cuda::binding;
 namespace symbol = cuda::symbol;
 
-// next: the first packet that reads the choices sorted by expert, or nothing. has_logits: the router's product is
-// planned already.
+// next: the first packet that reads the choices sorted by expert, if any. has_logits: the router's product is already
+// planned.
 void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& next, bool has_logits) {
   const std::uint32_t e = c.symbols<op_symbol::GateTopk>().e, n_used = c.constants<push::MoeGateTopk>().n_used;
   const bool is_few = e <= 512 && n_used <= 32;
@@ -62,7 +62,7 @@ ChoiceSum down(Planner& p, const OpCall& c, Place floats) {
   plan_linear(p, c, gpu::down_products(c, y), {.floats = floats});
   return gpu::choice_sum_of_down(c, y);
 }
-// Whether the norm in front of q, k and v can add the choices of a token to its hidden row.
+// Whether the norm before q, k and v can add a token's experts to its hidden row.
 bool can_add_choices(const Planner& planner, const OpCall& qkv) {
   return qkv.rows() > 1 && can_norm_sum(planner, qkv.symbols<op_symbol::Qkv>().d);
 }

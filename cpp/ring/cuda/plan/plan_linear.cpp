@@ -1,5 +1,5 @@
-// Matrix products: their launches, with what comes before and after them in the same kernel, and the sorting of choices
-// by expert that they want.
+// Plans the launches of matrix products, with the ops before and after them that run in the same kernel, and sorts
+// choices by expert.
 #include <algorithm>
 #include <functional>
 
@@ -10,8 +10,9 @@ namespace {
 
 using cuda::LinearArgs;
 
-// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies in shared memory
-// behind the rest, if that costs a multiprocessor no workgroup; else in scratch memory, which is put into args.
+// Changes `shape`, a kernel of one row, so that it makes its row of k values itself. The row is put after the rest in
+// shared memory, if that does not reduce the workgroups per multiprocessor; otherwise it is in scratch memory, which is
+// put into args.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
   const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, act_type(dtype)),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
@@ -45,7 +46,7 @@ void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& 
   args.glu = glu.y, args.act = glu.act;
 }
 
-// Choices sorted by expert, in items of up to `columns` choices. n_items: the most items that this can be.
+// Sorts choices by expert into items of up to `columns` choices. n_items: the largest possible number of items.
 struct WantedSorting {
   Planner::Sorted sorted;
   std::uint32_t n_choices, n_items;
@@ -57,8 +58,8 @@ struct WantedSorting {
   Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
 };
 
-// One launch for the products of one row that the kernel makes itself (norm_shape), by matrices of two types for which
-// linear_mixed.cu has a kernel. Returns false, and plans nothing, where it has none. args: without x's row and parts.
+// One launch for products whose single row the kernel makes itself (norm_shape), with matrices of two types. Returns
+// false and plans nothing if linear_mixed.cu has no kernel for the types. args: without x's row and parts.
 bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& matrices, const Shapes& shapes,
                 LinearArgs args) {
   auto types = types_of(matrices);
@@ -84,7 +85,7 @@ bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& ma
   return true;
 }
 
-// x of each item of experts in the layout of products by digits. args: of the product, without x.
+// The x of each item of experts in the layout for products by digits. args: those of the product, without x.
 Place plan_digits_of_items(Planner& planner, const OpCall& call, Place x, const LinearArgs& args,
                            std::uint32_t n_items) {
   constexpr std::uint32_t kColumns = cuda::kDigitsTile;
@@ -187,8 +188,8 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
   if (gate.dtype != up.dtype || gate.rows != up.rows || gate.expert_bytes != up.expert_bytes || gate.rows % 16 != 0)
     return false;
   const Shape shape = glu_shape(planner.device(), gate.dtype);
-  // Wide groups of some types leave room for one workgroup a multiprocessor. Then blocks should not come after one
-  // another.
+  // Wide groups of some types leave room for one workgroup per multiprocessor. Then a workgroup should not get a second
+  // block.
   const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_bytes == 0,
              fits_twice = is_fixed_row || shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
@@ -223,7 +224,7 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
   };
   args.knows_choices = experts.ids && planner.are_known(args.ids, args.items) ? 1 : 0;
   auto types = types_of(matrices);
-  // Products run beside each other. Of those by digits, the one whose blocks take the longest begins.
+  // Products run side by side. Of the products by digits, the one with the slowest blocks begins.
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
     return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
   });

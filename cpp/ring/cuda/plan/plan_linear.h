@@ -11,13 +11,13 @@ cuda::LinearArgs linear_args(const Planner& planner, const OpCall& call, std::ui
 void set_norm(cuda::LinearArgs& args, const Norm& norm);
 // The matrices of a type, in blocks of rows.
 void set_parts(cuda::LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
-// Sorts choices by expert in items of up to `columns` choices, unless there are too few tokens for it or a packet
-// before has left them so. Returns the most items that there can be.
+// Sorts choices by expert into items of up to `columns` choices, unless an earlier packet has done so or there are too
+// few tokens. Returns the largest possible number of items.
 std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
                            cuda::LinearArgs& args);
 
-// The products of arithmetic `fast` (linear_wgmma.cuh). Returns false, and plans nothing, where they are not allowed,
-// not faster, or impossible.
+// The products of arithmetic `fast` (linear_wgmma.cuh). Returns false and plans nothing if they are not allowed, not
+// faster or not possible.
 bool plan_linear_wgmma(Planner& planner, const OpCall& call, const Products& products, Place residual);
 
 }  // namespace zinc_rt::ring

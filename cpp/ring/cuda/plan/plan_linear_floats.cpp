@@ -1,4 +1,4 @@
-// Which kernel a product of float rows by float matrices is: the shape that takes the least time for its rows and
+// Chooses the kernel for float rows times float matrices: the shape that takes the least time for this many rows and
 // columns.
 #include <algorithm>
 
@@ -30,9 +30,9 @@ constexpr TimedColumns kTimedColumns[] = {
 
 }  // namespace
 
-// The kernel for `met` float rows of x by a matrix: the shape that takes least, where workgroups beyond those that a
-// GPU runs at once come after them. A matrix of few rows, as a router's, gets small blocks, so that there are enough of
-// them.
+// The kernel for `met` float rows of x and a matrix: the shape that takes the least time. Workgroups beyond those that
+// the GPU runs at once come after them. A matrix of few rows, such as a router, gets small blocks, so that there are
+// enough of them.
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
                       std::uint32_t met, std::uint32_t n_experts) {
   const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {

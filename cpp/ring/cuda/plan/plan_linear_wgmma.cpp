@@ -1,4 +1,5 @@
-// Matrix products of arithmetic `fast`: rows of x to bf16 tiles, then products on tensor cores (linear_wgmma.cuh).
+// Matrix products of arithmetic `fast`: converts rows of x to bf16 tiles, then multiplies on tensor cores
+// (linear_wgmma.cuh).
 #include <algorithm>
 #include <cstddef>
 
@@ -17,9 +18,8 @@ std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
-// The shape whose workgroups take the least time, where those beyond what a GPU runs at once come after the others.
-// Counting products alone, a workgroup of two warpgroups would take half the time of one of four, but it copies more
-// for each.
+// The shape whose workgroups take the least time; those beyond what the GPU runs at once come after the others. By its
+// products alone a workgroup of two warpgroups would take half the time of one of four, but it copies more per product.
 const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype,
                             std::uint32_t rows) {
   const auto time = [&](const WgmmaShape& shape) {
@@ -32,7 +32,7 @@ const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matri
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
 
-// The maps of WgmmaArgs for the matrices of a float type. n_experts: 0 where there are none.
+// The maps of WgmmaArgs for matrices of a float type. n_experts: 0 without experts.
 std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t k,
                                        std::uint32_t n_experts, std::uint32_t box_rows) {
   std::vector<Launch::Tensor> tensors;

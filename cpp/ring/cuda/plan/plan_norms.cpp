@@ -1,4 +1,4 @@
-// Norms, and the products behind them: what is one launch, and which norms products compute themselves.
+// Norms and the products after them: which of them are one launch, and which norms products compute themselves.
 #include <algorithm>
 #include <string>
 
@@ -14,7 +14,7 @@ constexpr std::uint32_t kThreads = 256;
 std::uint64_t norm_bytes(std::uint32_t d) {
   return std::uint64_t{d} * 4 + rms_bytes(d, d);
 }
-// norm_rows over rows of x, to rows of the types that are wanted. `added`, if present, is added to x in place first.
+// norm_rows over rows of x, to rows of each wanted type. `added`, if present, is first added to x in place.
 void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
   const ChoiceSum& choices = sum != nullptr ? *sum : ChoiceSum{};
@@ -56,8 +56,8 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   norm_rows(p, c, norm.x, norm.w, norm.added, norm.d, to);
 }
 
-// h = RMS_NORM(x, w), in each type that the matrices want, unless products compute it themselves; then the products.
-// sum: null, or what is added to x first.
+// h = RMS_NORM(x, w) in each type that the matrices want, unless the products compute it themselves; then the products.
+// sum: what is added to x first, or null.
 void norm_linear(Planner& p, const OpCall& c, const gpu::NormedProducts<Place>& products,
                  const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {
   const std::uint32_t d = products.d;

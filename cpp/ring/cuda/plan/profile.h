@@ -24,14 +24,14 @@ struct DeviceProfile {
     std::uint32_t many_tiles = 500;              // with so many large tiles a workgroup of 8 warps is faster than of 16
     std::uint32_t most_quantized_inside = 6144;  // values of a row up to which a product quantizes it as fast
     std::uint32_t most_quantized_inside_fixed = 8192;  // the same of FIXED16, where a workgroup does it once
-    // Digits of sub-scales: the rows from which on they are faster, also on the average of an expert. Below that they
-    // are faster too where so many workgroups have a block of rows of W.
+    // Digits of sub-scales: the number of rows (per expert, on average) from which they are faster. They are also
+    // faster below that, if this many workgroups have a block of rows of W.
     std::uint32_t least_digits = 17, least_digits_of_experts = 13;
     std::uint32_t least_digits_of_many = 2, many_digit_blocks = 64, many_digit_blocks_of_q6_k = 80;
-    // FIXED16 in tiles of 128 rows of W: the rows of x from which on they are faster where there are least_tiles, and
-    // the tiles from which on they are faster than small ones for more rows than digits have.
+    // FIXED16 in tiles of 128 rows of W: the rows of x from which they are faster if there are least_tiles, and the
+    // number of tiles from which they beat small tiles for more rows than digits take.
     std::uint32_t least_fixed = 17, least_fixed_tiles = 24;
-    // Arithmetic `fast`: the rows from which on it is faster than `exact`, for float weights, experts and quantized
+    // Arithmetic `fast`: the rows from which it is faster than `exact`, for float weights, experts and quantized
     // weights.
     std::uint32_t least_wgmma_of_floats = 17, least_wgmma_of_experts = 33, least_wgmma = 65;
     std::uint32_t most_least_floats = 2;  // rows up to which linear_4 is the fastest but for few rows of W
@@ -39,8 +39,8 @@ struct DeviceProfile {
   struct Attention {
     std::uint32_t tile_from_tokens = 256;  // of a step
     std::uint32_t integer_tile_from_tokens = 64;
-    // Classes of the longest history, by which steps of up to so many tokens are planned: 1,024, 4,096, 16,384, 65,536
-    // positions, and all that the cache has room for.
+    // Steps of up to this many tokens are planned by the class of their longest history: 1,024, 4,096, 16,384 or 65,536
+    // positions, or all that the cache has room for.
     std::uint32_t most_tokens_by_positions = 64, least_positions = 1024, most_positions = 65536;
     std::uint32_t workgroups_of_each = 4;       // of a multiprocessor, over which chunks of few tokens are spread
     std::uint64_t most_run_bytes = 5ull << 28;  // of records where they are for runs alone: 256 tokens of 32 heads of

@@ -1,4 +1,4 @@
-#include "ring/amd/ways.h"
+#include "ring/amd/submit_paths.h"
 
 #include <fmt/ranges.h>
 
@@ -16,13 +16,13 @@ namespace {
 
 constexpr auto kProofLimit = std::chrono::seconds(1);
 
-Result<ProvenDevice> open(const AmdWay& way, std::chrono::milliseconds limit) {
-  ZRT_TRY(auto device, way.make());
+Result<ProvenDevice> open(const SubmitPath& path, std::chrono::milliseconds limit) {
+  ZRT_TRY(auto device, path.make());
   return ProvenDevice::make(std::move(device), limit);
 }
 
-Result<ProvenDevice> prove(const AmdWay& way, std::chrono::milliseconds limit) {
-  ZRT_TRY(auto proven, open(way, limit));
+Result<ProvenDevice> prove(const SubmitPath& path, std::chrono::milliseconds limit) {
+  ZRT_TRY(auto proven, open(path, limit));
   for (const DeviceCheck& check : check_packets(proven))
     if (!check.error.empty())
       return fail(StatusCode::kUnavailable, "[amd] a packet went wrong, {}: {}", check.name, check.error);
@@ -43,45 +43,45 @@ Result<std::chrono::milliseconds> device_limit() {
   return std::chrono::seconds(seconds);
 }
 
-Result<std::vector<AmdWay>> wanted_ways(std::span<const AmdWay> ways) {
+Result<std::vector<SubmitPath>> wanted_paths(std::span<const SubmitPath> paths) {
   const std::string wanted = options::get("ZINC_RT_AMD_PATH");
-  if (wanted.empty()) return std::vector(ways.begin(), ways.end());
+  if (wanted.empty()) return std::vector(paths.begin(), paths.end());
   std::vector<std::string_view> names;
-  for (const AmdWay& way : ways) {
-    if (way.name == wanted) return std::vector{way};
-    names.push_back(way.name);
+  for (const SubmitPath& path : paths) {
+    if (path.name == wanted) return std::vector{path};
+    names.push_back(path.name);
   }
   return fail(StatusCode::kInvalidArgument, "[amd] ZINC_RT_AMD_PATH is \"{}\", of: {}", wanted, fmt::join(names, ", "));
 }
 
-Result<ProvenDevice> first_proven(std::span<const AmdWay> ways, std::chrono::milliseconds limit) {
+Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit) {
   std::vector<std::string> reasons;
-  for (const AmdWay& way : ways) {
-    auto proven = prove(way, limit);
-    if (proven || ways.size() == 1) return proven;
-    reasons.push_back(fmt::format("{}: {}", way.description, proven.error().message));
+  for (const SubmitPath& path : paths) {
+    auto proven = prove(path, limit);
+    if (proven || paths.size() == 1) return proven;
+    reasons.push_back(fmt::format("{}: {}", path.description, proven.error().message));
   }
   return fail(StatusCode::kUnavailable, "[amd] no way of running packets works here. {}", fmt::join(reasons, "; "));
 }
 
-std::string tell_proofs(std::span<const AmdWay> ways) {
+std::string describe_proofs(std::span<const SubmitPath> paths) {
   std::vector<std::string> lines;
-  for (const AmdWay& way : ways) {
-    const auto proven = prove(way, kProofLimit);
-    lines.push_back(fmt::format("{} ({}): {}", way.description, way.name,
+  for (const SubmitPath& path : paths) {
+    const auto proven = prove(path, kProofLimit);
+    lines.push_back(fmt::format("{} ({}): {}", path.description, path.name,
                                 proven ? "runs fences and all packets" : proven.error().message));
   }
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways, std::span<const CodeImage> images) {
+std::vector<DeviceCheck> check_paths(std::span<const SubmitPath> paths, std::span<const CodeImage> images) {
   std::vector<DeviceCheck> all;
   const auto limit = device_limit();
   if (!limit) return {{{}, "ZINC_RT_DEVICE_LIMIT", limit.error().message, 0}};
-  for (const AmdWay& way : ways) {
+  for (const SubmitPath& path : paths) {
     std::vector<DeviceCheck> checks;
     const auto begin = std::chrono::steady_clock::now();
-    auto proven = open(way, *limit);
+    auto proven = open(path, *limit);
     const std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
     checks.push_back(
         {{}, "opens, and runs NOPs and a fence", proven ? std::string() : proven.error().message, us.count()});
@@ -92,16 +92,16 @@ std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways, std::span<cons
         std::ranges::copy(check_kernels(*std::move(proven), images), std::back_inserter(checks));
     }
     for (DeviceCheck& check : checks) {
-      check.way = way.name;
+      check.way = path.name;
       all.push_back(std::move(check));
     }
   }
   return all;
 }
 
-Result<std::vector<DeviceCheck>> replay_ways(std::span<const AmdWay> ways, std::span<const std::byte> log) {
+Result<std::vector<DeviceCheck>> replay_paths(std::span<const SubmitPath> paths, std::span<const std::byte> log) {
   ZRT_TRY(const auto limit, device_limit());
-  ZRT_TRY(auto proven, first_proven(ways, limit));
+  ZRT_TRY(auto proven, first_proven(paths, limit));
   ZRT_TRY(auto checks, replay_packets(log, proven));
   for (DeviceCheck& check : checks) check.way = proven.device().describe();
   return checks;

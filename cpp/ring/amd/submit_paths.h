@@ -1,0 +1,38 @@
+// The paths by which a tier can submit packets to an AMD GPU. This finds out which of them work on this machine.
+// Thread rule: as Ring.
+#pragma once
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ring/amd/proven_device.h"
+#include "ring/diagnostics.h"
+
+namespace zinc_rt::ring {
+
+// One kind of queue of one driver.
+struct SubmitPath {
+  std::string_view name;  // as in ZINC_RT_AMD_PATH
+  std::string_view description;
+  Result<std::unique_ptr<AmdDevice>> (*make)();
+};
+
+// ZINC_RT_DEVICE_LIMIT. Errors: kInvalidArgument.
+Result<std::chrono::milliseconds> device_limit();
+// Opens the first path whose device runs a fence and then every kind of packet correctly. Errors: what each path lacks.
+Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit);
+// The path that ZINC_RT_AMD_PATH names; without the variable, all of them. Errors: kInvalidArgument.
+Result<std::vector<SubmitPath>> wanted_paths(std::span<const SubmitPath> paths);
+// One line for people: how the test of each path went.
+std::string describe_proofs(std::span<const SubmitPath> paths);
+// Checks each path: its test, its packets, many buffers, and a kernel from these images.
+std::vector<DeviceCheck> check_paths(std::span<const SubmitPath> paths, std::span<const CodeImage> images);
+// Replays a log on the first path that works. Errors: as Diagnostics::replay.
+Result<std::vector<DeviceCheck>> replay_paths(std::span<const SubmitPath> paths, std::span<const std::byte> log);
+// Lines "name: value" of amdgpu: kernel, module, firmware, device.
+std::vector<std::string> report_driver();
+
+}  // namespace zinc_rt::ring
