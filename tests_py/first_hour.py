@@ -24,7 +24,7 @@ class Lines(NamedTuple):
     error: str | None = None
 
 
-class Asked(NamedTuple):
+class HttpCase(NamedTuple):
     """A request to a server. The body of its answer has the words."""
 
     method: str
@@ -180,33 +180,34 @@ CHAT = "/v1/chat/completions"
 HELLO = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}  # as curl -d says of any body
 SERVER = [
-    Asked("GET", "/", words=("<!doctype html>", "<title>zinc_rt")),
-    Asked("GET", "/health", words=("ok",)),
-    Asked("GET", "/v1/models", words=("tiny", "context_length")),
-    Asked("POST", CHAT, HELLO, words=("chat.completion", "assistant", "usage")),
-    Asked("POST", CHAT, '{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}', words=("usage",),
+    HttpCase("GET", "/", words=("<!doctype html>", "<title>zinc_rt")),
+    HttpCase("GET", "/health", words=("ok",)),
+    HttpCase("GET", "/v1/models", words=("tiny", "context_length")),
+    HttpCase("POST", CHAT, HELLO, words=("chat.completion", "assistant", "usage")),
+    HttpCase("POST", CHAT, '{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2}', words=("usage",),
           headers=FORM),
-    Asked("POST", CHAT, {**HELLO, "stream": True}, words=("data: {", "chat.completion.chunk", "data: [DONE]")),
-    Asked("POST", "/v1/completions", {"prompt": "hi", "max_tokens": 2}, words=("text_completion",)),
-    Asked("POST", CHAT, {**HELLO, "temprature": 1}, 400, ("temprature", "no such field")),
-    Asked("POST", CHAT, {**HELLO, "temperature": "hot"}, 400, ("temperature", "a number wanted")),
-    Asked("POST", CHAT, {**HELLO, "max_tokens": -1}, 400, ("max_tokens", "1 to 16777216")),
-    Asked("POST", CHAT, {"messages": "hi"}, 400, ("messages", "a list of 1 to 8192")),
-    Asked("POST", CHAT, {}, 400, ("messages", "missing")),
-    Asked("POST", CHAT, "{'messages': []}", 400, ("invalid_json", "byte 2")),
-    Asked("POST", CHAT, {**HELLO, "model": "gpt-4"}, 404, ("gpt-4", "these are served: tiny")),
-    Asked("GET", "/v1/modles", None, 404, ("there is no /v1/modles",)),
-    Asked("GET", CHAT, None, 405, ("POST allowed",)),
-    Asked("POST", "/v1/moderations", {}, 501, ("not served yet",)),
-    Asked("POST", "/v1/rerank", {"query": "a", "documents": ["b"]}, 400, ("generates and scores no texts", "pooling")),
-    Asked("POST", "/v1/embeddings", {"input": "hi"}, 400, ("generates and gives no embeddings", "pooling")),
+    HttpCase("POST", CHAT, {**HELLO, "stream": True}, words=("data: {", "chat.completion.chunk", "data: [DONE]")),
+    HttpCase("POST", "/v1/completions", {"prompt": "hi", "max_tokens": 2}, words=("text_completion",)),
+    HttpCase("POST", CHAT, {**HELLO, "temprature": 1}, 400, ("temprature", "no such field")),
+    HttpCase("POST", CHAT, {**HELLO, "temperature": "hot"}, 400, ("temperature", "a number wanted")),
+    HttpCase("POST", CHAT, {**HELLO, "max_tokens": -1}, 400, ("max_tokens", "1 to 16777216")),
+    HttpCase("POST", CHAT, {"messages": "hi"}, 400, ("messages", "a list of 1 to 8192")),
+    HttpCase("POST", CHAT, {}, 400, ("messages", "missing")),
+    HttpCase("POST", CHAT, "{'messages': []}", 400, ("invalid_json", "byte 2")),
+    HttpCase("POST", CHAT, {**HELLO, "model": "gpt-4"}, 404, ("gpt-4", "these are served: tiny")),
+    HttpCase("GET", "/v1/modles", None, 404, ("there is no /v1/modles",)),
+    HttpCase("GET", CHAT, None, 405, ("POST allowed",)),
+    HttpCase("POST", "/v1/moderations", {}, 501, ("not served yet",)),
+    HttpCase("POST", "/v1/rerank", {"query": "a", "documents": ["b"]}, 400,
+             ("generates and scores no texts", "pooling")),
+    HttpCase("POST", "/v1/embeddings", {"input": "hi"}, 400, ("generates and gives no embeddings", "pooling")),
 ]  # fmt: skip
 # The server of these has a key, and was started with --tolerant.
 SERVER_WITH_KEY = [
-    Asked("POST", CHAT, HELLO, 401, ("key",)),
-    Asked("POST", CHAT, HELLO, 401, ("key",), key="wrong"),
-    Asked("POST", CHAT, HELLO, words=("usage",), key="secret"),
-    Asked("POST", CHAT, {**HELLO, "temprature": 1}, words=("usage",), key="secret"),
-    Asked("GET", "/v1/models", None, 401, ("key",)),
-    Asked("GET", "/health", words=("ok",)),
+    HttpCase("POST", CHAT, HELLO, 401, ("key",)),
+    HttpCase("POST", CHAT, HELLO, 401, ("key",), key="wrong"),
+    HttpCase("POST", CHAT, HELLO, words=("usage",), key="secret"),
+    HttpCase("POST", CHAT, {**HELLO, "temprature": 1}, words=("usage",), key="secret"),
+    HttpCase("GET", "/v1/models", None, 401, ("key",)),
+    HttpCase("GET", "/health", words=("ok",)),
 ]

@@ -8,10 +8,9 @@
 
 namespace zinc_rt::arch {
 
-// The residual stream, from the token ids: act.hidden. The table is model.embed_table.
+// Makes the residual stream act.hidden from the token ids. The table is model.embed_table.
 BufferId embed_tokens(Builder& b, float scale);
-// The final norm, the head (the embedding table where the file has no output matrix), the scale of logits, and
-// sampling.
+// The final norm, the head (the embedding table if the file has no output matrix), the scale of logits, and sampling.
 void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
 // RMS_NORM over whole rows with the layer's tensor `tensor`.weight.
@@ -46,7 +45,7 @@ struct AttentionShape {
   std::uint32_t window = 0;
   float softcap = 0;
 };
-// The layer's shape by the config, with 1 / sqrt(head_dim) where the config gives no scale.
+// The layer's shape from the config; the scale is 1 / sqrt(head_dim) unless the config gives one.
 AttentionShape attention_shape(const ModelConfig& config, std::uint32_t layer);
 
 struct Rope {
@@ -65,13 +64,13 @@ struct Qkv {
 Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
 // RoPE, cache and attention: [tokens, n_heads * v_head_dim].
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
-// The whole of self-attention, with norms of each head of q and k if the layer has them: [tokens, model_dim].
+// Complete self-attention, with per-head norms of q and k if the layer has them: [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
 // down(act(gate(x)) * up(x)); gate and up may be the halves of one ffn_up.
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
-// The chosen experts' weighted sum. `router_input` feeds ffn_gate_inp, x the experts, whose gate and up may be the
-// halves of one ffn_gate_up_exps; ffn_down_exps.scale, where there, multiplies each expert's output.
+// The weighted sum of the chosen experts. `router_input` feeds ffn_gate_inp, x feeds the experts. Their gate and up may
+// be the halves of one ffn_gate_up_exps. ffn_down_exps.scale, if present, multiplies each expert's output.
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act);
 
 }  // namespace zinc_rt::arch

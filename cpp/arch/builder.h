@@ -24,10 +24,10 @@ class Builder {
   // Buffers. A weight's shape is `dims`, outermost first; the file must agree.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
-  // Rows [first, first + n) of a matrix (or of each matrix of a stack) with n_rows rows: `dims` are those of the view.
+  // Rows [first, first + n) of a matrix with n_rows rows, or of each matrix of a stack. `dims`: those of the view.
   BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
                        std::initializer_list<std::uint64_t> dims);
-  // For tensors that the host reads (divisors of frequencies); another type is an error.
+  // For tensors that the host reads (divisors of frequencies). Another type is an error.
   void optional_f32(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   bool has_tensor(const std::string& tensor) const { return weights_.find(tensor) != nullptr; }
   BufferId constant(std::string name, std::initializer_list<ir::Dim> dims);
@@ -36,8 +36,8 @@ class Builder {
   BufferId output(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId activation(std::string name, std::initializer_list<ir::Dim> dims, DType dtype = DType::kF32);
 
-  // Layers. Names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]"), tensors its prefix ("attn_q.weight"
-  // -> "blk.3.attn_q.weight").
+  // Begins a layer. Buffer names get its number ("attn.q_weight" -> "attn.q_weight[3]") and tensor names its prefix
+  // ("attn_q.weight" -> "blk.3.attn_q.weight").
   void set_layer(int layer) { layer_ = layer; }
   std::string at_layer(std::string_view name) const;
   std::string tensor_at_layer(std::string_view tensor) const;
@@ -60,8 +60,8 @@ class Builder {
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // x = LAYER_NORM(x) in place
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
-  // The paged cache of a layer: state.kv_k[layer] and state.kv_v[layer], n_heads heads of `k_dim` and of
-  // `v_dim` values a token.
+  // The paged cache of a layer, state.kv_k[layer] and state.kv_v[layer]: per token n_heads heads of `k_dim` and of
+  // `v_dim` values.
   struct KvCache {
     BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
   };
@@ -103,12 +103,13 @@ class Builder {
   BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
   // From the hidden state to tokens: gathers the output rows, then norm, head, sampling and output ring. The logits are
-  // the buffer out.logits.
+  // in the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
-  // From the hidden state to embeddings, out.embeddings: norm where norm_w is given, pooling by options().pooling, and
-  // the output rows of it. A text's output row is its first token with cls, else its last.
+  // From the hidden state to out.embeddings: the norm if norm_w is given, pooling by options().pooling, then the output
+  // rows. A text's output row is its first token with cls, else its last.
   void embedding_head(BufferId hidden, BufferId norm_w);
-  // The output rows of the hidden state, for what follows the last layer.
+  // From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the first token's row through
+  // dense_w and tanh, if present, then through out_w. Biases may be absent.
   BufferId gather_output_rows(BufferId hidden);
 
   std::uint32_t width(BufferId buffer) const;  // the contiguous extent
@@ -127,8 +128,8 @@ class Builder {
   const ModelConfig& config() const { return config_; }
   const GraphOptions& options() const { return options_; }
 
-  // Returns the graph, or the first mistake. Tensors of the file that no node uses are an error, except those whose
-  // names begin with an entry of `ignored`.
+  // Returns the graph, or the first mistake. A tensor of the file that no node uses is an error, unless its name begins
+  // with an entry of `ignored`.
   Result<ir::Graph> finish(const std::vector<std::string>& ignored = {});
 
  private:

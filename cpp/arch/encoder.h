@@ -7,17 +7,17 @@
 
 namespace zinc_rt::arch {
 
-// Refuses by name what no encoder does: causal attention, generating, scoring without a classifier, a context longer
-// than the file's positions.
+// Refuses, by name, what no encoder does: causal attention, generation, scoring without a classifier, and a context
+// longer than the file's positions.
 void refuse_what_encoders_lack(Builder& b);
-// The normed sum of the embeddings of tokens, token types (where the file has any) and, if wanted, positions.
+// The normed sum of the embeddings of tokens, of token types if the file has any, and of positions if wanted.
 BufferId encoder_embeddings(Builder& b, bool with_positions);
-// hidden = norm(hidden + attention(hidden)); positions are rotated where `rope` has a table.
+// hidden = norm(hidden + attention(hidden)). Positions are rotated if `rope` has a table.
 void encoder_attention(Builder& b, BufferId hidden, std::uint32_t layer, const Rope& rope);
 // hidden = norm(hidden + x), behind the layer's feed-forward network.
 void add_and_norm(Builder& b, BufferId hidden, BufferId x);
-// The pooled vector, or with pooling rank the score of the classifier over the first token: cls, a dense layer with
-// tanh, and cls.output, which gives the score; or just one of them, which gives the score.
+// The pooled vector. With pooling rank, the classifier's score of the first token: `cls`, a dense layer with tanh, then
+// `cls.output`; or a single one of the two, which then gives the score.
 Result<ir::Graph> encoder_head(Builder& b, BufferId hidden);
 
 }  // namespace zinc_rt::arch

@@ -1,4 +1,4 @@
-// A model family: makes the IR of a config. Each family has a file; CMake writes the list of them from the file names.
+// A model family turns a config into IR. Each family is a file; CMake lists the families from the file names.
 // Thread rule: the functions are pure.
 #pragma once
 
@@ -30,13 +30,14 @@ struct GraphOptions {
   Pooling pooling = Pooling::kNone;  // kNone: the graph ends in tokens, else in embeddings
 };
 
-// The angles of one table: position p, pair i turns by p * inverse_frequencies[i]; cos and sin are times magnitude.
+// The angles of one table: position p turns pair i by p * inverse_frequencies[i]. cos and sin are multiplied by
+// magnitude.
 struct RopeAngles {
   std::vector<double> inverse_frequencies;  // n_rot / 2
   double magnitude = 1;
 };
-// Pairs (cos, sin) for each position, made by the executor in double: const.NAME, [n_variants * max_context, n_rot].
-// Which variant is read depends on the length of the text (Family::rope_variant).
+// Pairs (cos, sin) per position, which the executor computes in double: const.NAME, [n_variants * max_context, n_rot].
+// The length of the text decides which variant is read (Family::rope_variant).
 struct RopeTable {
   std::string name;
   std::vector<RopeAngles> variants;
@@ -48,9 +49,9 @@ struct Family {
   // The graph of a stage. Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // The variant for the logits of the last of n_tokens tokens, less than the tables' number of variants; null: there is
-  // only one. All keys that a token sees must be of its variant, so a text that grows past a change is computed again
-  // from its start: logits then depend on the text alone.
+  // The variant for the logits of the last of n_tokens tokens, below the tables' number of variants; null if there is
+  // only one. All keys that a token sees must have the token's variant. So a text that grows past a change is computed
+  // again from its start, and logits depend on the text alone.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kArchitectures[] = {"gemma3"};
 constexpr std::uint32_t kGlobalInterval = 6;  // where the file has no pattern
-// The 27B model scales by model_dim / n_heads instead of head_dim; its files tell themselves apart by their depth.
+// The 27B model scales by model_dim / n_heads instead of head_dim. Its files are known by their number of layers.
 constexpr std::uint32_t kLayersOf27B = 62;
 
 bool is_sliding(const ModelConfig& c, std::uint32_t layer) {

@@ -10,8 +10,8 @@ namespace zinc_rt::arch {
 // theta^(-2i / n_rot) for i in [0, n_rot / 2).
 RopeAngles rope_angles(std::uint32_t n_rot, double theta);
 
-// The same under the config's scaling of the context: none, linear or yarn, each frequency then divided by its divisor
-// where the file has any (`divisors`: the name of a tensor of n_rot / 2 floats; it may be absent).
+// The same with the config's context scaling: none, linear or yarn. Each frequency is then divided by its divisor, if
+// the file has the tensor named `divisors` (n_rot / 2 floats).
 RopeAngles scaled_rope_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
 
 }  // namespace zinc_rt::arch

@@ -1,4 +1,4 @@
-// The two choices of how a model is computed, and their names.
+// The two settings that decide how a model is computed, and the names of their values.
 // Thread rule: pure functions.
 #pragma once
 

@@ -37,8 +37,9 @@ enum class DType : std::uint8_t {
   kR4,
   // Integers of 16 bits with a scale a head (kernels/common/kv_integer.h), which is one more element of a row.
   kI16,
-  // 16-bit float weights as integers with a scale a group (BlockFixed16, kernels/common/quant_blocks.h), made while a
-  // model is loaded; and the activations that they are multiplied by, of two digits (kernels/common/act_q8.h).
+  // kFixed16: 16-bit float weights as integers, with a scale per group (BlockFixed16, kernels/common/quant_blocks.h);
+  // made while a model is loaded. The other is the type of the activations that are multiplied by them: two digits per
+  // value (kernels/common/act_q8.h).
   kFixed16,
   kQ16A256,
   kCount
@@ -65,8 +66,9 @@ inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
   return n / traits(dtype).block_elems * traits(dtype).block_bytes;
 }
 
-// The type of activations that a dot with this weight format reads: one scale per 256 for 256-element blocks, per 32 for
-// 32-element blocks, f32 for float weights (docs/arithmetic.md, rules 3 and 4). REQUIRES: traits(weight).is_weight.
+// Returns the type of activations that a dot with this weight format reads: f32 for float weights, else with a scale
+// per 256 values for 256-element blocks and per 32 for 32-element blocks (docs/arithmetic.md, rules 3 and 4). REQUIRES:
+// traits(weight).is_weight.
 DType act_dtype(DType weight);
 
 }  // namespace zinc_rt

@@ -13,8 +13,8 @@
 
 namespace zinc_rt {
 
-// For tests alone: each message that is made from now on goes through `reword`; null: none does. It shows that nothing
-// depends on the words.
+// For tests only: passes each message made from now on through `reword`; null stops this. It shows that nothing depends
+// on the words.
 using Reword = std::string (*)(std::string message);
 void reword_messages(Reword reword);
 // The message as it is to be shown. Whoever makes an error passes its message through this.

@@ -1,4 +1,4 @@
-// The GPUs that the kernel has drivers for, whether this build can use them or not.
+// The GPUs that the kernel has drivers for, including those that this build cannot use.
 // Thread rule: any thread.
 #pragma once
 
@@ -8,7 +8,8 @@
 
 namespace zinc_rt {
 
-// "AMD", "Intel", "NVIDIA", or the number of another maker ("0x1002"): of each render node one, in their order.
+// The maker of each render node, in the order of the nodes: "AMD", "Intel", "NVIDIA", or the number of another
+// ("0x1002").
 std::vector<std::string> gpu_makers(const std::filesystem::path& folder = "/sys/class/drm");
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// For messages of Boost.Beast, of requests and of answers. Who includes it links Boost.
+// A body for Boost.Beast's requests and answers. A file that includes it links Boost.
 // Thread rule: as the parser's.
 #pragma once
 

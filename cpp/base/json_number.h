@@ -1,5 +1,5 @@
-// Numbers of JSON as they were written. Where a 64-bit integer or a double gives the text back, a value holds that; any
-// other number (2^64, 0.10, 1e5, -0) is kept as its text, in a value of a type that no JSON text has.
+// JSON numbers as they were written. A value holds a 64-bit integer or a double if that prints as the same text. Any
+// other number (2^64, 0.10, 1e5, -0) keeps its text, in a value of a type that no JSON text produces.
 // Thread rule: pure functions.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The types that a KV cache may have, one table row each, and what their cells ask of a model. To add one is a row here,
-// and kernels that write and read its cells (docs/porting.md).
+// The types of KV cache, one table row each, with what their cells require of a model. A new type is a row here plus
+// kernels that write and read its cells (docs/porting.md).
 #pragma once
 
 #include <cstdint>

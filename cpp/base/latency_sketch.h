@@ -1,5 +1,6 @@
-// Quantiles of latencies in fixed memory: a log-linear histogram (as HDR histograms are) with 32 buckets to each power
-// of two, so a quantile is within 1/64 of a value that was recorded. Sketches of the same kind add up.
+// Quantiles of latencies in fixed memory: a log-linear histogram (like HDR histograms) with 32 buckets per power of
+// two.
+// So a quantile is within 1/64 of a recorded value. Sketches can be added up.
 // Thread rule: the owner's lock.
 #pragma once
 
@@ -26,8 +27,8 @@ class LatencySketch {
   double max_ms() const { return max_; }
 
  private:
-  // The bits of a positive double, read as an integer, are ordered as the double is: the exponent and the upper bits of
-  // the mantissa give the bucket.
+  // Positive doubles have the same order as their bits read as integers. So the exponent and the upper bits of the
+  // mantissa are the bucket's number.
   static constexpr int kShift = 52 - 5;
   static constexpr std::uint64_t kFirst = std::bit_cast<std::uint64_t>(kMinMs) >> kShift;
   static constexpr std::size_t kBuckets = (std::bit_cast<std::uint64_t>(kMaxMs) >> kShift) - kFirst + 1;

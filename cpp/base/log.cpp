@@ -20,8 +20,8 @@
 namespace zinc_rt {
 namespace {
 
-// The message with its control characters escaped: it may contain texts of clients, and none of these may look like a
-// line of the log.
+// Escapes control characters in a message. A message may contain clients' texts, and no such text may look like a log
+// line.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {

@@ -16,8 +16,8 @@
 
 namespace zinc_rt {
 
-// Where a file is mapped. The list is never shortened and its members are used again, so that the handler of the signal,
-// which may run at any moment on any thread, can walk through it.
+// One mapped file. The list never gets shorter and reuses its members, because the signal handler walks it at any
+// moment and on any thread.
 struct MappedRange {
   std::atomic<std::uintptr_t> begin{0}, end{0};  // 0: free
   std::atomic<bool> was_cut{false};
@@ -37,8 +37,8 @@ MappedRange* range_at(std::uintptr_t address) {
   return nullptr;
 }
 
-// Zeros take the place of the page that the file no longer has, and the instruction is tried again. The address of any other
-// fault goes to who handled the signal before.
+// Maps zeros over the page that the file no longer has; the instruction is then tried again. A fault at any other
+// address goes to the signal's earlier handler.
 void replace_page(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);

@@ -1,5 +1,6 @@
-// A file mapped read-only into memory. Pages are read when first touched, never at open. Where another process has cut the
-// file meanwhile, the kernel sends SIGBUS; here zeros are read instead, and is_whole() tells it.
+// A file mapped read-only into memory. The system reads a page when it is first touched, not at open. If another
+// process shortens the file, the kernel sends SIGBUS for the missing pages; this class reads zeros there, and
+// is_whole() is false.
 // Thread rule: immutable after open; the mapping lives as long as the object.
 #pragma once
 
@@ -32,8 +33,7 @@ class MappedFile {
   struct MappedRange* range_ = nullptr;
 };
 
-// Releases the memory of the whole pages in `bytes`, which is a part of a MappedFile. Reading them again reads the file
-// again.
+// Releases the memory of the whole pages in `bytes`, a part of a MappedFile. Reading them later reads the file again.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Text of which some bytes are marked, as those that came from outside of what wrote the rest.
+// Text in which some bytes are marked: those that came from outside, such as from a client.
 // Thread rule: plain values.
 #pragma once
 
@@ -83,7 +83,7 @@ class MarkedView {
   std::size_t offset_ = 0;           // where it begins in what they count in
 };
 
-// `+=` takes what the writer writes itself, as literals and numbers, or what says for itself how it is marked.
+// `+=` takes literals and numbers, which the writer itself wrote, and types that carry their own marks.
 class MarkedText {
  public:
   MarkedText() = default;

@@ -1,8 +1,8 @@
-// ZRT_MULTIVERSION compiles a plain C++ function twice, for the x86-64 baseline and for x86-64-v3, and picks at run
-// time by what the processor and the operating system allow. The source has no intrinsics and both versions give the
-// same bits: every fused multiply-add is written as fma, for which the baseline version calls the C library, which is
-// slow. Sanitizers do not support functions that are picked before they have started, so builds with them use the
-// baseline.
+// ZRT_MULTIVERSION compiles a plain C++ function twice, for the x86-64 baseline and for x86-64-v3. At run time the
+// version is picked that the processor and the operating system allow. Both give the same bits, because the source has
+// no intrinsics and writes every fused multiply-add as fma. (The baseline version calls the C library for fma, which is
+// slow.) Builds with sanitizers use the baseline only, because a sanitizer does not support a function that is picked
+// before the sanitizer has started.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__) && !defined(ZRT_SANITIZED)

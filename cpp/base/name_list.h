@@ -1,4 +1,4 @@
-// A list of names that gives the index of a name at compile time: constexpr NameList kSymbols{"dim:n", "dim:d"};
+// A list of names that gives a name's index at compile time: constexpr NameList kSymbols{"dim:n", "dim:d"};
 // values[kSymbols["dim:d"]]. A name that is not in the list does not compile.
 // Thread rule: immutable.
 #pragma once

@@ -1,4 +1,4 @@
-// The name that somebody may have meant.
+// Guesses which name a misspelt one was meant to be.
 // Thread rule: pure functions.
 #pragma once
 
@@ -8,8 +8,9 @@
 
 namespace zinc_rt {
 
-// The one of `names` with the fewest edits (a letter put in, left out, replaced, or two swapped) from `given`, letter
-// case aside. Empty if none is near: more than two edits, or more than a third of the letters.
+// Returns the name in `names` that is fewest edits away from `given`. An edit puts in, leaves out or replaces a letter,
+// or swaps two; letter case does not count. Empty if even the nearest takes more than two edits, or edits to more than
+// a third of the letters.
 std::string near_name(std::string_view given, std::span<const std::string> names);
 
 // "; did you mean NAME?" with the near one; empty if there is none.

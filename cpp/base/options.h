@@ -1,4 +1,4 @@
-// The environment variables of the project. No other file reads the environment. `zinc-rt tiers --env` prints the
+// The environment variables of the project. No other file reads the environment. `zinc-rt tiers --env` prints this
 // table.
 // Thread rule: reads only; the process must not change its environment meanwhile.
 #pragma once
@@ -28,10 +28,10 @@ bool is_set(std::string_view name);
 std::string state_folder();
 // The folder for files that can be made again; empty: the user has none.
 std::string cache_folder();
-// The folder of models that are found by name: ZINC_RT_MODELS, else one of the user's; empty: there is none.
+// The folder in which models are found by name: ZINC_RT_MODELS, else one in the user's home; empty if there is neither.
 std::string models_folder();
-// The proxy for a host and a scheme, as https_proxy, http_proxy, all_proxy and no_proxy of the environment say it (curl
-// has the rules); empty: none.
+// The proxy for a scheme and host by the variables https_proxy, http_proxy, all_proxy and no_proxy, with curl's rules;
+// empty: no proxy.
 std::string proxy_for(std::string_view scheme, std::string_view host);
 // The value as a number in [low, high]. Errors: kInvalidArgument with name, value and range.
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);

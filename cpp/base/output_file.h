@@ -1,6 +1,7 @@
-// A file that appears whole or not at all: it is written under another name in the same folder, then renamed. Where the
-// path is a link, this holds for its target. Devices and pipes are written directly, and so is a path that stands for a
-// descriptor of this process (/dev/stdout, /dev/fd/3), from its current position.
+// A file that appears whole or not at all: it is written under another name in the same folder, then renamed. If the
+// path is a link, this holds for the link's target. Two kinds of path are written directly: devices and pipes, and
+// paths that stand for a descriptor of this process (/dev/stdout, /dev/fd/3), which are written from their current
+// position.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -26,7 +27,7 @@ class OutputFile {
   OutputFile& operator=(OutputFile&& other) noexcept;
   ~OutputFile();  // removes what was not committed
 
-  // Each of these may return an error of the system, with the path. After an error the object can only be destroyed.
+  // Each call may return the system's error, with the path. After an error the object can only be destroyed.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
   Status pad_to(std::uint64_t alignment);  // zeros up to a multiple

@@ -1,5 +1,5 @@
-// A row of a step's output: after which token it stands, and how its token is picked. The planner of steps makes it,
-// executors read it. Thread rule: a plain value; who makes it owns the memory of its spans.
+// A row of a step's output: which token it follows, and how its next token is picked. The planner of steps makes it and
+// executors read it. Thread rule: a plain value; its maker owns the memory of its spans.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace zinc_rt {
 
-// A token of the step after which one is picked. A slot may have several: to verify drafts, one after each of them.
+// The token of the step that this row follows. A slot may have several rows: to verify drafts, one after each token.
 struct OutputRow {
   std::uint32_t token_index = 0;  // among the tokens of the step
   std::uint32_t position = 0;     // of the token that is picked

@@ -1,5 +1,5 @@
-// How the rows of a text become its embedding, or of two texts their score. Files name it by a number (key
-// <architecture>.pooling_type), people by a word; one table row each.
+// How the rows of a text become its embedding, or those of two texts their score. A file stores the kind as a number
+// (key <architecture>.pooling_type); people write a word. Each kind is a table row.
 // Thread rule: pure functions.
 #pragma once
 

@@ -25,7 +25,7 @@ constexpr int kPatienceMs = 1000;
 std::atomic<int> lost_why{0};  // errno of the first text that standard output did not take
 std::atomic<bool> is_waiting_limited{false}, is_stuck{false};
 
-// What the buffer still has is dropped: a later flush would write it into the middle of something, or fail again.
+// Drops what the buffer still has. A later flush would write it into the middle of something else, or fail again.
 void drop_buffered() {
   __fpurge(stdout);
   std::clearerr(stdout);
@@ -37,7 +37,7 @@ void lose(int why) {
   drop_buffered();
 }
 
-// A write to a pipe without a reader sends SIGPIPE to the thread, which would end a process that did not ask for that.
+// Writing to a pipe without a reader sends SIGPIPE to the thread, which would end a process that does not expect it.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {

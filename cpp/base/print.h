@@ -1,5 +1,5 @@
-// Texts for standard output and standard error. Either may be closed, full, or a pipe whose reader left; a text is then lost, and
-// nothing here throws or ends the process. Nothing else in cpp/ prints (tests_py/check_layers.py).
+// Prints to standard output and standard error. If one of them is closed, full, or a pipe without a reader, the text is
+// lost; nothing here throws or ends the process. Nothing else in cpp/ prints (tests_py/check_layers.py).
 // Thread rule: any thread.
 #pragma once
 
@@ -28,7 +28,8 @@ void print_err(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(write_err, format, fmt::make_format_args(args...));
 }
 
-// A message on standard output, at once: a server's first line. It may be lost as one on standard error may.
+// Prints a message to standard output at once, such as a server's first line. Like one to standard error, it may be
+// lost.
 template <class... T>
 void print_announcement(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(announce, format, fmt::make_format_args(args...));
@@ -43,12 +44,13 @@ Status print_now(std::string_view text);
 // A result is lost since standard output has no reader any more: it had enough, as `head` has.
 bool is_reader_gone();
 
-// From now on a message waits for a second at most until standard error takes it, and then none does until it takes one
-// again: a reader that stopped reading cannot hold up a server's work, or its end.
+// From now on a message waits at most a second for standard error to accept it. After such a timeout, messages are
+// dropped without waiting until one is accepted again. So a reader that stopped reading cannot hold up a server's work
+// or its end.
 void limit_waiting_of_messages();
 
-// Opens what of the three standard descriptors is closed, so that no file or socket gets its number and then messages.
-// Reading and writing them fails as before.
+// Opens those of the three standard descriptors that are closed. Otherwise a file or socket would get such a number,
+// and then our messages. Reading and writing them still fails.
 void hold_standard_descriptors();
 
 }  // namespace zinc_rt

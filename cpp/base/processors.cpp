@@ -44,9 +44,9 @@ std::optional<double> quota_of(const std::string& folder, bool v2) {
   return q / p;
 }
 
-// A line of /proc/self/cgroup is "id:controllers:path"; id 0 without controllers is v2. In a container the path may be
-// the host's, where only its end is visible, as the root of the mount. So each folder above it is looked at, and those
-// that do not exist are passed over.
+// A line of /proc/self/cgroup is "id:controllers:path"; id 0 without controllers is v2. In a container this may be the
+// host's path, of which the mount shows only the end. So each folder above the path is looked at, and missing ones are
+// skipped.
 std::optional<double> find_quota(const std::string& root) {
   std::optional<double> least;
   std::ifstream file(root + "/proc/self/cgroup");

@@ -9,19 +9,19 @@
 namespace zinc_rt {
 
 struct Processors {
-  // The processors of the calling thread's affinity mask, ascending. The kernel keeps the mask within the cgroup's
+  // The processors in the calling thread's affinity mask, ascending. The kernel keeps the mask within the cgroup's
   // cpuset.
   std::vector<int> ids;
-  // How many physical cores they are. A processor whose siblings are not known counts as a core of its own.
+  // The number of physical cores among them. A processor whose siblings are unknown counts as its own core.
   int n_cores = 1;
-  // The least quota of the cgroup and those above it (v2: cpu.max, v1: cpu.cfs_quota_us), in processors' worth of time.
+  // The smallest quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), in processors' worth of time.
   std::optional<double> quota;
 
-  // How many threads can run at once without being throttled: at least 1. A fraction of the quota is left to other
-  // threads.
+  // How many threads can run at once without being throttled, at least 1. Rounds the quota down and leaves the fraction
+  // to other threads.
   int n_usable() const;
-  // How many threads to use for work that keeps a core's arithmetic units busy, where a core's second processor adds
-  // nothing.
+  // How many threads to use for work that keeps a core's arithmetic units busy: one per core, because a second thread
+  // on a core gains nothing there.
   int n_threads() const;
   // "2 threads: 4 processors in the affinity mask, 2 cores, quota of 2.5 processors"
   std::string explain() const;

@@ -14,7 +14,7 @@ namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-// What the text is read by: with a wider float fewer numbers are beyond all of them, and the text tells what they are.
+// The parser's number type. A wider float overflows less often, and the text decides what the number is.
 using WideJson =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
 

@@ -1,4 +1,4 @@
-// JSON that others wrote, to a value that keeps the order of keys and the text of numbers (json_number.h).
+// Parses JSON from outside into a value that keeps the order of keys and the text of numbers (json_number.h).
 // Thread rule: pure functions.
 #pragma once
 
@@ -22,12 +22,12 @@ struct JsonFault {
   std::size_t byte = 0;  // kSyntax: where
 };
 
-// The value that the whole text is, nested at most max_depth deep. Takes time in proportion to the text, however many
-// keys an object has.
+// Parses the whole text as one value, nested at most max_depth deep. The time is proportional to the text, even for an
+// object with very many keys.
 std::expected<nlohmann::ordered_json, JsonFault> read_strict_json(std::string_view text, std::size_t max_depth);
 
-// The same of JSON that may name a key twice, of which the last counts, and nests as deep as it likes. Nothing: it is no
-// JSON.
+// Parses JSON of any depth, in which a key may also stand twice (the last one counts). Returns nothing if the text is
+// not JSON.
 std::optional<nlohmann::ordered_json> read_any_json(std::string_view text);
 
 }  // namespace zinc_rt

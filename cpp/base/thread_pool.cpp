@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// How long a thread spins: longer than the gaps between the ranges of a step, far shorter than a time slice.
+// How long a thread spins. It is longer than the gaps between the ranges of a step and far shorter than a time slice.
 constexpr double kSpinMicros = 20;
 
 inline void pause_once() {
@@ -22,8 +22,8 @@ inline void pause_once() {
 #endif
 }
 
-// How many turns of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the processor. Of
-// several measurements the fastest is taken, since no other thread ran during it.
+// Measures how many turns of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the
+// processor. The fastest of several measurements counts, because no other thread ran during it.
 int calibrated_spins() {
   using Clock = std::chrono::steady_clock;
   constexpr int kTurns = 200;
@@ -49,7 +49,7 @@ bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int 
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_t>(std::max(n_threads, 1))]) {
-  // A thread that spins on a processor that another thread of the range needs would delay the end of the range.
+  // A spinning thread would delay the range if another thread of the range needs the processor that it spins on.
   static const int n_spins = calibrated_spins();
   if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
   workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
@@ -67,7 +67,7 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-// Claims indices of a block and calls the body for them; returns how many. While it holds a claim the range cannot end.
+// Claims indices of a block and calls the body for them. Returns how many. The range cannot end while it holds a claim.
 std::uint64_t ThreadPool::take_block(int block, int worker) {
   auto& unclaimed = blocks_[static_cast<std::size_t>(block)].unclaimed;
   std::uint64_t done = 0, end = 0;
@@ -105,7 +105,7 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
   for (std::uint64_t b = 0; b < n_blocks_; ++b)
     blocks_[b].unclaimed.store(block_begin(b + 1) - block_begin(b), std::memory_order_release);
   epoch_.store(range_, std::memory_order_seq_cst);
-  // A worker that is about to sleep is either counted here already, or the kernel shows it the new epoch.
+  // A worker that is about to sleep is already counted here, or else the kernel shows it the new epoch.
   if (const auto asleep = n_asleep_.load(std::memory_order_seq_cst); asleep > 0)
     wake(epoch_, static_cast<int>(std::min<std::uint64_t>(asleep, n - 1)));
   take_items(0);

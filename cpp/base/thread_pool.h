@@ -1,5 +1,5 @@
-// Worker threads for one caller at a time: parallel_for splits a range over them and over the caller.
-// Waiting threads spin for some 20 us, then sleep in the kernel: an idle pool costs no processor time.
+// Worker threads for one caller at a time: parallel_for splits a range over them and the caller.
+// A waiting thread spins for about 20 us, then sleeps in the kernel, so an idle pool costs no processor time.
 // Thread rule: parallel_for may be called from one thread at a time; the body is called from several at once.
 #pragma once
 
@@ -21,8 +21,9 @@ class ThreadPool {
 
   int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls body(index, worker) once for each index in [0, n), worker in [0, n_threads); returns when all calls have.
-  // A worker begins with a block of its own, the same one for the same n, and then takes what is left of other blocks.
+  // Calls body(index, worker) once for each index in [0, n), with worker in [0, n_threads). Returns when all calls have
+  // returned. A worker first takes its own block of indices, which is the same each time for the same n, then helps
+  // with the other blocks.
   template <class Body>
   void parallel_for(std::uint64_t n, Body&& body) {
     run(
@@ -56,8 +57,8 @@ class ThreadPool {
   std::unique_ptr<Block[]> blocks_;  // one for each thread
   int n_spins_ = 0;
 
-  // Written by the caller. What is not atomic is written while nothing is unfinished, and is read only by threads that
-  // hold a claim of the range.
+  // The caller writes these. Non-atomic members are written only while no index is unfinished, and read only by threads
+  // that hold a claim on the range.
   alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
   std::atomic<bool> stop_{false};
   std::uint32_t range_ = 0;  // the epoch of the range, before the epoch says so
@@ -68,9 +69,9 @@ class ThreadPool {
   // Written by workers that go to sleep or wake up.
   alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
 
-  // How many indices have calls that have not returned. The range is over when this is 0, so a worker that was not
-  // scheduled in time delays nobody: it finds nothing to claim. The thread that brings it to 0 tells the caller which
-  // range has ended.
+  // The number of indices whose call has not returned. The range ends when this reaches 0. A worker that was scheduled
+  // too late delays nobody, because it finds nothing left to claim. The thread that brings the number to 0 tells the
+  // caller which range has ended.
   alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
   std::atomic<std::uint32_t> ended_{0};
   std::atomic<bool> caller_sleeps_{false};

@@ -25,7 +25,8 @@ constexpr Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
-// The length, at least 1, of the prefix of `text` that is a well-formed sequence (then `whole`) or the start of one.
+// The length, at least 1, of the well-formed sequence at the start of `text` (then `whole`), or of the beginning of
+// one.
 std::size_t sequence_prefix(std::string_view text, bool& whole) {
   const Lead lead = lead_of(static_cast<std::uint8_t>(text[0]));
   whole = lead.n_bytes == 1;

@@ -12,7 +12,7 @@ namespace zinc_rt {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// Bytes (1..4) of the well-formed sequence that `text` starts with; 0 when it starts with none or is empty.
+// The length, 1 to 4 bytes, of the well-formed sequence at the start of `text`; 0 if there is none.
 std::size_t utf8_sequence_bytes(std::string_view text);
 
 // Bytes of the longest well-formed prefix of `text`.
@@ -21,8 +21,8 @@ inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
-// Whether the text, shown in a line, could make it look like two lines: it has a character of C0 or C1, DEL, or one of
-// Unicode's line separators.
+// Whether the text could look like two lines when it is shown in one: it has a C0 or C1 control character, DEL, or one
+// of Unicode's line separators.
 bool has_control_characters(std::string_view utf8);
 
 // The code point of a well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().
@@ -34,8 +34,8 @@ void append_utf8(std::string& out, char32_t code_point);
 // `text` with each maximal ill-formed part replaced by one U+FFFD, as Python's errors="replace" does.
 std::string replace_invalid_utf8(std::string_view text);
 
-// The same replacement on text that comes in parts. At most 3 bytes are held back, and only while they can still become
-// a well-formed sequence.
+// Replaces ill-formed bytes in text that arrives in parts. It holds back at most 3 bytes, and only those that may still
+// become a well-formed sequence.
 class Utf8Repair {
  public:
   // Appends to `out` all that is decided after `bytes`.

@@ -1,7 +1,6 @@
-// A few threads that run tasks which may take long: parsing, templates, tokenization, compiling of grammars, masks,
-// loading of models. Tasks have owners, such as tenants. The owner whose tasks have used the least processor time is
-// next, so no owner waits behind all tasks of another, however long they are. Tasks of one owner start in order of
-// arrival.
+// A few threads that run long tasks: parsing, templates, tokenization, compiling grammars, masks, loading models. Each
+// task has an owner, such as a tenant. The next task is one of the owner that has used the least processor time, so one
+// owner's long tasks do not delay another's. The tasks of one owner start in order of arrival.
 // Thread rule: any thread. A task that throws is logged and destroyed.
 #pragma once
 
@@ -26,18 +25,19 @@ class WorkQueue {
  public:
   using Task = std::function<void()>;
 
-  // kBehindSteps: on a CPU that is busy, the threads leave it to those that compute, so that a long text of one client
-  // does not slow the tokens of others. Threads that a task starts inherit it.
+  // kBehindSteps: the threads give way to threads that compute steps, so that on a busy CPU one client's long text does
+  // not slow the tokens of others. Threads that a task starts inherit this.
   enum class Priority : std::uint8_t { kNormal, kBehindSteps };
 
-  // The processor time that an owner may use by run(): `burst` at once, and from then on `per_second` of a processor.
+  // The processor time that an owner may use through run(): `burst` at once, then `per_second` seconds per second.
   struct Budget {
     const char* what = "";               // for messages: what it is spent on
     std::chrono::milliseconds burst{0};  // 0: no bound
     double per_second = 0;
   };
 
-  // most_of_owner: how many tasks of one owner may run at once. Fewer than n_threads leaves threads for other owners.
+  // most_of_owner: how many tasks of one owner may run at once. A number below n_threads keeps threads for other
+  // owners.
   WorkQueue(int n_threads, int most_of_owner, Priority priority = Priority::kNormal);
   WorkQueue(int n_threads, int most_of_owner, Priority priority, Budget budget);
   explicit WorkQueue(int n_threads) : WorkQueue(n_threads, n_threads) {}
@@ -47,12 +47,12 @@ class WorkQueue {
 
   void post(Task task) { post({}, std::move(task)); }
   void post(const std::string& owner, Task task);
-  // Runs the task and returns when it has ended. Where the caller is itself a task of another queue, that queue goes on
-  // with another thread meanwhile. A task that has begun is waited for, so it looks at `cancel` itself.
-  // Errors: kCancelled, if cancel came before the task began; kExhausted with retry_after_s, where the owner has used
-  // its budget; kUnavailable behind stop(); kInternal for a task that threw.
+  // Runs the task and returns when it has ended. A caller that is itself a task of another queue does not occupy that
+  // queue: it goes on with another thread meanwhile. A task that has begun is never abandoned, so it checks `cancel`
+  // itself. Errors: kCancelled if cancel came before the task began; kExhausted with retry_after_s if the owner has
+  // used its budget; kUnavailable after stop(); kInternal if the task threw.
   Status run(const std::string& owner, const Task& task, const std::stop_token& cancel);
-  // Runs all posted tasks, but for those of run() that have not begun, then ends the threads. Must not be called from a
+  // Runs all posted tasks, refuses those of run() that have not begun, then ends the threads. Must not be called from a
   // task.
   void stop();
 
@@ -68,7 +68,7 @@ class WorkQueue {
   };
   using Owners = std::map<std::string, Owner>;
 
-  // Says that the calling thread waits for something else: if it belongs to a queue, that one uses another thread.
+  // Tells that the calling thread waits for something else. If it belongs to a queue, that queue uses another thread.
   class Absence {
    public:
     Absence();
@@ -91,7 +91,7 @@ class WorkQueue {
   void run_tasks();
 
   static constexpr int kMostAbsent = 64;  // threads that take the place of those that wait
-  // Short tasks count as one tick each. An owner that was served while nobody else waited owes at most kMostOwed.
+  // A short task counts as one tick. An owner that was served while nobody else waited owes at most kMostOwed.
   static constexpr std::chrono::milliseconds kTick{4};
   static constexpr std::uint64_t kMostOwed = 250;
 

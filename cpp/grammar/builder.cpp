@@ -113,8 +113,8 @@ Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& f
     case ArgumentForm::Kind::kTags:
     case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, json());
-      // The reader of tags takes the line feeds at the ends of a value away, and then looks for the rest of the closing
-      // tag; that of typed ones looks for the tag, which begins with none.
+      // A reader of tags removes a line feed at each end of a value and then looks for the rest of the closing tag. A
+      // reader of typed tags looks for the whole tag, which does not begin with a line feed.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
       JsonLexemes plain(arena, RegexArena::kEpsilon,
                         {.spelling = Spelling::kPlain,

@@ -15,7 +15,7 @@ struct Builder::Parts {
         rules(compiled->rules),
         work(options.limits, options.cancel) {}
 
-  // Those of JSON, made when the first value is asked for. Fails for a pattern of white space that is none.
+  // JSON's lexemes, made when the first value needs them. Errors: a pattern for white space that allows other text.
   Result<JsonLexemes*> json();
   // Any bytes in which none of the texts occurs.
   Regex free_text(std::span<const std::string> without);

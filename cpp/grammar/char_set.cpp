@@ -12,7 +12,7 @@ namespace {
 constexpr char32_t kLast = 0x10FFFF;
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kBehindSurrogates = 0xE000;
 
-// The bytes of all code points of a range, as sequences of byte ranges; put together by what follows the first byte.
+// The bytes of all code points of a range, as sequences of byte ranges, grouped by what follows the first byte.
 class Utf8Ranges {
  public:
   explicit Utf8Ranges(RegexArena& arena) : arena_(arena) {}

@@ -27,8 +27,8 @@ class CharSet {
 };
 
 // How text is written. In JSON strings a quote and a backslash are escaped, control characters and U+007F are \u00XX or
-// their short escape, and all else stands as it is: no character that is not a control character has two spellings, so a
-// text's length, pattern and value hold for what is written.
+// their short escape, and every other character stands as it is. So no character except control characters has two
+// spellings, and a length or pattern checks exactly what is written.
 enum class Spelling : std::uint8_t { kPlain, kJson };
 
 Regex one_of(RegexArena& arena, const CharSet& set, Spelling spelling);

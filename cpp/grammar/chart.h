@@ -21,7 +21,7 @@ class Chart {
  public:
   explicit Chart(const Rules& rules) : rules_(&rules) {}
 
-  // Lexemes, by their list's number of the lexer, that end a part of a text that began at a row.
+  // The lexemes that end a part of the text that began at a row, as the lexer's number of the list.
   struct Ended {
     std::uint32_t row;
     std::uint32_t lexemes;

@@ -1,5 +1,5 @@
 // What a Grammar points to, and what the matchers of one grammar share.
-// Thread rule: `rules` is immutable; what a Learned holds is behind its lock, but for n_bytes.
+// Thread rule: `rules` is immutable. A MatcherCache is protected by its lock, except for n_bytes.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@
 
 namespace zinc_rt::grammar {
 
-// What matchers learn: the lexer's states and the tokens that they allow, for one vocabulary.
-struct Learned {
-  Learned(const Rules& rules, const Limits& limits, std::shared_ptr<const Vocabulary> tokens)
+// What matchers compute and share for one vocabulary: the lexer's states and the tokens that they allow.
+struct MatcherCache {
+  MatcherCache(const Rules& rules, const Limits& limits, std::shared_ptr<const Vocabulary> tokens)
       : vocabulary(std::move(tokens)), lexer(rules, limits), token_sets(*vocabulary) {}
   std::shared_ptr<const Vocabulary> vocabulary;
   std::mutex lock;
@@ -29,21 +29,21 @@ struct Learned {
 struct CompiledGrammar {
   explicit CompiledGrammar(const Limits& given) : limits(given), rules(given) {}
 
-  // What a new matcher uses. Matchers of one Learned wait for each other, so a few share one and many have several.
-  // Tables that are half full are left to the matchers that have them, so that one long answer does not fill those of
-  // the next.
-  std::shared_ptr<Learned> learned_for(std::shared_ptr<const Vocabulary> vocabulary);
+  // Returns the cache for a new matcher. Matchers of one cache wait for each other, so a few matchers share one and
+  // many get several. A cache that is half full gets no new matchers, so that one long answer does not fill the cache
+  // of the next.
+  std::shared_ptr<MatcherCache> cache_for(std::shared_ptr<const Vocabulary> vocabulary);
 
   const Limits limits;
   Rules rules;
 
  private:
-  static constexpr std::size_t kMostLearned = 8;
+  static constexpr std::size_t kMostCaches = 8;
   static constexpr long kFewMatchers = 2;  // that make no other one
-  bool is_fit(const std::shared_ptr<Learned>& learned, const Vocabulary* vocabulary) const;
+  bool is_fit(const std::shared_ptr<MatcherCache>& cache, const Vocabulary* vocabulary) const;
 
   std::mutex lock_;
-  std::array<std::shared_ptr<Learned>, kMostLearned> learned_;
+  std::array<std::shared_ptr<MatcherCache>, kMostCaches> caches_;
   friend class Grammar;
 };
 

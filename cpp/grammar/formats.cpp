@@ -5,7 +5,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Days by month; the 29th of February in years that 4 divides, but of the hundreds only those that 400 divides.
+// Days by month. February has 29 in years divisible by 4, except hundreds not divisible by 400.
 constexpr std::string_view kDate =
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
     "02-(?:0[1-9]|1[0-9]|2[0-8]))|"

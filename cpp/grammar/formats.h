@@ -1,4 +1,4 @@
-// The values of JSON Schema's keyword `format` that are enforced, as regular expressions.
+// Regular expressions for the values of JSON Schema's keyword `format` that are enforced.
 // Thread rule: a constant table.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::grammar {
 
-// An expression that whole values match (grammar/regex_parser.h); none for a format that is not known.
+// A regular expression for the whole value (grammar/regex_parser.h); nothing for an unknown format.
 std::optional<std::string> format_pattern(std::string_view format);
 
 }  // namespace zinc_rt::grammar

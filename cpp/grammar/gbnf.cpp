@@ -24,8 +24,8 @@ class GbnfLowering {
   }
 
  private:
-  // Rules from which no rule that leads to itself is reached, and no token. The root stays a rule of its own: its parts
-  // are lexemes that other places may share.
+  // Rules that reach neither a token nor a rule that refers to itself. The root stays a rule, because its parts are
+  // lexemes that other rules may share.
   Status find_regular() {
     is_regular_.assign(syntax_.rules.size(), false);
     for (bool is_changed = true; std::exchange(is_changed, false);) {
@@ -100,7 +100,7 @@ class GbnfLowering {
       symbols_[rule] = rules_.terminal(regex);
       return *symbols_[rule];
     }
-    // First the symbol, as the rule may lead to itself; then, rule by rule, what it is.
+    // Makes all symbols first, because a rule may refer to itself; then defines each rule.
     symbols_[rule] = rules_.new_symbol();
     todo_.push_back(rule);
     if (is_working_) return *symbols_[rule];

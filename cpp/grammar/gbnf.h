@@ -9,8 +9,8 @@
 
 namespace zinc_rt::grammar {
 
-// The symbol of the rule `root`. Rules that do not refer to themselves become one lexeme each, which changes no language.
-// Fails with kInvalidArgument and the line, as too complex beyond a limit.
+// Returns the symbol of the rule `root`. Rules that do not refer to themselves become one lexeme each; this does not
+// change the language. Errors: kInvalidArgument with the line; too complex beyond a limit.
 Result<Symbol> read_gbnf(std::string_view text, Rules& rules, const Limits& limits, Fuel& work);
 
 }  // namespace zinc_rt::grammar

@@ -68,8 +68,8 @@ class Grammar {
   std::shared_ptr<CompiledGrammar> compiled_;
 };
 
-// Fails with kInvalidArgument: "[schema] /properties/a/not: ..." and its like for what is broken, unknown or allows
-// nothing at all; with is_too_complex() beyond a limit.
+// Errors: kInvalidArgument, such as "[schema] /properties/a/not: ...", for a source that is broken, unsupported or
+// allows nothing; with is_too_complex() beyond a limit.
 Result<Grammar> compile(const Source& source, const Options& options = {});
 
 // A text, or one token of the vocabulary that is no text.
@@ -96,17 +96,18 @@ struct ArgumentForm {
     kJson,
     kBare,  // {name:<quote>text<quote>,other:1}, without white space: names are bare, texts as they are between quotes
     kTags,  // <open>name<name_end>value<close> for each member: a text as it is, another value as JSON
-    // <open>name<name_end>value<close>, or <open>name<json_name_end>value<close> for a value that is no text, as JSON
+    // <open>name<name_end>value<close>; for a value that is not text, <open>name<json_name_end>value<close> with the
+    // value as JSON
     kTypedTags,
   };
   Kind kind = Kind::kJson;
   Marker quote = {};
-  // Of kTypedTags: where its text stands in `open` and `close`, it is the marker's token, if it has one.
+  // For kTypedTags. Where the marker's text occurs in `open` and `close`, it is the marker's token, if there is one.
   Marker mark = {};
   std::string open = {}, name_end = {}, json_name_end = {}, close = {};
-  // Of kTags, the types that a value of this member may be read as; null: of a member that the schema does not name. A
-  // text that would be read as something else is not written, and no value that would be read as a text. Where text is
-  // not among the types, what fits none is read as one, and blanks as nothing.
+  // For kTags: the types as which a reader may interpret this member's value; null if the schema does not name the
+  // member. A text that would be read as another type is not written, and a value that would be read as text is not
+  // written either. If text is not among the types, a value that fits none is read as text, and blanks as nothing.
   std::function<std::uint8_t(const std::string* name)> read_as = {};
 };
 
@@ -130,8 +131,8 @@ class Builder {
   // A JSON value that fits the schema; no white space before it.
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
-  // An object that fits the schema. Fails with kInvalidArgument for a schema without objects, and for names that cannot
-  // be written. `part`: how much of the work that is left this schema may take.
+  // An object that fits the schema. `part`: the fraction of the remaining work that this schema may use. Errors:
+  // kInvalidArgument for a schema without objects and for names that cannot be written.
   Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form, double part = 1);
   Symbol sequence(std::vector<Symbol> parts);
   Symbol alternatives(std::vector<Symbol> parts);
@@ -139,7 +140,7 @@ class Builder {
   Symbol optional(Symbol part) { return repeat(part, 0, 1); }
   // Any bytes in which none of `without` occurs.
   Symbol free_text(std::span<const std::string> without = {});
-  // Any bytes up to and including the first occurrence of `end`. REQUIRES: end is not empty.
+  // Any bytes up to and including the first occurrence of `end`. REQUIRES: `end` is not empty.
   Symbol text_until(const std::string& end);
 
   struct Tag {
@@ -148,7 +149,8 @@ class Builder {
     Marker end;      // an empty text: nothing
   };
   struct TaggedText {
-    // What opens a tag: behind a trigger the text must go on as one of the tags. Empty: the begins of the tags.
+    // The texts that open a tag: after such a trigger the text must continue as one of the tags. Empty: the tags'
+    // beginnings.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
     bool at_least_one = false;
@@ -158,7 +160,7 @@ class Builder {
   // Free text, in which each trigger begins a tag, then free text again.
   Result<Symbol> tagged_text(const TaggedText& tagged);
 
-  // Fails with kInvalidArgument when no text at all fits, and as compile() beyond a limit.
+  // Errors: kInvalidArgument if no text fits; as compile() beyond a limit.
   Result<Grammar> finish(Symbol root);
 
  private:
@@ -178,13 +180,14 @@ class Matcher {
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();
 
-  // False: the token is not allowed here, and nothing has changed. An end token is allowed where is_complete(); nothing
-  // is behind it. Fails as too complex beyond a limit; the matcher then fails from there on.
+  // Accepts a token. Returns false, and changes nothing, if the token is not allowed here. An end token is allowed if
+  // is_complete(); nothing may follow it. Errors: too complex beyond a limit; after that the matcher always fails.
   Result<bool> accept(std::int32_t token);
   // The same for text that no token stands for: a prefix that is given.
   Result<bool> accept_text(std::string_view bytes);
 
-  // Sets bit id % 32 of word id / 32 of each allowed token, clears all others. REQUIRES: vocabulary.n_mask_words() words.
+  // Sets bit id % 32 of word id / 32 for each allowed token and clears all others. REQUIRES: vocabulary.n_mask_words()
+  // words.
   Status fill(std::span<std::uint32_t> mask);
 
   // Whether the text so far is whole: an end token is allowed.
@@ -192,8 +195,8 @@ class Matcher {
   // Whether an end token was accepted.
   bool is_ended() const;
 
-  // The tokens that must come next, as long as there is just one, at most `most`; an end token is not among them. The
-  // matcher stays where it is.
+  // The tokens that must come next, as long as exactly one is possible; at most `most` of them, without end tokens. The
+  // matcher does not move.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
   // Bytes of its own; what it shares with others is the grammar's.
@@ -206,9 +209,9 @@ class Matcher {
   std::unique_ptr<Parse> parse_;
 };
 
-// What OpenAI's strict mode asks of a schema besides: the root is an object, every object lists all its properties as
-// required and has additionalProperties false; at most 5,000 properties, 10 levels, 1,000 values of enums and 120,000
-// characters of names and values. Fails with kInvalidArgument and the JSON pointer.
+// Checks what OpenAI's strict mode requires of a schema: the root is an object; every object lists all its properties
+// as required and has additionalProperties false; at most 5,000 properties, 10 levels, 1,000 enum values, and 120,000
+// characters of names and values. Errors: kInvalidArgument with the JSON pointer.
 Status check_strict(std::string_view schema);
 
 }  // namespace zinc_rt::grammar

@@ -1,4 +1,5 @@
-// The regexes of JSON's values and signs, as JSON or another notation of the same values writes them.
+// The regular expressions for JSON's values and punctuation, as JSON or another notation of the same values writes
+// them.
 // Thread rule: as RegexArena.
 #pragma once
 
@@ -13,7 +14,7 @@
 
 namespace zinc_rt::grammar {
 
-// How texts and names are written. In plain spelling they stand as they are, so some of them cannot be written at all.
+// How texts and names are written. In plain spelling nothing is escaped, so some texts cannot be written at all.
 struct Notation {
   Spelling spelling = Spelling::kJson;
   std::string quote = "\"";                      // on both sides of a text
@@ -47,15 +48,15 @@ struct JsonLexemes {
   Regex sign(std::string_view token, bool with_space_before);
   // One of these strings, without quotes.
   Regex any_text(const std::vector<std::string_view>& given);
-  // A whole value as it is written: strings in all spellings, whole numbers without a fraction, white space between
-  // tokens where any may stand. REQUIRES: the quote is a text.
+  // One complete value: strings in all spellings, whole numbers without a fraction, white space between tokens wherever
+  // it may stand. REQUIRES: the quote is a text.
   Regex constant(const Json& value);
 };
 
 // A value that is no text, no list and no object, as constant() writes it.
 std::string scalar_text(const Json& value);
-// A number in digits alone: "-12.5" of -1.25e1. A whole number has no point, zero no sign. Nothing: it would take more
-// than kMaxPlainDigits. REQUIRES: is_json_number(number).
+// The number written with digits only, such as "-12.5" for -1.25e1. A whole number has no point and zero has no sign.
+// Returns nothing if it needs more than kMaxPlainDigits. REQUIRES: is_json_number(number).
 inline constexpr std::size_t kMaxPlainDigits = 1000;
 std::optional<std::string> plain_digits(const Json& number);
 

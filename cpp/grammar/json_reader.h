@@ -11,8 +11,8 @@ namespace zinc_rt::grammar {
 
 using Json = nlohmann::ordered_json;
 
-// Fails with kInvalidArgument for broken JSON and a key given twice, as too complex above limits.max_source_bytes and
-// max_depth. Takes time in proportion to the text, however many keys an object has.
+// The time is proportional to the text, even for an object with very many keys. Errors: kInvalidArgument for broken
+// JSON and for a key that stands twice; too complex above limits.max_source_bytes and max_depth.
 Result<Json> read_json(std::string_view text, const Limits& limits);
 
 // The value of an object's key; none where there is no such key, or no object.

@@ -1,4 +1,4 @@
-// A deterministic automaton over bytes for all lexemes of a grammar at once, made as texts ask for it.
+// A deterministic automaton over bytes for all lexemes of a grammar at once. Its states are made when texts need them.
 //
 // A state is a set of (lexeme, what is left of it). Threads of a parse start it with the lexemes that may come there.
 // Thread rule: one thread at a time (CompiledGrammar's lock).
@@ -16,7 +16,7 @@
 
 namespace zinc_rt::grammar {
 
-// Sorted lists of numbers, each kept once and named by a number. 0 is the empty list.
+// Sorted lists of numbers. Each list is stored once and has a number. List 0 is empty.
 class ListTable {
  public:
   ListTable() { add({}); }

@@ -35,9 +35,9 @@ inline bool is_too_complex(const Error& error) {
   return error.reason == Reason::kGrammarTooComplex;
 }
 
-// Counts work against a limit, in units of some nanoseconds. While compiling: 1 for each value, name or part that is
-// looked at, however deep it lies. In a step: 1 for a node of the vocabulary's tree, kItemWork for an item of the parse,
-// kWeightWork times its weight for a lexer state that is met. Work that a cache saved is counted all the same.
+// Counts work against a limit, in units of some nanoseconds. Compiling costs 1 per value, name or part, at any depth. A
+// step costs 1 per node of the vocabulary's tree, kItemWork per item of the parse, and kWeightWork times its weight per
+// lexer state. Work that a cache saved counts too.
 inline constexpr std::uint64_t kItemWork = 8, kWeightWork = 8;
 
 class Fuel {
@@ -47,7 +47,7 @@ class Fuel {
   bool is_spent() const { return used_ > limit_; }
   std::uint64_t used() const { return used_; }
   std::uint64_t limit() const { return limit_; }
-  // Until the returned limit is given back, at most `part` of what is left may be used.
+  // Limits the work to `part` of what is left, until the returned limit is given back.
   std::uint64_t narrow(double part) {
     const std::uint64_t left = is_spent() ? 0 : limit_ - used_;
     return std::exchange(limit_, used_ + static_cast<std::uint64_t>(part * static_cast<double>(left)));

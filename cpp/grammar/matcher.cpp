@@ -5,43 +5,43 @@
 
 namespace zinc_rt::grammar {
 
-std::shared_ptr<Learned> CompiledGrammar::learned_for(std::shared_ptr<const Vocabulary> vocabulary) {
+std::shared_ptr<MatcherCache> CompiledGrammar::cache_for(std::shared_ptr<const Vocabulary> vocabulary) {
   const std::scoped_lock lock(lock_);
-  std::shared_ptr<Learned>* least = nullptr;
-  std::shared_ptr<Learned>* free = nullptr;
+  std::shared_ptr<MatcherCache>* least = nullptr;
+  std::shared_ptr<MatcherCache>* free = nullptr;
   long n_least = 0;
-  for (auto& learned : learned_) {
-    if (!is_fit(learned, vocabulary.get())) {
-      if (free == nullptr) free = &learned;
+  for (auto& cache : caches_) {
+    if (!is_fit(cache, vocabulary.get())) {
+      if (free == nullptr) free = &cache;
       continue;
     }
-    const long n_matchers = learned.use_count() - 1;
-    if (least == nullptr || n_matchers < n_least) least = &learned, n_least = n_matchers;
+    const long n_matchers = cache.use_count() - 1;
+    if (least == nullptr || n_matchers < n_least) least = &cache, n_least = n_matchers;
   }
   if (least != nullptr && (n_least < kFewMatchers || free == nullptr)) return *least;
-  *free = std::make_shared<Learned>(rules, limits, std::move(vocabulary));
+  *free = std::make_shared<MatcherCache>(rules, limits, std::move(vocabulary));
   return *free;
 }
 
-bool CompiledGrammar::is_fit(const std::shared_ptr<Learned>& learned, const Vocabulary* vocabulary) const {
-  return learned != nullptr && learned->vocabulary.get() == vocabulary &&
-         learned->n_bytes.load(std::memory_order_relaxed) <= limits.max_lexer_bytes / 2;
+bool CompiledGrammar::is_fit(const std::shared_ptr<MatcherCache>& cache, const Vocabulary* vocabulary) const {
+  return cache != nullptr && cache->vocabulary.get() == vocabulary &&
+         cache->n_bytes.load(std::memory_order_relaxed) <= limits.max_lexer_bytes / 2;
 }
 
 std::size_t Grammar::n_bytes() const {
   std::size_t n = sizeof(CompiledGrammar) + compiled_->rules.n_bytes();
   const std::scoped_lock lock(compiled_->lock_);
-  for (const auto& learned : compiled_->learned_)
-    if (learned != nullptr) n += learned->n_bytes.load(std::memory_order_relaxed);
+  for (const auto& cache : compiled_->caches_)
+    if (cache != nullptr) n += cache->n_bytes.load(std::memory_order_relaxed);
   return n;
 }
 
 Matcher::Matcher(Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary)
     : grammar_(std::move(grammar)), vocabulary_(std::move(vocabulary)) {
-  auto learned = grammar_.compiled_->learned_for(vocabulary_);
-  const std::scoped_lock lock(learned->lock);
-  parse_ = std::make_unique<Parse>(grammar_.compiled_, learned);
-  learned->measure();
+  auto cache = grammar_.compiled_->cache_for(vocabulary_);
+  const std::scoped_lock lock(cache->lock);
+  parse_ = std::make_unique<Parse>(grammar_.compiled_, cache);
+  cache->measure();
 }
 
 Matcher::Matcher(const Matcher& other)
@@ -55,21 +55,21 @@ Matcher& Matcher::operator=(Matcher&&) noexcept = default;
 Matcher::~Matcher() = default;
 
 Result<bool> Matcher::accept(std::int32_t token) {
-  const std::scoped_lock lock(parse_->learned().lock);
+  const std::scoped_lock lock(parse_->cache().lock);
   auto is_allowed = parse_->accept(token);
-  parse_->learned().measure();
+  parse_->cache().measure();
   return is_allowed;
 }
 
 Result<bool> Matcher::accept_text(std::string_view bytes) {
-  const std::scoped_lock lock(parse_->learned().lock);
+  const std::scoped_lock lock(parse_->cache().lock);
   return parse_->accept_bytes(bytes);
 }
 
 Status Matcher::fill(std::span<std::uint32_t> mask) {
-  const std::scoped_lock lock(parse_->learned().lock);
+  const std::scoped_lock lock(parse_->cache().lock);
   auto made = parse_->fill(mask);
-  parse_->learned().measure();
+  parse_->cache().measure();
   return made;
 }
 
@@ -86,7 +86,7 @@ bool Matcher::is_ended() const {
 }
 
 Result<std::vector<std::int32_t>> Matcher::forced(std::size_t most) {
-  const std::scoped_lock lock(parse_->learned().lock);
+  const std::scoped_lock lock(parse_->cache().lock);
   Parse ahead = *parse_;
   std::vector<std::int32_t> tokens;
   std::vector<std::uint32_t> mask(vocabulary_->n_mask_words());

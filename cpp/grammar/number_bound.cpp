@@ -1,5 +1,6 @@
-// Bounds of numbers, digit by digit. Numbers are written without an exponent: a sign, a whole part without leading zeros,
-// perhaps a point and digits. At each digit a number is decided by being above or below, or goes on being equal.
+// Bounds of numbers, digit by digit. Numbers have no exponent: a sign, a whole part without leading zeros, optionally a
+// point and digits. Each digit either decides that the number is above or below the bound, or is equal and leaves it
+// open.
 #include <string>
 
 #include "grammar/json_lexemes.h"

@@ -5,14 +5,14 @@
 
 namespace zinc_rt::grammar {
 
-Parse::Parse(std::shared_ptr<CompiledGrammar> grammar, std::shared_ptr<Learned> learned)
-    : grammar_(std::move(grammar)), learned_(std::move(learned)), chart_(grammar_->rules) {
+Parse::Parse(std::shared_ptr<CompiledGrammar> grammar, std::shared_ptr<MatcherCache> cache)
+    : grammar_(std::move(grammar)), cache_(std::move(cache)), chart_(grammar_->rules) {
   const auto lexemes = grammar_->rules.lexemes();
   for (std::uint32_t i = 0; i < lexemes.size(); ++i)
     if (lexemes[i].token >= 0) named_.emplace_back(lexemes[i].token, i);
-  learned_->lexer.begin();
+  cache_->lexer.begin();
   Fuel fuel(grammar_->limits.step_work);
-  chart_.begin(learned_->lexer, fuel);
+  chart_.begin(cache_->lexer, fuel);
   put_row(0);
   if (const auto ok = finish_step(fuel); !ok) failed_ = ok.error();
 }
@@ -37,7 +37,7 @@ void Parse::put_row(std::uint32_t row) {
 }
 
 bool Parse::step(std::uint8_t byte, Fuel& fuel) {
-  Lexer& lexer = learned_->lexer;
+  Lexer& lexer = cache_->lexer;
   next_threads_.clear();
   ended_.clear();
   here_.reset();
@@ -54,7 +54,7 @@ bool Parse::step(std::uint8_t byte, Fuel& fuel) {
   return !threads_.empty() || here_;
 }
 
-// Lets go of rows that nothing depends on, and turns what went beyond a limit into an error.
+// Frees rows that nothing depends on, and turns an exceeded limit into an error.
 Status Parse::finish_step(const Fuel& fuel) {
   if (chart_.n_rows() > 2 * n_kept_rows_ + 256 || chart_.n_items() > grammar_->limits.max_items) {
     std::vector<std::uint32_t*> kept;
@@ -63,7 +63,7 @@ Status Parse::finish_step(const Fuel& fuel) {
     chart_.collect(kept);
     n_kept_rows_ = chart_.n_rows();
   }
-  ZRT_CHECK_OK(learned_->lexer.check());
+  ZRT_CHECK_OK(cache_->lexer.check());
   ZRT_CHECK_OK(fuel.check("work of one step"));
   if (chart_.n_items() > grammar_->limits.max_items)
     return too_complex("items of a parse", chart_.n_items(), grammar_->limits.max_items);
@@ -72,7 +72,7 @@ Status Parse::finish_step(const Fuel& fuel) {
 
 Result<bool> Parse::accept_bytes(std::string_view bytes) {
   if (failed_) return std::unexpected(*failed_);
-  learned_->lexer.begin();
+  cache_->lexer.begin();
   // A long text that is given counts as many steps.
   Fuel fuel(grammar_->limits.step_work * (1 + bytes.size() / 256));
   const std::vector<Thread> threads = threads_;
@@ -95,26 +95,26 @@ Result<bool> Parse::accept_bytes(std::string_view bytes) {
 
 Result<bool> Parse::accept(std::int32_t token) {
   if (failed_) return std::unexpected(*failed_);
-  if (is_ended_ || !learned_->vocabulary->contains(token)) return false;
+  if (is_ended_ || !cache_->vocabulary->contains(token)) return false;
   if (const auto lexeme = named(token)) {
     if (is_wanted(*lexeme)) {
-      learned_->lexer.begin();
+      cache_->lexer.begin();
       Fuel fuel(grammar_->limits.step_work);
       threads_.clear();
-      put_row(chart_.scan_token(*here_, *lexeme, learned_->lexer, fuel));
+      put_row(chart_.scan_token(*here_, *lexeme, cache_->lexer, fuel));
       if (auto ok = finish_step(fuel); !ok) {
         failed_ = ok.error();
         return std::unexpected(ok.error());
       }
       return true;
     }
-    if (!learned_->vocabulary->is_end(token)) return false;
+    if (!cache_->vocabulary->is_end(token)) return false;
   }
-  if (learned_->vocabulary->is_end(token)) {
+  if (cache_->vocabulary->is_end(token)) {
     is_ended_ = is_complete();
     return is_ended_;
   }
-  const std::string_view bytes = learned_->vocabulary->bytes(token);
+  const std::string_view bytes = cache_->vocabulary->bytes(token);
   if (bytes.empty()) return false;
   return accept_bytes(bytes);
 }
@@ -122,14 +122,14 @@ Result<bool> Parse::accept(std::int32_t token) {
 std::uint32_t Parse::row_behind(Chart::Ended ended, Fuel& fuel) {
   const std::uint64_t key = std::uint64_t{ended.row} << 32 | ended.lexemes;
   if (const auto it = rows_behind_.find(key); it != rows_behind_.end()) return it->second;
-  const std::uint32_t row = chart_.scan({&ended, 1}, learned_->lexer, fuel);
+  const std::uint32_t row = chart_.scan({&ended, 1}, cache_->lexer, fuel);
   rows_behind_.emplace(key, row);
   return row;
 }
 
 void Parse::walk_below(std::uint32_t top, std::uint32_t row, std::span<std::uint32_t> mask, Fuel& fuel) {
-  const Vocabulary& vocabulary = *learned_->vocabulary;
-  Lexer& lexer = learned_->lexer;
+  const Vocabulary& vocabulary = *cache_->vocabulary;
+  Lexer& lexer = cache_->lexer;
   const std::uint32_t top_depth = vocabulary.node(top).depth, end = vocabulary.node(top).end;
   // The threads at each depth lie behind those of the depth above.
   levels_.assign(1, {row, chart_.start(row)});
@@ -170,23 +170,23 @@ Status Parse::fill(std::span<std::uint32_t> mask) {
   const auto set = [&](std::int32_t token) {
     mask[static_cast<std::size_t>(token) / 32] |= std::uint32_t{1} << (token % 32);
   };
-  const Vocabulary& vocabulary = *learned_->vocabulary;
+  const Vocabulary& vocabulary = *cache_->vocabulary;
   if (is_ended_) {
     std::ranges::for_each(vocabulary.end_ids(), set);
     return {};
   }
-  Lexer& lexer = learned_->lexer;
+  Lexer& lexer = cache_->lexer;
   lexer.begin();
-  if (learned_->token_sets.n_bytes() > grammar_->limits.max_lexer_bytes / 2) learned_->token_sets.clear();
+  if (cache_->token_sets.n_bytes() > grammar_->limits.max_lexer_bytes / 2) cache_->token_sets.clear();
   Fuel fuel(grammar_->limits.step_work);
   const std::size_t n_rows = chart_.n_rows();
   rows_behind_.clear();
   for (const Thread& thread : threads_) {
-    const TokenSet* tokens = &learned_->token_sets.of(thread.state, TokenSets::Way::kPlain, lexer, fuel);
+    const TokenSet* tokens = &cache_->token_sets.of(thread.state, TokenSets::Way::kPlain, lexer, fuel);
     const bool goes_on = std::ranges::any_of(tokens->ended_in_plain, [&](std::uint32_t lexemes) {
       return chart_.start(row_behind({thread.row, lexemes}, fuel)) != Lexer::kDead;
     });
-    if (goes_on) tokens = &learned_->token_sets.of(thread.state, TokenSets::Way::kNodes, lexer, fuel);
+    if (goes_on) tokens = &cache_->token_sets.of(thread.state, TokenSets::Way::kNodes, lexer, fuel);
     add_to(*tokens, mask);
     lexer.new_walk();
     for (const TokenSet::Exits& exits : tokens->exits) {

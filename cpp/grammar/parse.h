@@ -1,5 +1,5 @@
 // One answer's place in its grammar: the chart, and the lexemes that have begun.
-// Thread rule: one thread at a time, with Learned's lock held.
+// Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace zinc_rt::grammar {
 
 class Parse {
  public:
-  Parse(std::shared_ptr<CompiledGrammar> grammar, std::shared_ptr<Learned> learned);
+  Parse(std::shared_ptr<CompiledGrammar> grammar, std::shared_ptr<MatcherCache> cache);
 
   Result<bool> accept(std::int32_t token);
   Result<bool> accept_bytes(std::string_view bytes);
@@ -27,17 +27,17 @@ class Parse {
   // Why it cannot go on, if so.
   Status status() const;
   std::size_t n_bytes() const { return sizeof(Parse) + chart_.n_bytes() + threads_.capacity() * sizeof(Thread); }
-  Learned& learned() const { return *learned_; }
+  MatcherCache& cache() const { return *cache_; }
 
  private:
-  // Lexemes that began behind a row, and how far they are. All threads of a parse have read the same text.
+  // Lexemes that began after a row, and how far they have come. All threads of a parse have read the same text.
   struct Thread {
     std::uint32_t row, state;
   };
   bool step(std::uint8_t byte, Fuel& fuel);
   void put_row(std::uint32_t row);
   Status finish_step(const Fuel& fuel);
-  // Adds the tokens below a node of the vocabulary's tree for a text that goes on from the row.
+  // Adds the allowed tokens below a node of the vocabulary's tree, for a text that continues from the row.
   void walk_below(std::uint32_t node, std::uint32_t row, std::span<std::uint32_t> mask, Fuel& fuel);
   std::uint32_t row_behind(Chart::Ended ended, Fuel& fuel);
   // The lexeme of a token that the grammar names by its id.
@@ -45,7 +45,7 @@ class Parse {
   bool is_wanted(std::uint32_t token_lexeme) const;
 
   std::shared_ptr<CompiledGrammar> grammar_;
-  std::shared_ptr<Learned> learned_;
+  std::shared_ptr<MatcherCache> cache_;
   Chart chart_;
   std::vector<Thread> threads_;
   std::optional<std::uint32_t> here_;  // the row of lexemes that ended just here

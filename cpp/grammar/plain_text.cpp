@@ -62,7 +62,7 @@ class Search {
   }
 
  private:
-  // All steps over a row of byte ranges. Bytes that the lexer does not tell apart are tried once.
+  // All steps over a sequence of byte ranges. Bytes that the lexer treats alike are tried once.
   bool follow(std::uint32_t state, std::span<const ByteRange> bytes, std::vector<std::uint32_t>& next) {
     int last_class = -1;
     for (unsigned byte = bytes[0].first; byte <= bytes[0].last; ++byte) {

@@ -1,4 +1,4 @@
-// Whether a lexer state goes on for every plain text: characters that a JSON string holds as they are.
+// Finds lexer states that accept every plain text, that is, characters that a JSON string holds unescaped.
 //
 // Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. Seen once for the
 // state, it need not be seen for each token.
@@ -13,7 +13,7 @@
 namespace zinc_rt::grammar {
 
 struct PlainReach {
-  // Every plain text of up to so many characters leads to a state that is not dead; UINT32_MAX: of any length.
+  // Every plain text of up to this many characters leads to a live state. UINT32_MAX: of any length.
   std::uint32_t n_characters = 0;
   bool is_exact = false;             // every longer plain text leads to a dead state
   std::vector<std::uint32_t> ended;  // lists of the lexemes that end on the way

@@ -191,7 +191,8 @@ Regex RegexArena::repeat(Regex part, std::uint32_t min, std::uint32_t max) {
 
 Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest, std::uint32_t n_fraction,
                               std::uint32_t n_left) {
-  // The number with zeros for what is left, and how many numbers what is left can add; more than the divisor are enough.
+  // The number with zeros in place of the missing digits, and how many numbers those digits can add. The count stops at
+  // the divisor.
   std::uint64_t filled = rest, n_ahead = 1;
   for (std::uint32_t i = std::min(n_left, n_fraction); i > 0; --i) {
     filled = filled * 10 % divisor;
@@ -213,7 +214,7 @@ Regex RegexArena::literal_tree(std::span<const std::string_view> sorted, std::si
     }
     std::size_t n = 1;
     while (n < sorted.size() && sorted[n][depth] == sorted[0][depth]) ++n;
-    // What all of the group begin with, at once: the depth of the calls is that of the branching.
+    // Takes the whole common beginning of the group at once, so the recursion is only as deep as the branching.
     std::size_t same = depth + 1;
     const std::string_view first = sorted[0], last = sorted[n - 1];
     while (same < first.size() && same < last.size() && first[same] == last[same]) ++same;
@@ -230,7 +231,7 @@ Regex RegexArena::any_literal(std::vector<std::string_view> texts) {
 }
 
 std::uint32_t RegexArena::weight(Regex regex) const {
-  // The parts that a derivative looks at, not those behind them; a few levels tell enough.
+  // The parts that a derivative visits, but not those behind them. A few levels are enough for an estimate.
   const auto count = [this](auto& self, Regex r, int depth) -> std::uint32_t {
     const Node& node = nodes_[r];
     std::uint32_t sum = 1;

@@ -29,13 +29,13 @@ class RegexArena {
   static constexpr Regex kAll = 2;      // matches every text
   static constexpr std::uint32_t kUnbounded = UINT32_MAX;
 
-  // Above max_nodes new expressions become kNothing and is_full() turns true for good: a caller asks before it relies on
-  // what it has made.
+  // Above max_nodes, new expressions become kNothing and is_full() stays true. Check is_full() before you use what was
+  // made.
   explicit RegexArena(std::size_t max_nodes);
   bool is_full() const { return is_full_; }
   void set_max_nodes(std::size_t max_nodes) { max_nodes_ = max_nodes; }
-  // Counts anew the parts that are put together from here on. Above the limit derivatives are kNothing, and is_over() is
-  // true until the next call: what was answered meanwhile may be wrong.
+  // Starts a new count of the parts that are combined. Above the limit, derivatives are kNothing and is_over() is true
+  // until the next call; answers given meanwhile may be wrong.
   void start_work(std::uint64_t limit) {
     work_ = 0;
     work_limit_ = limit;
@@ -51,19 +51,21 @@ class RegexArena {
   Regex complement(Regex part);
   Regex repeat(Regex part, std::uint32_t min, std::uint32_t max);
   Regex optional(Regex part) { return any_of({kEpsilon, part}); }
-  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction, of the number that has so
-  // many digits behind its point: a point may stand among them, and zeros of the fraction may be left out or follow.
-  // n_left: how many are still to come; kUnbounded: the point is. REQUIRES: 0 < divisor < 2^28.
+  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction, the number has that
+  // many digits after its point; a point may stand among the digits, and zeros of the fraction may be left out or
+  // added. n_left: how many fraction digits are still to come; kUnbounded: the point is still to come. REQUIRES: 0 <
+  // divisor < 2^28.
   Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0, std::uint32_t n_fraction = 0,
                     std::uint32_t n_left = kUnbounded);
-  // One of these texts, as a tree that shares beginnings, so that a derivative costs no more than the texts' variety.
+  // One of these texts, as a tree that shares common beginnings, so a derivative costs no more than the texts' variety.
   Regex any_literal(std::vector<std::string_view> texts);
 
   Regex derivative(Regex regex, std::uint8_t byte);
   bool is_nullable(Regex regex) const { return nodes_[regex].nullable; }
-  // Whether no text matches. Exact; answers false when `budget`, which it lowers by what it used, runs out.
+  // Whether no text matches. Lowers `budget` by the work it uses; if the budget runs out it returns false, else it is
+  // exact.
   bool is_nothing(Regex regex, std::uint64_t& budget);
-  // How much a derivative of it has to look at: alternatives, and parts of conjunctions.
+  // The cost of a derivative of the expression: the number of alternatives and parts of conjunctions that it visits.
   std::uint32_t weight(Regex regex) const;
 
   // Bytes that no expression so far tells apart have one class.

@@ -47,7 +47,7 @@ class RegexLowering {
   RegexLowering(RegexArena& arena, Spelling spelling, const Limits& limits)
       : arena_(arena), spelling_(spelling), work_(limits.compile_work / 64) {}
 
-  // The texts of which a part matches; with free_left false, a part at the beginning, and so on.
+  // The texts that match a part. free_left false: the part must begin where the text begins; likewise on the right.
   Result<Regex> find(const RegexSyntax& syntax, bool free_left, bool free_right) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("alternatives of a pattern"));
@@ -68,8 +68,8 @@ class RegexLowering {
     return arena_.concat({pad(free_left), inner, pad(free_right)});
   }
 
-  // The same of a pattern that looks ahead. What it sees goes beyond its own part, so each part is read with all that
-  // follows it, up to the end of the text: then a look ahead is a conjunction.
+  // The same for a pattern with a look-ahead. What it checks extends beyond its own part, so each part is read together
+  // with everything after it, to the end of the text. A look-ahead is then a conjunction.
   Result<Regex> find_looking(const RegexSyntax& syntax, bool is_free) {
     const Regex rest = pad(is_free);
     ZRT_TRY(const Regex at_begin, match(syntax, rest, AtBegin::kYes));
@@ -154,7 +154,7 @@ class RegexLowering {
     }
     if (parts.empty()) return pad(free_left || free_right);
     if (parts.size() == 1) return find(parts[0], free_left, free_right);
-    // An anchor within a group at an end: each of the group's alternatives with the rest.
+    // An anchor within a group that is first or last: each of the group's alternatives is combined with the rest.
     for (const bool first : {true, false}) {
       RegexSyntax& end = first ? parts.front() : parts.back();
       if (!has_anchor(end)) continue;

@@ -21,7 +21,7 @@ enum class Anchoring : std::uint8_t {
   kFind,   // some part of the text matches, as JSON Schema's pattern: anything may stand around it, but for ^ and $
 };
 
-// Fails with kInvalidArgument, naming the byte, for what is broken or not known, and as too complex above
+// Errors: kInvalidArgument with the byte's position for a broken pattern or an unknown construct; too complex above
 // limits.max_pattern_bytes, max_repeat and max_depth.
 Result<Regex> parse_regex(RegexArena& arena, std::string_view pattern, Spelling spelling, Anchoring anchoring,
                           const Limits& limits);

@@ -166,7 +166,7 @@ Result<bool> Rules::finish(Symbol root, CompileWork& work) {
     return too_complex("work to see whether expressions match anything", limits_.compile_work / 8 + 1,
                        limits_.compile_work / 8);
 
-  // Two sets that grow until nothing is added: symbols that can be completed, and those that may be empty.
+  // Two sets that grow until nothing is added: the symbols that can be completed, and those that may be empty.
   symbol_can_end_.assign(n_symbols_, false);
   nullable_.assign(n_symbols_, false);
   for (bool is_changed = true; std::exchange(is_changed, false);) {

@@ -50,7 +50,7 @@ struct ObjectRule {
   };
   std::vector<Member> members;
   std::vector<Member> rests;  // any number of these behind the others
-  // Made by finish(): the first required member from each on; lexeme -> member, by lexeme.
+  // Set by finish(): from each member on, the first required member; and per lexeme its member.
   std::vector<std::uint32_t> next_required;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // the rests behind the members
 };
@@ -61,7 +61,7 @@ class Rules {
 
   RegexArena arena;
 
-  // A terminal. For a regex that the empty text matches: a symbol that may be empty or that terminal.
+  // A terminal. If the regex matches the empty text, a symbol that is empty or the terminal.
   Symbol terminal(Regex regex);
   // The lexeme alone, which the parse takes only where a text is not empty.
   std::uint32_t lexeme(Regex regex);
@@ -74,8 +74,8 @@ class Rules {
   Symbol alternatives(std::span<const Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::uint32_t max, Symbol separator = kNoSymbol);
 
-  // Drops what can never be completed and prepares the tables below. False: the root itself cannot. Fails as too complex
-  // and as `work` does.
+  // Drops symbols that can never be completed and prepares the tables below. Returns false if the root is one of them.
+  // Errors: too complex; those of `work`.
   Result<bool> finish(Symbol root, CompileWork& work);
 
   std::span<const Lexeme> lexemes() const { return lexemes_; }
@@ -122,7 +122,7 @@ class Rules {
     return list.max == RegexArena::kUnbounded ? std::min(count + 1, cap_of(list)) : count + 1;
   }
 
-  // An object's state: the member to go on from, times 4, and where within a member it stands.
+  // An object's state: 4 times the number of the next member, plus the position within a member.
   enum Phase : std::uint32_t { kFirst = 0, kNext = 1, kValue = 2, kRestValue = 3 };
 
   const Limits limits_;

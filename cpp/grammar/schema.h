@@ -28,7 +28,7 @@ struct Claim {
   auto operator<=>(const Claim&) const = default;
 };
 
-// A claim's schemas without indirections, their keywords by the type that they are about.
+// A claim's schemas with $ref and allOf resolved, and their keywords by the type that they apply to.
 struct Shape {
   std::uint8_t types = kAllTypes;
   std::vector<const Json*> schemas;  // all, with those that $ref and allOf name; objects only
@@ -43,12 +43,12 @@ class SchemaCompiler {
   // `work` is shared by all that one grammar is made of.
   SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits, CompileWork& work);
 
-  // A value that fits the root, without white space before it. Fails with kInvalidArgument, naming a JSON pointer.
+  // A value that fits the root, without leading white space. Errors: kInvalidArgument with a JSON pointer.
   Result<Symbol> run();
   // The same of the root's objects alone; fails where it has none.
   Result<Symbol> run_object();
-  // The members of the root's objects as tags, for which this compiler's notation is plain; `inner`, of the same root,
-  // has JSON's.
+  // The members of the root's objects as tags. This compiler's notation for values is plain; `inner` is a compiler of
+  // the same root with JSON notation.
   Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
   // The same for tags that say whether their value is a text.
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
@@ -119,14 +119,13 @@ class SchemaCompiler {
 
   // schema_tags.cpp
   using AddMembers = std::function<Status(Symbol made, const Shape& shape, const Members& members)>;
-  // A symbol of the root's objects, to which `add` adds a rule for each shape of them; fails where it has none.
+  // Makes a symbol for the root's objects. `add` adds one rule per shape of them. Fails if the root has no objects.
   Result<Symbol> tagged_objects(const AddMembers& add);
   Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);
 
-  // schema_values.cpp
-  // listed_in: the claim's own const or enum that the value comes from, if so.
+  // The claim's own const or enum that a value comes from, if any (listed_in in schema_values.cpp).
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
   // `also`: what holds beside the branches; null: nothing.
@@ -135,7 +134,7 @@ class SchemaCompiler {
   bool is_listed(const Json& value, const Json& list, bool is_enum);
   // Whether two claims have no text and no scalar in common.
   Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
-  // What a claim allows, and the members of its objects, kept: oneOf asks for each branch as often as there are others.
+  // What a claim allows, and its objects' members. Cached, because oneOf asks for each branch once per other branch.
   Result<Kinds*> kinds_of(const Claim& claim);
   Result<const Members*> kept_members_of(const Claim& claim);
 

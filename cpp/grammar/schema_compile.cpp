@@ -1,4 +1,4 @@
-// Claims to rules: which kinds of value one allows, and the insides of objects and lists.
+// Turns claims into rules: the kinds of value that a claim allows, and the contents of objects and lists.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Claims nest where schemas refer to themselves in ever new combinations; ordinary schemas stay far below.
+// The limit on nested claims. Schemas that refer to themselves in ever new combinations reach it; ordinary ones do not.
 constexpr int kMaxClaimDepth = 300;
 
 class Deeper {
@@ -38,7 +38,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
   if (shape.has_values) {
     std::vector<std::string_view> texts;
     const Json& first = *shape.values[0];
-    // A const that is itself a list is one value; only enum's list is told apart by whom it belongs to.
+    // A const that is a list is one value. Only enum's list is a list of values, which its owner tells.
     const bool is_enum = std::ranges::any_of(shape.schemas, [&](const Json* s) { return find(*s, "enum") == &first; });
     for (std::size_t i = 0; i < (is_enum ? first.size() : 1); ++i) {
       const Json& value = is_enum ? first[i] : first;
@@ -211,7 +211,7 @@ Result<Regex> SchemaCompiler::name_of(const std::string& name, const Shape& shap
 
 namespace {
 
-// prefixItems, which before draft 2020-12 was a list in `items`; what followed was additionalItems.
+// prefixItems. Before draft 2020-12 it was a list in `items`, followed by additionalItems.
 const Json* first_items_of(const Json& schema) {
   if (const Json* prefix = find(schema, "prefixItems")) return prefix;
   const Json* items = find(schema, "items");

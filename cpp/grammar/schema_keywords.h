@@ -1,4 +1,4 @@
-// What JSON Schema's keywords are to this engine. A new keyword is a row here and a reader in one of schema_*.cpp.
+// The JSON Schema keywords that this engine knows. A new keyword is a row here plus a reader in one of schema_*.cpp.
 // Thread rule: constant tables.
 #pragma once
 

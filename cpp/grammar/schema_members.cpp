@@ -1,4 +1,4 @@
-// The members that a shape's objects may have: those named, in the order of the schemas, and the rest.
+// The members that a shape's objects may have: the named ones, in the order of the schemas, then the others.
 #include <algorithm>
 #include <set>
 
@@ -71,7 +71,7 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& shape) {
   }
   ZRT_CHECK_OK(add_rests(shape, made));
 
-  // How many members an object has is not counted, so a bound must follow from the rest of the schema.
+  // The number of members is not counted, so a bound on it must follow from the rest of the schema.
   for (const Json* schema : shape.schemas) {
     ZRT_TRY(const auto least, count_of(*schema, "minProperties"));
     ZRT_TRY(const auto most, count_of(*schema, "maxProperties"));

@@ -1,4 +1,4 @@
-// The numbers, strings and other single values that a shape allows, as one regular expression each.
+// The numbers, strings and other single values that a shape allows, as one regular expression per kind.
 #include <algorithm>
 
 #include "base/json_number.h"
@@ -30,7 +30,7 @@ bool is_unknown_format(const Json& schema, std::string_view keyword) {
 
 }  // namespace
 
-// Numbers without a sign that are multiples of a step in plain digits. Nothing: the step has too many of them.
+// Unsigned multiples of a step, in plain digits. Returns nothing if the step has too many digits.
 std::optional<Regex> SchemaCompiler::multiples_of(std::string step) {
   RegexArena& arena = rules_.arena;
   const auto point = step.find('.');
@@ -53,7 +53,8 @@ Result<Regex> SchemaCompiler::numbers_of(const Shape& shape) {
   for (const Json* schema : shape.schemas) {
     for (const BoundKeyword& bound : kBounds) {
       const auto it = schema->find(bound.name);
-      // Before draft 6, and in OpenAPI 3.0, exclusive... is true or false and speaks of the other bound.
+      // Before draft 6, and in OpenAPI 3.0, exclusiveMinimum and exclusiveMaximum are booleans that qualify the other
+      // bound.
       if (it == schema->end() || (bound.is_exclusive && it->is_boolean())) continue;
       const Json* excludes = bound.excludes == nullptr ? nullptr : find(*schema, bound.excludes);
       if (!is_json_number(*it)) return refuse(&*it, "", "a number is wanted");
@@ -112,7 +113,7 @@ Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
     max = std::min(max, most.value_or(RegexArena::kUnbounded));
   }
   if (min > max) return RegexArena::kNothing;
-  // A pattern allows only characters as they are written, so a length need not be said again without bounds.
+  // A pattern already allows only characters that can be written, so a length without bounds adds nothing.
   if (parts.empty() || min > 0 || max != RegexArena::kUnbounded)
     parts.push_back(arena.repeat(lexemes_.character, min, max));
   if (!lexemes_.has_all_texts()) parts.push_back(lexemes_.texts);

@@ -1,4 +1,4 @@
-// A claim without its indirections: $ref and allOf followed, types met, the next anyOf or oneOf found.
+// Resolves a claim: follows $ref and allOf, intersects types, and finds the next anyOf or oneOf.
 #include <algorithm>
 
 #include "base/json_number.h"
@@ -75,7 +75,7 @@ std::string SchemaCompiler::pointer_to(const Json* part) const {
   return "";
 }
 
-// An object of many members is sorted once, since references look names up in it again and again.
+// An object with many members is sorted once, because references look names up in it again and again.
 const Json* SchemaCompiler::member_of(const Json& object, const std::string& name) {
   constexpr std::size_t kFew = 16;
   if (object.size() <= kFew) return find(object, name.c_str());
@@ -199,8 +199,8 @@ Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
   return shape;
 }
 
-// OpenAPI's discriminator says that objects have its property, which tells the branches apart. Where schemas leave it out
-// of `required`, since it has a default, it is written all the same.
+// OpenAPI's discriminator requires its property in each object, because it tells the branches apart. Schemas that give
+// the property a default leave it out of `required`; it is written all the same.
 const Json* SchemaCompiler::tag_of(const Json& schema) {
   const Json* discriminator = find(schema, "discriminator");
   const Json* name =
@@ -272,7 +272,7 @@ Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema
   const auto digits = is_number ? plain_digits(*value) : std::nullopt;
   if (!digits || digits->contains('.')) return refuse(value, "", "a whole number from 0 on is wanted");
   const double count = number_value(*value);
-  // An upper bound costs as much as what is written below it; no answer reaches the largest.
+  // An upper bound costs as much as the text written up to it. No answer reaches the largest bounds.
   if (std::string_view(keyword).starts_with("max"))
     return static_cast<std::uint32_t>(std::min<double>(count, RegexArena::kUnbounded));
   if (count > limits_.max_repeat) {

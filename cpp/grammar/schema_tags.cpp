@@ -1,6 +1,6 @@
-// Members as tags, whose values stand there without quotes. Whoever reads them goes by the schema: what a value looks
-// like decides between the types that it may have. So a text that looks like another value is not written where that
-// one may be read, and no value is written that would be read as a text.
+// Members as tags, whose values have no quotes. A reader uses the schema: of the types that a value may have, it takes
+// the one that the value looks like. So no text is written that looks like another possible type, and no value is
+// written that would be read as text.
 #include <utility>
 
 #include "grammar/schema.h"

@@ -1,13 +1,13 @@
-// Members as tags that say whether their value is a text: texts stand there as they are, other values as JSON. A part of
-// each tag may be a token of its own.
+// Members as tags that say whether their value is text. Texts stand there as they are, other values as JSON. Parts of a
+// tag may be single tokens.
 #include <utility>
 
 #include "grammar/schema.h"
 
 namespace zinc_rt::grammar {
 
-// `before`, the text, `behind`, in as few terminals as there can be: what stands around a token. Where the text has none,
-// one, so that a value ends nowhere but before its closing tag.
+// `before`, the text, `behind`, in as few terminals as possible around the marker's token. If the text does not contain
+// the token there is one terminal, so that a value ends only before its closing tag.
 Symbol SchemaCompiler::marked(Regex before, std::string_view text, const Marker& mark, Regex behind) {
   RegexArena& arena = rules_.arena;
   std::vector<Symbol> parts;

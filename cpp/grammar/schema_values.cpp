@@ -1,4 +1,4 @@
-// Given values (const, enum) against a claim, and whether two claims have a value in common (oneOf).
+// Checks given values (const, enum) against a claim, and whether two claims share a value (oneOf).
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace zinc_rt::grammar {
 
-// Whether two values are the same: numbers by what they are worth (1 and 1.0), members whatever their order. Charges each
-// value that it looks at, and is false, which the next check() says, when the work is spent.
+// Whether two values are equal: numbers by value (1 and 1.0), objects in any order of members. Each visited value costs
+// work. If the work runs out it returns false, and the next check() reports that.
 bool SchemaCompiler::is_same(const Json& a, const Json& b) {
   work_.use(1);
   if (work_.is_spent()) return false;
@@ -169,7 +169,7 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
     ZRT_TRY(const bool is_common, is_valid(*value, a));
     if (is_common) return false;
   }
-  // Two objects differ by a member that both must have, and of which the values differ.
+  // Two objects cannot be equal if a member that both must have has different values.
   for (const Claim& first : of_a.objects) {
     ZRT_TRY(const Members* first_members, kept_members_of(first));
     for (const Claim& second : of_b.objects) {

@@ -1,5 +1,5 @@
 // Which tokens a lexer state allows, found by walking the vocabulary's tree, and kept.
-// Thread rule: one thread at a time (Learned's lock).
+// Thread rule: one thread at a time (MatcherCache's lock).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace zinc_rt::grammar {
 
-// The tokens whose bytes all belong to the lexemes of one state, and the places in the tree where a lexeme ends and
-// tokens go on: there the parse decides.
+// The tokens whose bytes all belong to the lexemes of one state. For tokens that go on after a lexeme has ended, the
+// nodes of the tree where it ends; there the parse decides.
 struct TokenSet {
   const std::vector<std::uint32_t>* plain = nullptr;  // the vocabulary's plain tokens that are all in; or none
   std::vector<std::uint32_t> words;                   // a bit a token; empty: `tokens` has them
@@ -24,7 +24,7 @@ struct TokenSet {
     std::vector<std::uint32_t> nodes;  // those with nodes below
   };
   std::vector<Exits> exits;
-  // Lists of lexemes that end within plain tokens. Where a text goes on behind one of them, the set by nodes is wanted.
+  // Lists of lexemes that end within plain tokens. If the text may continue after one of them, use the set by nodes.
   std::vector<std::uint32_t> ended_in_plain;
   std::uint64_t work = 0;  // what finding it took, counted for each who asks
 };
@@ -38,8 +38,8 @@ class TokenSets {
 
   explicit TokenSets(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
-  // Begins a walk of the lexer. Once the fuel is spent, what it returns may lack tokens. The reference holds until the
-  // next call and until clear().
+  // Begins a walk of the lexer. If the fuel runs out, the set may lack tokens. The reference is valid until the next
+  // call or clear().
   const TokenSet& of(std::uint32_t state, Way way, Lexer& lexer, Fuel& fuel);
   void clear() {
     sets_.clear();
@@ -48,7 +48,7 @@ class TokenSets {
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
-  // Nodes with only plain tokens of groups below n_decided are left out. False: the fuel did not last.
+  // Skips nodes below which all tokens are plain and in groups below n_decided. Returns false if the fuel ran out.
   bool walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set, Lexer& lexer, const Fuel& fuel);
 
   const Vocabulary& vocabulary_;

@@ -1,4 +1,4 @@
-// The tokens of a model as a grammar sees them: the bytes of each, in a tree that shares beginnings.
+// A model's tokens for a grammar: the bytes of each, in a tree that shares common beginnings.
 // Thread rule: immutable once made; shared by all matchers of a model.
 #pragma once
 
@@ -17,9 +17,9 @@ namespace zinc_rt::grammar {
 
 class Vocabulary {
  public:
-  // tokens[id]: its bytes; none for a token that is not text (control tokens), which a grammar can only name by its id.
-  // end_ids: the tokens that end a generation. Fails with kInvalidArgument for an id outside, a token of more than
-  // 65,000 bytes, and more than 2^24 tokens.
+  // tokens[id]: the token's bytes; empty for a token that is not text (control tokens), which a grammar can name only
+  // by id. end_ids: the tokens that end a generation. Errors: kInvalidArgument for an id outside the vocabulary, a
+  // token longer than 65,000 bytes, and more than 2^24 tokens.
   static Result<std::shared_ptr<const Vocabulary>> make(std::vector<std::string> tokens,
                                                         std::vector<std::int32_t> end_ids);
   // Control and unknown tokens have no bytes; user-defined tokens have theirs.
@@ -36,7 +36,7 @@ class Vocabulary {
   std::span<const std::int32_t> end_ids() const { return end_ids_; }
   bool is_end(std::int32_t id) const;
 
-  // Nodes in the order in which a walk meets them, a node before what is below it. Node 0 is the root.
+  // Nodes in the order of a depth-first walk: a node, then everything below it. Node 0 is the root.
   std::uint32_t n_nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
   struct Node {
     std::uint32_t end;          // the first node that is not below this one
@@ -52,8 +52,8 @@ class Vocabulary {
   }
   std::uint16_t max_depth() const { return max_depth_; }
 
-  // Most tokens are plain: whole characters that a JSON string holds as they are. Group i has those of at most i + 1
-  // characters, the last group all of them; a bit a token.
+  // Most tokens are plain: whole characters that a JSON string holds unescaped. Group i has the plain tokens of at most
+  // i + 1 characters, the last group all of them. One bit per token.
   static constexpr std::size_t kPlainGroups = 33;
   static constexpr std::uint8_t kNotPlain = 255;
   const std::vector<std::uint32_t>& plain_tokens(std::size_t group) const { return plain_tokens_[group]; }

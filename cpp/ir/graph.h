@@ -1,7 +1,7 @@
-// The IR: a flat list of nodes over named buffers, static in shape. The extents that change from step to step (query
-// tokens, output rows) are symbols, never graph topology, so one graph serves all steps of a (model, stage). Nodes
-// between two BARRIERs may run in any order or at once; ir/verify.h says what that forbids. Thread rule: build on one
-// thread, then immutable.
+// The IR: a flat list of nodes over named buffers of static shape. The two extents that change from step to step (query
+// tokens and output rows) are symbols and never change the topology, so one graph per (model, stage) serves all steps.
+// The nodes between two BARRIERs may run in any order or at once; ir/verify.h says what that forbids. Thread rule:
+// build on one thread, then immutable.
 #pragma once
 
 #include <array>
@@ -58,8 +58,8 @@ struct Buffer {
   DType dtype = DType::kF32;
   std::uint8_t rank = 0;
   std::array<Dim, kMaxRank> dims{};  // outermost first; the last is contiguous
-  // kWeight: a view of rows [first_row, first_row + dims[rank - 2]) of the tensor's tensor_rows rows, in each matrix of
-  // a stack. tensor_rows = 0: the whole tensor.
+  // kWeight: rows [first_row, first_row + dims[rank - 2]) of a tensor that has tensor_rows rows, in each matrix of a
+  // stack. tensor_rows = 0: the whole tensor.
   std::uint32_t first_row = 0, tensor_rows = 0;
   std::span<const Dim> shape() const { return {dims.data(), rank}; }
 };
@@ -94,8 +94,8 @@ class Graph {
   const Buffer& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id)]; }
   BufferId find(std::string_view name) const;  // kNoBuffer when absent
 
-  // Building. add_buffer returns the id of an equal earlier declaration of the same name, so that a weight may be named
-  // twice; a different one is appended, and verify reports the duplicate name.
+  // For building a graph. Adding an equal buffer again returns the id of the first one, so a weight may be named twice.
+  // A different buffer of the same name is appended, and verify reports the name.
   BufferId add_buffer(Buffer buffer);
   void add_node(const Node& node) { nodes_.push_back(node); }
   std::vector<Node>& mutable_nodes() { return nodes_; }

@@ -1,6 +1,5 @@
-// The opcodes. The number of an opcode is part of serialized graphs: add at the end, never renumber.
-// Shapes, types and attributes: ir/op_rules.cpp. Meaning and order of every sum: kernels/cpu/<op>.cpp. Table:
-// docs/ir.md.
+// The opcodes. Serialized graphs store an opcode's number, so add at the end and never renumber. Shapes, types and
+// attributes: ir/op_rules.cpp. Meaning and order of every sum: kernels/cpu/<op>.cpp. Table: docs/ir.md.
 #pragma once
 
 #include <cstdint>

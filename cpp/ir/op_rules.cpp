@@ -101,8 +101,8 @@ constexpr Row kRows[] = {
 };
 static_assert(std::size(kRows) == kOpCount);
 
-// Where the first of `marks` is; the size: nowhere. GCC does not take string_view::find for constant in sanitizer
-// builds.
+// Index of the first character that is in `marks`; the text's size if there is none. In sanitizer builds GCC does not
+// accept string_view::find in a constant expression.
 constexpr std::size_t first_of(std::string_view text, std::string_view marks) {
   for (std::size_t i = 0; i < text.size(); ++i)
     for (const char mark : marks)
@@ -116,7 +116,7 @@ constexpr bool are_equal(std::string_view a, std::string_view b) {
   return true;
 }
 
-// The names of a row's operands, inputs then results, against a list "x, w, y" of kernels/common/operands.h.
+// Compares the names of a row's operands, inputs then results, with a list "x, w, y" of kernels/common/operands.h.
 constexpr bool has_operands(Op op, std::string_view names) {
   const auto* row = std::ranges::find(kRows, op, &Row::op);
   std::string_view text = row->text.substr(0, first_of(row->text, ";"));
@@ -229,7 +229,8 @@ std::size_t attr_index(const OpRule& rule, std::string_view name) {
   return kMaxAttrs;
 }
 
-// Gives each variable the extent at the first place where it stands alone; the check that follows compares all places.
+// Binds each variable to the extent at the first place where it stands alone. The check that follows compares all
+// places.
 void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& node, Bindings& bindings) {
   for (const auto* list : {&rule.inputs, &rule.outputs})
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -246,7 +247,7 @@ void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& nod
     }
 }
 
-// The value of a pattern. A variable that never stands alone (its operand is absent) takes `actual`.
+// The value of a pattern. For a variable that never stands alone, because its operand is absent, it is `actual`.
 Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
   std::uint64_t product = 1;
   for (const auto& factor : pattern.factors) {
@@ -325,8 +326,8 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
                                   to_string(w), to_string(act_dtype(w)), to_string(x)));
     }
   }
-  // Cells of keys and of values are those of one cache type, and serve the node's heads, since kernels read them head by
-  // head.
+  // The cells of keys and of values must be of one cache type, and of a type that fits the node's heads, because
+  // kernels read them head by head.
   std::optional<DType> kv_k;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;

@@ -1,4 +1,4 @@
-// One row an op: operands with their types and shapes, attributes, and which outputs update an input in place.
+// One row per op: its operands with types and shapes, its attributes, and which outputs update an input in place.
 // Thread rule: the table is built on first use and immutable.
 #pragma once
 
@@ -19,7 +19,7 @@ struct AttrRule {
   AttrType type;
 };
 
-// A factor of a dimension pattern: a number, a variable bound by the first operand that names it, or an attribute.
+// A factor of a dimension pattern: a number, an attribute, or a variable that the first operand naming it binds.
 struct DimPattern {
   std::vector<std::string> factors;  // their product; one name alone may bind a symbol
 };
@@ -53,8 +53,8 @@ struct Bindings {
   const Dim* find(std::string_view name) const;
 };
 
-// Checks a node's operands and attributes against the rule; on success gives the variables' values.
-// Errors are kInvalidArgument and name the op, the operand and both sides.
+// Checks a node's operands and attributes against the rule and returns the values of the rule's variables. Errors:
+// kInvalidArgument, naming the op, the operand and both values.
 Result<Bindings> match(const Graph& graph, const Node& node);
 
 // Attribute access by name. REQUIRES: the op's rule has it.

@@ -1,4 +1,5 @@
-// A node's operands by name, and the op that the names are of: operands_of<operand::Linear>(node).w.
+// Access to a node's operands by name: operands_of<operand::Linear>(node).w. The type tells which op the node must
+// have.
 // Thread rule: pure functions.
 #pragma once
 

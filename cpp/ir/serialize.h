@@ -22,7 +22,7 @@
 namespace zinc_rt::ir {
 
 std::vector<std::byte> serialize(const Graph& graph);
-// Checks every count, offset and enum against the buffer; errors are kCorrupt. The result is not verified.
+// Checks every count, offset and enum against the buffer. Errors: kCorrupt. It does not verify the graph (verify.h).
 Result<Graph> deserialize(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt::ir

@@ -1,4 +1,4 @@
-// Rejects a malformed graph before any of it is lowered. The rules, each with a negative test in
+// Rejects a malformed graph before it is lowered. These are the rules; each has a negative test in
 // tests_cpp/ir/verify_test.cpp:
 //   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, only the first may be a
 //     symbol, rows are whole blocks, and all fit 2^48 bytes

@@ -1,4 +1,4 @@
-// Which kernel serves an (op, type) on a target. A tier fills the table of its own kernels once; lowering asks it.
+// Which kernel runs an (op, type) on a target. A tier fills the table with its kernels once; lowering looks them up.
 // Thread rule: immutable after it is filled.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace zinc_rt::kernel {
 
-// One axis of a launch: ceil(variable / tile) workgroups. `variable` is a dimension or attribute of the op's rule;
-// empty = 1 workgroup.
+// One axis of a launch: ceil(variable / tile) workgroups. `variable` is a dimension or attribute of the op's rule; if
+// it is empty there is one workgroup.
 struct GridAxis {
   std::string variable;
   std::uint32_t tile = 1;

@@ -1,5 +1,5 @@
-// Kernels whose code is nothing but one 4-byte slot a symbol, in the order of the symbols. What such a kernel does, its
-// tier knows by its name.
+// Kernels without machine code: a file has one 4-byte slot per symbol, in the order of the symbols, and its tier knows
+// by the kernel's name what to run.
 // Thread rule: plain functions and values.
 #pragma once
 
@@ -21,8 +21,8 @@ struct SlotKernel {
   std::vector<std::uint32_t> symbols;
   std::uint32_t push_bytes = 0, n_bindings = 0;
 };
-// Whether a file is for a target and all its symbols have their numbers. Errors: kUnavailable for another target,
-// kInvalidArgument for a symbol without its number. `tier` begins messages.
+// Checks that a file is for this target and that each symbol has a number. Errors: kUnavailable for another target,
+// kInvalidArgument for a symbol without a number. `tier` begins the messages.
 Status check_patched(std::string_view tier, const ZrtFile& file, Target target);
 // Errors: kCorrupt for other symbols, operands or attributes than the op's.
 Result<SlotKernel> read_slots(std::string_view tier, const ZrtFile& file, const ir::OpRule& rule,

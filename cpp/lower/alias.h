@@ -1,4 +1,4 @@
-// Chooses where each activation lies in one arena. Two activations that are never alive at once may share memory.
+// Gives each activation an offset in one arena. Two activations that are never alive at once may share memory.
 // Thread rule: pure function.
 #pragma once
 
@@ -26,13 +26,14 @@ struct ActivationMap {
   std::vector<std::uint64_t> offsets;  // one a buffer of the graph; meaningful for activations that some node uses
   std::uint64_t arena_bytes = 0;
 };
-// Without `aliasing` each activation has memory of its own, so that values can be compared after a step. A value that
-// the body wrote and the output part reads (ring/packet.h, body_end) lives to the end, since the output part may run
-// several times. A value that one of `joins` keeps lives up to the node that the join names.
+// Without `aliasing` each activation has memory of its own, so that tests can compare values after a step. Two kinds of
+// value live longer than their last reader. A value that the body writes and the output part reads (ring/packet.h,
+// body_end) lives to the end, because the output part may run several times. A value that one of `joins` keeps lives
+// until the node that the join names.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
                               std::span<const JoinedNodes> joins = {});
 
-// The index of the first node of the output part, which is the first that makes rows of kOutputs; without one, the
+// The index of the first node of the output part: the first node that makes rows of kOutputs. Without such a node, the
 // number of nodes.
 std::size_t output_part_begin(const ir::Graph& graph);
 

@@ -102,8 +102,8 @@ class Fuser {
     }
   }
 
-  // Fuses gate and up projections where they read the same type of rows. Where a step has one token a slot, it also
-  // fuses the down projection with its sum and residual add, which then needs no memory for the outputs of the experts.
+  // Fuses the gate and up projections if they read rows of the same type. If a step has one token per slot, it also
+  // fuses the down projection with its sum and residual add, which saves the memory for the outputs of the experts.
   void fuse_moe() {
     for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
       if (!are(i, {Op::MOE_LINEAR, Op::MOE_LINEAR})) continue;
@@ -179,7 +179,7 @@ class Fuser {
     const auto norm = of<operand::RmsNorm>(i);
     return norm.w != ir::kNoBuffer && ir::attr_u32(nodes_[i], "group") == columns(norm.x);
   }
-  // Whether the next n nodes are LINEARs of what the norm at i makes, and nobody else reads that.
+  // Whether the next n nodes are LINEARs that read the output of the norm at i, and no other node reads it.
   bool feeds_only(std::size_t i, std::size_t n) const {
     const BufferId h = of<operand::RmsNorm>(i).y;
     for (std::size_t j = i + 1; j <= i + n; ++j)

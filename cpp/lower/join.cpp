@@ -93,7 +93,7 @@ Result<Pattern> parse(std::string_view pattern) {
   return parsed;
 }
 
-// The graph's nodes but for barriers, each operand a value: a number that is the same from a write to the next.
+// The graph's nodes without barriers. An operand is a value: its number stays the same from one write to the next.
 class Nodes {
  public:
   explicit Nodes(const ir::Graph& graph) : graph_(graph) {
@@ -169,7 +169,7 @@ class Match {
   const std::vector<Kept>& kept() const { return kept_; }
 
  private:
-  // Whether the next node matches that step. If it does, the step's names are bound to its values.
+  // Whether the next node matches this part of the pattern. If it does, the names in the part are bound to its values.
   bool takes(const Pattern::Step& step) {
     const std::size_t at = first_ + count_;
     if (at >= nodes_.size() || std::ranges::find(step.ops, nodes_.node(at).op) == step.ops.end()) return false;
@@ -196,7 +196,7 @@ class Match {
     return true;
   }
 
-  // Whether a node up to `last` writes another value to the memory of this one, from the first that has it on.
+  // Whether a node up to `last` overwrites the memory of this value, beginning with the first node that has it.
   bool is_overwritten(const Bound& kept, std::size_t last) const {
     bool is_there = false;
     for (std::size_t i = first_; i <= last; ++i) {

@@ -1,6 +1,6 @@
-// Nodes that a tier can carry out as one packet's work: found by which node reads what another has made. A tier
-// declares patterns (ring::Ring::joins); what is found decides which memory is kept apart (alias.h), and goes to the
-// tier with the packets (ring::PacketBatch::joined).
+// Finds nodes that a tier can run as one packet, by which node reads what another one made. A tier declares patterns
+// (ring::Ring::joins). Each match decides which memory is kept apart (alias.h) and goes to the tier with the packets
+// (ring::PacketBatch::joined).
 //
 // A pattern is nodes that follow one another, by ';':
 //
@@ -39,8 +39,8 @@ struct JoinedNodes {
   std::vector<Kept> kept;
 };
 
-// All places where a pattern matches, by first node, then by pattern. A node may be of several.
-// Errors: kInternal for a pattern that cannot be read, with the place in it.
+// Returns all matches, ordered by first node, then by pattern. A node may be in several. Errors: kInternal for a
+// pattern that cannot be parsed, with the position in it.
 Result<std::vector<JoinedNodes>> find_joins(const ir::Graph& graph, std::span<const std::string_view> patterns);
 
 }  // namespace zinc_rt::lower

@@ -1,6 +1,6 @@
-// Passes that rewrite a graph. Each keeps the bits: a fused node means its unfused nodes in their order, and QUANTIZE
-// is the rounding that the input of an integer dot has anyway (docs/arithmetic.md, rule 3). All take and return graphs
-// with a BARRIER after every node. Thread rule: pure functions.
+// Passes that rewrite a graph without changing a bit. A fused node means its unfused nodes in their order. QUANTIZE is
+// the rounding that an integer dot applies to its input anyway (docs/arithmetic.md, rule 3). All passes take and return
+// graphs with a BARRIER after every node. Thread rule: pure functions.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct FusionOptions {
       true;  // MOE_LINEAR x 2               -> MOE_GATE_UP; when decoding MOE_LINEAR, MOE_SUM, ADD -> MOE_DOWN_ACC
   bool residual = true;  // ADD in place + RMS_NORM      -> RESIDUAL_RMS_NORM, where the norm is not fused already
 };
-// "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the word.
+// "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the wrong word.
 Result<FusionOptions> parse_fusion(std::string_view text);
 std::string to_string(const FusionOptions& options);
 // Those of the options for which a tier has the kernels.
@@ -27,8 +27,8 @@ FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& ker
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
-// Puts a QUANTIZE before each node whose weights want quantized activations, right after the node that writes the rows;
-// nodes that read the same rows share it. Nodes that quantize by themselves have their attribute `quantize` set.
+// Adds a QUANTIZE for the input of each node that reads quantized activations, right after the node that writes those
+// rows. Nodes that read the same rows share it. A node that quantizes its input itself gets the attribute `quantize`.
 // Errors: kUnavailable for a node whose weights want different types.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);
 

@@ -12,12 +12,12 @@
 namespace zinc_rt::lower {
 namespace {
 
-// The index of x, the rows that a product reads: it is the first input of every op that takes them quantized.
+// The index of x, the rows that a product reads. In every op that takes quantized rows it is the first input.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
 
-// The type that a node wants x to have: the activation type of its weights, or f32 where it takes no quantized input.
+// The type that a node wants x to have: the activation type of its weights, or f32 if it takes no quantized input.
 Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
   const auto& rule = ir::rule(node.op);
   if (rule.key_input < 0 || (rule.inputs[kX].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
@@ -61,7 +61,7 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
         buffer.buffer_class = ir::BufferClass::kActivation;
         buffer.dtype = wanted;
         added.push_back(std::move(buffer));
-        // It comes right after the node that writes the rows, so that a tier may carry out both as one.
+        // It comes right after the node that writes the rows, so that a tier may run both as one.
         const auto writer = writers.find(source);
         const bool is_written = writer != writers.end();
         ir::Node quantize;

@@ -1,4 +1,4 @@
-// What the passes share: they work on nodes without barriers, and make a graph with a barrier after each node.
+// Helpers for the passes, which work on nodes without barriers and produce a graph with a barrier after each node.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace zinc_rt::lower {
 // The nodes of a graph without its barriers.
 std::vector<ir::Node> compute_nodes(const ir::Graph& graph);
 
-// A graph of these nodes. A node's operands are ids of buffers: those of `source`, and behind them the `added` ones.
+// Builds a graph from these nodes. Their operands are buffer ids: first those of `source`, then those of `added`.
 // Buffers that no node uses are left out.
 ir::Graph rebuild(const ir::Graph& source, const std::vector<ir::Buffer>& added, const std::vector<ir::Node>& nodes);
 

@@ -1,5 +1,5 @@
-// A hash table from hashes to the ids that have them: open addressing with linear probing, at most half full. When an
-// id is removed, the ids behind it move up, so there are no tombstones and the table does not become slower with age.
+// A hash table from hashes to ids: open addressing with linear probing, at most half full. Removing an id moves the ids
+// behind it up, so there are no tombstones and the table stays as fast as it was when new.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Ids by the time of their last use, the oldest on top: a binary heap that knows the position of each id.
+// Orders ids by the time of their last use, the oldest on top. A binary heap that knows each id's position.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 

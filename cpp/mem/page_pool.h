@@ -1,5 +1,5 @@
-// KV pages: which are free, and how many references the others have. A page holds the K and V of all attention layers
-// for kPageTokens tokens; this class counts references and allocates no device memory.
+// KV pages: which are free, and how many references each other page has. A page holds the K and V of all attention
+// layers for kPageTokens tokens. This class only counts; it allocates no device memory.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -35,8 +35,8 @@ class PagePool {
   const PageMeta& meta(std::uint32_t page) const { return metas_[page]; }
   std::span<const PageMeta> metas() const { return metas_; }
 
-  // Takes a free page and gives it one reference; kNone when there is none. A new pool gives lower ids first, later the
-  // page that was freed last.
+  // Takes a free page and gives it one reference; kNone if no page is free. A new pool hands out lower ids first, later
+  // the page that was freed last.
   std::uint32_t take(std::uint32_t owner_slot, std::uint32_t tenant_id);
   // Adds a reference. Errors: kInternal for a page that is free or does not exist.
   Status add_ref(std::uint32_t page);

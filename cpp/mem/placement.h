@@ -6,7 +6,7 @@
 
 namespace zinc_rt::mem {
 
-// A buffer that lives during a range of nodes. Buffers whose ranges do not overlap may share memory.
+// A buffer that is alive from one node to another. Buffers that are never alive at once may share memory.
 struct Interval {
   std::uint32_t first = 0, last = 0;  // nodes, inclusive
   std::uint64_t bytes = 0;
@@ -15,7 +15,8 @@ struct Placement {
   std::vector<std::uint64_t> offsets;  // one for each interval; multiples of `alignment`
   std::uint64_t total_bytes = 0;
 };
-// Greedy by size: the largest first, each at the lowest offset where it overlaps no buffer that lives at the same time.
+// Greedy by size: the largest first, each at the lowest offset where it overlaps no buffer that is alive at the same
+// time.
 Placement place(const std::vector<Interval>& intervals, std::uint64_t alignment);
 
 inline std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {

@@ -1,13 +1,13 @@
-// The prefix cache: which pages hold the KV of which token prefixes. Each scope has a radix tree with a node for each
-// page: a node stands for the 16 tokens of its page after the tokens of its ancestors. Tokens are positions of spans
-// (mem/spans.h), of whatever kind. A scope is a tenant or an isolation group with a variant of the position encoding;
-// scopes never see each other's nodes.
+// The prefix cache knows which pages hold the KV of which token prefixes. Each scope has a radix tree with one node per
+// page.
+// A node stands for the 16 tokens of its page, after the tokens of its ancestors. A scope is a tenant or an isolation
+// group, with one variant of the position encoding. Scopes never see each other's nodes.
 //
-// Children are found by SipHash-2-4 of (parent, tokens) under a key that is random for each process, and are compared
-// token by token, so a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial:
-// it has fewer than 16 tokens, of a page that its owner may still append to; the tokens that it has never change.
+// Children are found by SipHash-2-4 of (parent, tokens) with a random key per process, and then compared token by
+// token. So a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial: it has
+// fewer than 16 tokens of a page that its owner may still append to. The tokens that it has never change.
 //
-// A page is in at most one node, so a node's id is that of its page; roots are numbered after the pages.
+// A page is in at most one node, so a node has the id of its page. Roots are numbered after the pages.
 //
 // Eviction takes leaves that nobody pins, the least recently used first. A node counts as used when it, or a node below
 // it, is matched, extended to or unpinned. Only the lowest node of these gets the time: when it has become the oldest
@@ -37,14 +37,14 @@ class PrefixCache {
     std::uint32_t n_pages = 0;      // its depth: full pages that match
     Node state_node = kNone;        // the deepest of root..node with a checkpoint; kNone: none has one
     std::uint32_t state_pages = 0;  // its depth
-    // A page whose first partial_tokens tokens (1 to 15) match what follows; the caller may copy it. It stays in the
+    // A page whose first partial_tokens tokens (1 to 15) match the next ones. The caller may copy it. It stays in the
     // cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
     std::uint32_t partial_tokens = 0;
   };
 
-  // n_checkpoints: nodes may hold copies of recurrent state, with ids [0, n_checkpoints). hash_mask: the bits of the
-  // hash that are used; tests use it to make collisions. The pool must outlive the cache.
+  // n_checkpoints: how many copies of recurrent state the nodes may hold; their ids are [0, n_checkpoints). hash_mask:
+  // which bits of the hash are used; tests set it to force collisions. The pool must outlive the cache.
   PrefixCache(PagePool& pool, SipKey key, std::uint32_t n_checkpoints = 0, std::uint32_t hash_mask = 0xFFFFFFFFu);
 
   // Makes an empty tree and returns its root. Roots are never evicted. After drop_scope a root may be given out again.
@@ -55,26 +55,25 @@ class PrefixCache {
   // Whether a scope holds nothing and nobody has pinned its root.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
-  // The longest match of a prefix of `tokens`. This counts as a use of the nodes on the way, of the partial page and of
-  // the checkpoint that it names. Of the children that may match in part, only the kPartialLooks that were used last
-  // are compared.
+  // Finds the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint count
+  // as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
   Match match(Node root, SpanView tokens);
   // The same match, without counting as a use.
   Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
-  // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before
-  // unpinning its parent: then no other ancestor is visited. Unpinning counts as a use. REQUIRES of unpin: the node is
+  // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before you
+  // unpin its parent; then no other ancestor is visited. Unpinning counts as a use. REQUIRES of unpin: the node is
   // pinned.
   void pin(Node node);
   void unpin(Node node);
 
-  // Returns the child of `parent` with these 1 to 16 tokens. If there is none it is made with `page`, to which the
-  // cache then holds a reference. A partial leaf of the same page that `tokens` continue is extended in place, or
-  // removed if there is a full child with all 16 tokens already. With fewer than 16 tokens the result is `parent`,
-  // since partial leaves are never parents, and nothing is made if a recently used child begins with them. Returns
-  // kNone, and changes nothing, for no tokens or too many, and for a page that is free or in another node.
-  // `owner`: who brought the tokens; the owner of a node that is there already stays.
+  // Returns the child of `parent` with these 1 to 16 tokens, and makes it from `page` if there is none. The cache then
+  // holds a reference to that page. If `page` is already a partial leaf and `tokens` continue it, the leaf is extended
+  // in place, or removed if a full child with all 16 tokens exists. With fewer than 16 tokens the call returns
+  // `parent`, because a partial leaf is never a parent, and makes nothing if a recently used child begins with these
+  // tokens. `owner`: who brought the tokens; an existing node keeps its owner. Returns kNone and changes nothing if
+  // `tokens` has 0 or more than 16 tokens, and if `page` is free or in another node.
   Node extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner = kNone);
 
   Node parent(Node node) const { return nodes_[node].parent; }
@@ -83,27 +82,28 @@ class PrefixCache {
   // The pages from the root to `node`, in order, into `out` (depth(node) entries).
   void path(Node node, std::span<std::uint32_t> out) const;
 
-  // Removes leaves, the least recently used first, until a page has become free. A page that a slot lists too leaves
-  // the tree and stays with the slot. False when no leaf is left.
+  // Evicts leaves, the least recently used first, until a page is free. A page that a slot also lists leaves the tree
+  // and stays with the slot. Returns false if no leaf is left.
   bool evict_one();
-  // How many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned one. As
-  // many pages would become free, except those that a slot lists without a pin on their node.
+  // How many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned one. That
+  // frees as many pages, except those that a slot lists without pinning their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
   std::uint32_t n_nodes() const { return n_nodes_; }  // pages in the tree
-  // Removes all nodes of a scope, or those of one owner, that are neither pinned nor above one that stays; returns how
-  // many pages that released. A node of the owner that stays for what is below it is its child's owner's from then on.
+  // Removes all nodes of a scope, or those of one owner, except pinned nodes and nodes above one that stays. Returns
+  // how many pages that released. If a node of the owner must stay because of a child, it passes to the child's owner.
   std::uint32_t flush(Node root, std::uint32_t owner = kNone);
 
-  // Lends the id of a checkpoint: a free one, or the least recently used one, which is taken from its node. kNone: the
-  // cache has none, or all are lent. A lent id belongs to the caller until attach or give_back. A checkpoint that match
-  // has just named is taken last, but it may be taken: use it before all others are lent.
+  // Lends a free checkpoint, or takes the least recently used one from its node. Returns kNone if the cache has no
+  // checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that match has
+  // just named is taken last; use it before all others are lent.
   std::uint32_t lend_checkpoint();
   void give_back_checkpoint(std::uint32_t id);  // REQUIRES: lent
-  // The node holds the checkpoint from now on; if it has one already, the new one is given back. REQUIRES: lent.
+  // Gives the checkpoint to the node. If the node has one already, the new one is given back. REQUIRES: it is lent.
   void attach_checkpoint(Node node, std::uint32_t id);
   std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // kNone: none
 
-  // For tests and simulators: checks every link, count and reference. Returns what is wrong, in words; empty: nothing.
+  // For tests and simulators: checks every link, count and reference. Returns what is wrong, in words, or an empty
+  // text.
   std::string check() const;
 
  private:
@@ -138,7 +138,7 @@ class PrefixCache {
   SpanView tokens(Node node) const { return nodes_[node].tokens.view(); }
   std::uint32_t hash(Node parent, SpanView tokens) const;
   Node find(Node parent, SpanView tokens, std::uint32_t hash) const;
-  // Of the kPartialLooks children that were used last, the one that begins with most of `tokens`.
+  // Of the kPartialLooks children used last, the one that has the longest common beginning with `tokens`.
   Shared best_child(Node parent, SpanView tokens) const;
 
   void link_first(Node node);

@@ -81,7 +81,7 @@ std::string PrefixCache::check() const {
     n_locked += nodes_[node].locks > 0;
     n_evictable_leaves += is_evictable(node);
   }
-  // Each node of a tree is the child of exactly one node, a level deeper, so all nodes are below roots.
+  // Each node of a tree is the child of exactly one node, one level up, so every node is below a root.
   if (n_in_tree != n_nodes_ || n_linked != n_nodes_)
     return fmt::format("{} nodes counted, {} in trees, {} linked", n_nodes_, n_in_tree, n_linked);
   if (n_locked != n_locked_) return fmt::format("{} locked nodes counted, {} there", n_locked_, n_locked);

@@ -1,4 +1,4 @@
-// SipHash-2-4 (Aumasson and Bernstein): a keyed hash for which nobody can make collisions without the key.
+// SipHash-2-4 (Aumasson and Bernstein): a keyed hash. Without the key nobody can construct collisions.
 // Thread rule: pure function.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Each key is a row of a table: the field, the key, its least and largest value, and the value if the key is absent.
-// Values that depend on other values are computed by the functions derive_*.
+// A table with one row per key: the field, the key, the smallest and largest value, and the default. The functions
+// derive_* compute values that depend on other values.
 #include "model/config.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using gguf::quoted;
 
-// Limits far above every known model, and small enough that products of two fit 63 bits.
+// Limits far above every known model, yet so small that the product of two fits in 63 bits.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxDim = 1U << 22;
 constexpr std::uint32_t kMaxHeads = 1U << 14;
@@ -29,7 +29,7 @@ constexpr std::uint32_t kMaxExperts = 1U << 14;
 constexpr std::uint32_t kAny32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::optional<std::uint32_t> kNeeded{};
 
-// A key that starts with '.' belongs to the architecture: ".block_count" is read as "<architecture>.block_count".
+// A key that starts with '.' belongs to the architecture: ".block_count" stands for "<architecture>.block_count".
 struct CountRow {
   std::uint32_t ModelConfig::* field;
   std::string_view key;
@@ -92,7 +92,7 @@ constexpr NumberRow kNumbers[] = {
     {&ModelConfig::final_logit_softcap, ".final_logit_softcapping", 0, 1e6, 0},
 };
 
-// One entry for each layer. The file holds an array, which includes MTP blocks, or one number for all layers.
+// One entry per layer. The file has an array, which includes MTP blocks, or one number for all layers.
 struct LayerRow {
   std::vector<std::uint32_t> ModelConfig::* field;
   std::string_view key;
@@ -190,7 +190,7 @@ class ConfigReader {
     return {};
   }
 
-  // One flag for each layer, from an array or from a period: every period-th layer is not flagged.
+  // One flag per layer, from an array or from a period: all layers are flagged except every period-th.
   Status read_flags(std::vector<bool>& flags, std::string_view key) {
     const auto* value = metadata_.find(full(key));
     if (value == nullptr) return {};
@@ -336,7 +336,7 @@ class ConfigReader {
     return {};
   }
 
-  // The kinds of texts that an encoder tells apart: a tensor has a row for each, and a key may say how many.
+  // The kinds of text that an encoder distinguishes. A tensor has a row per kind, and a key may give their number.
   Status derive_token_types() {
     constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
     const gguf::TensorInfo* types = find_tensor("token_types.weight");

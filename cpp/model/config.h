@@ -29,8 +29,8 @@ struct ModelConfig {
   std::uint32_t vocab_size = 0;
   std::uint32_t context_length = 0;
 
-  // Attention. Vectors have one entry for each layer. n_kv_heads is that of the first layer that has any, since the
-  // file may give 0 for layers without attention.
+  // Attention. Each vector has one entry per layer. The file may give 0 heads for layers without attention, so
+  // n_kv_heads is that of the first layer that has some.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::vector<std::uint32_t> n_kv_heads_per_layer;
@@ -56,7 +56,7 @@ struct ModelConfig {
   double rope_attn_factor = 0;  // factor for cos and sin; 0: the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
 
-  // Feed-forward. ffn_dim is that of the first layer that has one (0: the model has experts only).
+  // Feed-forward. ffn_dim is that of the first layer that has one; 0 if the model has only experts.
   std::uint32_t ffn_dim = 0;
   std::vector<std::uint32_t> ffn_dim_per_layer;
   std::uint32_t n_experts = 0;  // 0: dense
@@ -89,7 +89,7 @@ struct ModelConfig {
   bool tied_embeddings = false;    // the output matrix is the embedding matrix
 };
 
-// `tensors` tells whether the embeddings are tied and settles vocab_size when no key does.
+// `tensors`: decides whether the embeddings are tied, and gives vocab_size if no key does.
 Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors);
 inline Result<ModelConfig> read_config(const gguf::GgufFile& file) {
   return read_config(file.metadata(), file.tensors());

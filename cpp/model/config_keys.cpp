@@ -69,7 +69,7 @@ template <auto... kValues>
 bool without_experts_or(const ModelConfig& c, const Value& value) {
   return c.n_experts == 0 || is_one_of<kValues...>(c, value);
 }
-// YaRN mixes by it, and other kinds of scaling do not; -1 means that nothing is said.
+// Only YaRN uses this factor; other kinds of scaling do not. -1 means that the file does not set it.
 bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
 }
@@ -266,7 +266,7 @@ std::string name_in_file(const gguf::Metadata& metadata, std::string_view archit
 }
 
 std::optional<double> family_default(const ModelConfig& c, const gguf::Metadata& metadata, std::string_view key) {
-  // Ollama's files leave out what all models of the family have; those for long contexts scale positions by 8.
+  // Ollama's files leave out what all models of the family share. The files for long contexts scale positions by 8.
   if (c.architecture == "gemma3") {
     constexpr std::uint32_t kScaledFrom = 131072;
     if (key == ".rope.freq_base") return 1e6;

@@ -13,18 +13,18 @@ namespace zinc_rt {
 
 // Keys are given without the architecture: ".rope.freq_base".
 
-// The name under which the file has this key: the key itself, or one of its other names.
+// The name by which the file has this key: the key itself or one of its other names.
 std::string name_in_file(const gguf::Metadata& metadata, std::string_view architecture, std::string_view key);
 
-// What a family's models have where the file lacks the key, if that is not what all have.
+// The value for models of a family whose file lacks the key, if it differs from the general default.
 std::optional<double> family_default(const ModelConfig& config, const gguf::Metadata& metadata, std::string_view key);
 
-// Refuses by name a key that would change what the model computes and that its family does not compute with: a wrong
-// answer would be silent. What describes, or belongs to parts that are not run (vision, audio), stays.
-// Errors: kUnavailable; kCorrupt where a key is there under two names with two values.
+// Refuses, by its name, a key that would change what the model computes but that its family does not compute with,
+// because the answers would be wrong without a sign. Keys that only describe, or belong to parts that are not run
+// (vision, audio), are allowed. Errors: kUnavailable; kCorrupt if a key stands under two names with two values.
 Status check_keys(const gguf::Metadata& metadata, const ModelConfig& config);
 
-// Whether a tensor belongs to a part beside the language model (vision, audio), which is not run.
+// Whether a tensor belongs to a part beside the language model (vision, audio). Such parts are not run.
 bool is_of_other_part(std::string_view tensor);
 
 }  // namespace zinc_rt

@@ -25,7 +25,7 @@ ZRT_MULTIVERSION void widen_bf16(const std::uint16_t* from, float* to) {
   for (std::uint64_t i = 0; i < kGroup; ++i) to[i] = bf16_to_f32(from[i]);
 }
 
-// The bits of the largest magnitude, which are in the order of magnitudes; those of NaN and infinities come last.
+// The bits of the largest magnitude. They have the order of magnitudes; NaN and infinities are the largest.
 ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; i < kGroup; ++i) {
@@ -35,8 +35,8 @@ ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   return largest;
 }
 
-// How many of the codes times d are the weights; scale = 1 / d, both powers of two. The product with scale is exact,
-// unless it is far below 1 and rounds to the code 0 in any case.
+// Counts the weights that are equal to code * d. scale = 1 / d; both are powers of two. The product with scale is
+// exact, unless it is far below 1 and rounds to the code 0 in any case.
 ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, BlockFixed16* block) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
   std::uint32_t n_exact = 0;
@@ -50,7 +50,7 @@ ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, Bloc
   return n_exact;
 }
 
-// The exponent s of the scale 2^s of a group whose largest magnitude has these bits. Subnormal weights count as 2^-126.
+// The exponent s of a group's scale 2^s, from the bits of its largest magnitude. Subnormal weights count as 2^-126.
 int exponent_of(std::uint32_t largest) {
   const int exponent = static_cast<int>(largest >> 23) - 127;
   const std::uint32_t most = f32_bits(digits::kMost) & 0x7fffffu;

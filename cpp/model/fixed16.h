@@ -14,15 +14,16 @@ namespace zinc_rt {
 
 struct Tensor;
 
-// Whether executors compute with this matrix as fixed16: F16 or BF16, rows of whole groups, and at least nine tenths of
-// the weights keep their value, counted on 32 rows that are spread over the matrix. Known from the file alone.
+// Whether executors compute with this matrix as fixed16. The matrix must be F16 or BF16 in rows of whole groups, and at
+// least nine tenths of the weights must keep their value, counted on 32 rows spread over the matrix. The file alone
+// decides.
 bool fits_fixed16(const Tensor& tensor);
 
-// Converts k weights of type `from` (kF16 or kBF16), a multiple of 256, to k / 256 blocks. Returns how many weights kept
-// their value.
+// Converts k weights of type `from` (kF16 or kBF16) to k / 256 blocks; k is a multiple of 256. Returns how many weights
+// kept their value.
 std::uint64_t to_fixed16(DType from, const std::byte* weights, std::uint64_t k, std::byte* blocks);
 
-// How many threads convert a model's weights (Weights::copy_rows): one a processor, at most 16.
+// How many threads convert a model's weights (Weights::copy_rows): one per processor, at most 16.
 unsigned conversion_threads();
 
 }  // namespace zinc_rt

@@ -36,7 +36,7 @@ struct Tensor {
 
 class Weights {
  public:
-  // What the reader of a format provides: metadata under the keys of GGUF, tensors under the names and shapes of GGUF.
+  // What the reader of a file format provides: metadata under GGUF's keys, and tensors with GGUF's names and shapes.
   struct Source {
     std::string path;
     std::uint64_t file_bytes = 0;  // of all files
@@ -63,20 +63,21 @@ class Weights {
   std::span<const gguf::TensorInfo> infos() const { return infos_; }  // for read_config
   std::span<const Tensor> all() const { return tensors_; }            // in file order
   const Tensor* find(std::string_view name) const;                    // nullptr when absent
-  // The tensor, if it is there with just these dimensions (trailing ones may be left out).
+  // The tensor of this name. Errors: it is missing, or has other dimensions than these (trailing ones may be omitted).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
-  // Makes fixed16 the dtype of all tensors that it fits (model/fixed16.h). Their data stay as they are in the file, so
-  // what computes with them takes them by copy_rows.
+  // Sets the dtype fixed16 for each tensor that it suits (model/fixed16.h). The data stay as they are in the file, so
+  // read them by copy_rows.
   void use_fixed16();
-  // Rows [first, first + n) of a tensor, in the form that its dtype has, to n rows of memory; converted by up to
+  // Writes rows [first, first + n) of a tensor to n rows of memory, in the format of its dtype, converting with up to
   // `n_threads` threads.
   void copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to, unsigned n_threads) const;
 
-  // Call it when the tensor's bytes were copied: releases the memory of pages that can be read from the file again.
+  // Call this after you copied the tensor's bytes. It releases the memory of pages that can be read from the file
+  // again.
   void release(const Tensor& tensor) const;
 
-  // Ask it after tensors were read: of files that were cut meanwhile they read as zeros. Errors: kCorrupt.
+  // Call this after you read tensors. If the file was cut meanwhile, the missing bytes read as zeros. Errors: kCorrupt.
   Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
 
   std::uint64_t total_bytes() const;

@@ -1,4 +1,5 @@
-// Reads the calls behind an opening marker, as their text comes in pieces. One class a syntax (output/format.h).
+// Reads the tool calls after an opening marker, while their text arrives in pieces. There is a class per syntax
+// (output/format.h).
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -28,18 +29,18 @@ class CallReader {
 
   // Takes more text. What it cannot decide yet is held.
   void push(std::string_view text);
-  // No more text comes. Text that was held inside a call goes to the call, which stays open.
+  // Ends the text. Text that was held back inside a call goes to the call, which stays open.
   void finish();
 
-  // kFailed: it is no call. Nothing of it was passed on if no call had begun: rest() is all that came. Else, and with
-  // kDone, rest() is what came behind the last call.
+  // kFailed: the text is not a call. If no call had begun, nothing was passed on, and rest() is all the text so far. In
+  // other cases, and with kDone, rest() is the text after the last call.
   enum class State : std::uint8_t { kOpen, kDone, kFailed };
   State state() const { return state_; }
   std::string_view rest() const { return held_; }
   bool has_begun() const { return n_begun_ > 0; }
 
  protected:
-  // Reads on in held_, and takes away what is decided. False: nothing can be decided now.
+  // Reads further in held_ and removes what is decided. Returns false if nothing can be decided yet.
   virtual bool step() = 0;
   // What to do with held_ at the end, inside of a call.
   virtual void flush() {}
@@ -47,7 +48,7 @@ class CallReader {
   void begin(std::string name);
   void end();
   void done() { state_ = State::kDone; }
-  // It is no call: all that came since the last call's end is text. An open call ends where it is.
+  // Not a call: all text since the end of the last call is plain text. An open call ends where it is.
   void failed();
   void skip_spaces();
   void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }
@@ -91,10 +92,10 @@ std::unique_ptr<CallReader> make_bare_reader(const ReaderOptions& options, CallS
 std::unique_ptr<CallReader> make_named_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& sink);
 
-// Names and keys longer than this are no names: what is held to find their end stays short.
+// The longest name or key. It bounds how much text is held back to find a name's end.
 inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::string_view kSpaces = " \t\r\n";
-// The length of the longest end of `text` that `marker` begins with, less than all of it.
+// The length of the longest proper beginning of `marker` that `text` ends with.
 std::size_t overlap(std::string_view text, std::string_view marker);
 
 }  // namespace zinc_rt::output

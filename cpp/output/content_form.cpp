@@ -16,7 +16,7 @@ Json part(std::string_view text) {
   return Json{{"type", "text"}, {"text", text}};
 }
 
-// A part that shows when a template writes the list's notation in place of its texts.
+// A test part. It shows whether a template writes the list's notation instead of the parts' texts.
 Json marked_part(std::string_view text) {
   auto out = part(text);
   out["zrt_part"] = kInPart;
@@ -40,7 +40,7 @@ Json conversation_with(Role role, Json content) {
   return messages;
 }
 
-// Tries content for one role. The other roles' messages are in the forms that are known by then.
+// Tries content for one role. Messages of other roles have the forms known so far.
 class Trial {
  public:
   Trial(const Render& render, Role role, const ContentForms& forms) : render_(render), role_(role), forms_(forms) {
@@ -152,7 +152,7 @@ ContentForms probe_content(const Render& render) {
   const auto form_of = [&](Role role) { return Trial(render, role, forms).form(); };
   const auto user = form_of(Role::kUser);
   forms.fill(user.value_or(ContentForm::kText));
-  // A call's message is the assistant's, so that its form is known before the tool's.
+  // The assistant's form must be known before the tool's, because a call is in an assistant message.
   for (const Role role : {Role::kSystem, Role::kAssistant, Role::kTool})
     if (const auto form = form_of(role)) forms[static_cast<std::size_t>(role)] = *form;
   return forms;

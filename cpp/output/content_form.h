@@ -30,14 +30,14 @@ using ContentForms = std::array<ContentForm, kRoleNames.size()>;
 // What stands between parts that become one text.
 inline constexpr std::string_view kBetweenParts = "\n";
 
-// Tries a template. The form for a role that it does not take in any form is that of the user's messages, and kText
-// where it takes none of these.
+// Tries a template. A role for which it accepts no form gets the form of user messages, or kText if user messages have
+// none either.
 ContentForms probe_content(const Render& render);
 
-// Gives each message's content in the form for its role. A text becomes a list of one part; the parts of a list become
-// one text, with kBetweenParts between. kBoth leaves both as they are: the template writes parts as its model was
-// trained. Content that is neither stays, but where a list is wanted, none becomes an empty part.
-// REQUIRES: check_content(messages).
+// Converts each message's content to the form for its role. A text becomes a list of one part. A list becomes one text,
+// with kBetweenParts between the parts. kBoth keeps both, because the template then writes parts as its model was
+// trained. Content that is neither stays; where a list is wanted, missing content becomes an empty part. REQUIRES:
+// check_content(messages).
 void fit_content(nlohmann::ordered_json& messages, const ContentForms& forms);
 // kInvalidArgument, with its place: a part of a message's content is no text.
 Status check_content(const nlohmann::ordered_json& messages);

@@ -7,8 +7,8 @@
 namespace zinc_rt::output {
 namespace {
 
-// As the models' own templates write calls: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes); Qwen3-Coder, Qwen3.5, Nemotron 3
-// (tags); and so on. docs/agents.md lists the models.
+// Each format follows the chat templates of the models: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes); Qwen3-Coder,
+// Qwen3.5, Nemotron 3 (tags); and so on. docs/agents.md lists the models.
 constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
 constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
                              {"<function=", Syntax::kTags, "</tool_call>", true}};
@@ -178,7 +178,7 @@ TemplateTraits probe_template(const Render& render_text) {
   auto calls = render(conversation(true), kProbeTools);
   auto as_text = render(conversation(true, false), kProbeTools);
   traits.prints_texts = as_text && as_text->contains(kProbeText);
-  // What prints a text as it is prints an object as Python shows it, which is no JSON.
+  // A template that prints a text as it is prints an object in Python's notation, which is not JSON.
   const bool shows_object = calls && calls->contains("zrt value") && !calls->contains(kProbeShown);
   if (!shows_object && as_text && as_text->contains("zrt value")) {
     calls = std::move(as_text);

@@ -1,4 +1,5 @@
-// How models write reasoning and calls of tools: a table, and how a chat template tells which row is its own.
+// How models write reasoning and tool calls: a table of formats, and how to tell from a chat template which row it
+// uses.
 // Thread rule: constants and pure functions.
 #pragma once
 
@@ -33,17 +34,17 @@ struct Opening {
 struct CallFormat {
   std::string_view name;
   std::span<const Opening> openings;
-  // Of kBare, what encloses texts; of kInvoke, what stands in each tag before its name; of kNamed, what follows a name.
+  // kBare: what encloses texts. kInvoke: what stands in each tag before its name. kNamed: what follows a name.
   std::string_view mark = {};
   // Dropped where they stand between calls.
   std::span<const std::string_view> dropped = {};
   bool has_short_ids = false;  // templates of these models refuse ids of other than 9 letters and digits
   // What a template's text has if it writes a call of kProbeName in this format.
   std::string_view in_calls = {};
-  // What its instructions have if it shows tools in this format, but writes no calls of the history.
+  // A text by which a template of this format is known if it shows tools but does not write earlier calls.
   std::string_view in_instructions = {};
-  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object in
-  // the syntax of the first opening. Empty: such calls are read, and never written or forced.
+  // A call between its markers: {name} is the name as JSON, {bare} the plain name, {arguments} an object in the syntax
+  // of the first opening. Empty: such calls are read, but never written or forced.
   std::string_view body = {};
   bool is_list = false;                                // the calls are the items of one list
   std::string_view list_open = "[", list_close = "]";  // around the list

@@ -171,8 +171,8 @@ class JsonReader final : public CallReader {
   JsonCopy copy_;
 };
 
-// A name, a mark, and a JSON object: Mistral's N[CALL_ID]id[ARGS]{..}, DeepSeek's N<sep>{..} and function<sep>N and a
-// block of code.
+// A name, a mark and a JSON object: Mistral's N[CALL_ID]id[ARGS]{..}, DeepSeek's N<sep>{..}, and DeepSeek's
+// function<sep>N followed by a block of code.
 class NamedReader final : public CallReader {
  public:
   NamedReader(const ReaderOptions& options, CallSink& sink) : CallReader(sink), options_(options) {}

@@ -63,7 +63,8 @@ bool Parser::counts(const Marker& marker) const {
   switch (marker.role) {
     case Role::kReasoningOpen: return state_ == State::kText && at_start_;
     case Role::kReasoningClose: return state_ == State::kReasoning;
-    // A token ends the reasoning that was left open; a text may be one that the model thinks about.
+    // Within open reasoning a call begins only at a marker that is a single token. In plain text the model may just be
+    // writing about the marker.
     case Role::kCall: return options_.with_calls && (state_ == State::kText || marker.id);
     case Role::kDropped: return options_.with_calls && state_ == State::kText;
   }

@@ -19,7 +19,7 @@
 
 namespace zinc_rt::output {
 
-// The formats of one model, with the ids of markers that are one token of its vocabulary. Made once a model.
+// The formats of one model, and the ids of markers that are single tokens of its vocabulary. Made once per model.
 class Formats {
  public:
   // The id of the token that a text is; nothing: it is none.
@@ -30,11 +30,11 @@ class Formats {
 
   const CallFormat* calls() const { return calls_; }
   const ReasoningFormat* reasoning() const { return reasoning_; }
-  // The token that a marker is, or another sign of the format's calls; nothing: it is written in ordinary tokens.
+  // The token of a marker or of another sign of the format. Nothing: it is written with ordinary tokens.
   std::optional<std::int32_t> token_of(std::string_view marker) const;
   // All tokens that are markers or other signs, sorted.
   std::vector<std::int32_t> token_ids() const;
-  // Whether a prompt ends within the reasoning, as one does after which the model goes on thinking.
+  // Whether a prompt ends within the reasoning, so that the model continues to think.
   bool leaves_reasoning_open(std::string_view prompt) const;
 
  private:
@@ -68,7 +68,7 @@ class Parser final : private CallSink {
   ~Parser() override;
 
   // The text that came with a token. `own`: how many bytes at its end are the token's own name, if it is special or
-  // is_marker(id); what is before them came from tokens before it.
+  // is_marker(id); the bytes before them came from earlier tokens.
   std::vector<OutputPiece> push(std::int32_t id, std::string_view text, std::size_t own, bool is_special);
   // Text that came without a token.
   std::vector<OutputPiece> push(std::string_view text);

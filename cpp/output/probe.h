@@ -10,7 +10,7 @@
 
 namespace zinc_rt::output {
 
-// Renders messages and tools, both JSON lists (tools: may be empty), to text; nothing: the template refuses them.
+// Renders messages and tools, both JSON lists (tools may be empty), to text. Nothing: the template refuses them.
 using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
 
 inline constexpr std::string_view kProbeName = "zrt_probe_name";

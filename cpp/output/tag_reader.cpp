@@ -6,7 +6,7 @@
 namespace zinc_rt::output {
 namespace {
 
-// The tags of a syntax. One line feed on each side of a value is markup, where the syntax has it.
+// The tags of a syntax. In some syntaxes one line feed on each side of a value is markup.
 struct Tags {
   std::string function, function_end, parameter, parameter_end, name_end;
   bool has_line_feeds = false;
@@ -50,7 +50,8 @@ class TagReader final : public CallReader {
     return false;
   }
 
-  // A name up to what ends it. False: it is not whole yet, or is none (then the reader has failed).
+  // A name up to the text that ends it. Returns false if the name is incomplete, or is not one (the reader has then
+  // failed).
   bool read_name(std::string_view tag, std::string& name) {
     const auto end = held_.find(tags_.name_end, tag.size());
     if (end == std::string::npos || end - tag.size() > kMaxNameBytes)
@@ -104,8 +105,8 @@ class TagReader final : public CallReader {
     return give_up();
   }
 
-  // Where the value ends in held_; npos: not found. A closing tag counts only before another parameter or the call's
-  // end, so that a value may have such tags in it. `sure`: how much of held_ certainly belongs to the value.
+  // The end of the value in held_; npos if not found. A closing tag counts only before another parameter or the call's
+  // end, so a value may contain such tags. `sure`: how many bytes of held_ certainly belong to the value.
   std::size_t find_end(std::size_t& sure) const {
     for (auto at = held_.find(tags_.parameter_end); at != std::string::npos;
          at = held_.find(tags_.parameter_end, at + 1)) {

@@ -1,5 +1,5 @@
-// What the tools of a request say of their parameters: what is needed to make JSON of values that models write without
-// quotes. Thread rule: const functions from any thread.
+// The parameter types of a request's tools. They are needed to make JSON from values that models write without quotes.
+// Thread rule: const functions from any thread.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,12 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // Which types the values of a parameter may have, bits of Type; 0: nothing is said. Nothing: of one not named.
+  // The types that a parameter's values may have, as bits of Type. 0: the schema gives no type. Nothing: an unknown
+  // parameter.
   std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
-  // The JSON of a value that is written as plain text: of the first of the parameter's types that it fits, else a text.
-  // A parameter without types takes what JSON makes of it, else a text. Nothing: an empty value that is no text, which
-  // is left out.
+  // The JSON of a value written as plain text: the first of the parameter's types that it fits, else a text. A
+  // parameter without types takes what a JSON parser makes of it, else a text. Nothing: an empty value where no text is
+  // allowed; it is left out.
   std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
 
  private:

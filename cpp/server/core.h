@@ -41,7 +41,7 @@ struct ServerCore {
   Models models;
   ModelFolders model_folders;
   TenantRegistry tenants;
-  StreamShelf streams;
+  StreamRegistry streams;
   StoredFiles files;
   Batches batches;
   // Handles requests, by tenant; one thread is always left for other tenants.

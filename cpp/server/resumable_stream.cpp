@@ -13,9 +13,9 @@ constexpr std::string_view kEnd = "\n\n";  // ends an event
 
 }  // namespace
 
-ResumableStream::ResumableStream(StreamShelf& shelf, std::string id, std::string owner,
+ResumableStream::ResumableStream(StreamRegistry& registry, std::string id, std::string owner,
                                  std::shared_ptr<Connection> client)
-    : shelf_(shelf), id_(std::move(id)), owner_(std::move(owner)), client_(std::move(client)) {}
+    : registry_(registry), id_(std::move(id)), owner_(std::move(owner)), client_(std::move(client)) {}
 
 void ResumableStream::add_header(std::string name, std::string value) {
   const std::lock_guard lock(mutex_);
@@ -40,7 +40,7 @@ void ResumableStream::start_stream(HttpResponse head) {
     is_started_ = true;
     head_ = std::move(head);
     client = client_;
-    shelf_.add(shared_from_this());  // added before the client learns its name
+    registry_.add(shared_from_this());  // added before the client learns its name
     client->start_stream(head_);
   }
   watch(client);
@@ -76,12 +76,12 @@ void ResumableStream::keep(std::string_view events) {
 
 // Forgets events that were sent, as far as there is no room for them. REQUIRES: mutex_.
 void ResumableStream::trim() {
-  shelf_.keeps(*this, kept_bytes_, is_over_);
-  while ((kept_bytes_ > kMostKept || shelf_.is_full(owner_)) && first_ < next_sent_ && !is_over_) {
+  registry_.keeps(*this, kept_bytes_, is_over_);
+  while ((kept_bytes_ > kMostKept || registry_.is_full(owner_)) && first_ < next_sent_ && !is_over_) {
     kept_bytes_ -= events_.front().size();
     events_.pop_front();
     ++first_;
-    shelf_.keeps(*this, kept_bytes_, is_over_);
+    registry_.keeps(*this, kept_bytes_, is_over_);
   }
 }
 
@@ -109,11 +109,11 @@ bool ResumableStream::write(std::string_view piece) {
   if (!is_started_) return false;
   if (is_over_) return true;
   send();
-  const auto most = client_ != nullptr ? kMostUnsent : shelf_.is_full(owner_) ? 0 : kMostKept;
+  const auto most = client_ != nullptr ? kMostUnsent : registry_.is_full(owner_) ? 0 : kMostKept;
   if (unsent_bytes_ > most) return false;
   keep(piece);
   send();
-  if (shelf_.is_full(owner_)) trim();
+  if (registry_.is_full(owner_)) trim();
   return true;
 }
 
@@ -186,14 +186,14 @@ bool ResumableStream::sweep(std::chrono::steady_clock::time_point now) {
   return true;
 }
 
-void StreamShelf::add(const std::shared_ptr<ResumableStream>& stream) {
+void StreamRegistry::add(const std::shared_ptr<ResumableStream>& stream) {
   const std::lock_guard lock(mutex_);
   Entry& entry = streams_[stream->id()];
   entry.stream = stream;
   count(entry, kOfStream);
 }
 
-ApiResult<std::shared_ptr<ResumableStream>> StreamShelf::find(const std::string& id, const std::string& owner) {
+ApiResult<std::shared_ptr<ResumableStream>> StreamRegistry::find(const std::string& id, const std::string& owner) {
   const std::lock_guard lock(mutex_);
   if (const auto found = streams_.find(id); found != streams_.end() && found->second.stream->owner() == owner)
     return found->second.stream;
@@ -207,7 +207,7 @@ ApiResult<std::shared_ptr<ResumableStream>> StreamShelf::find(const std::string&
                                                      id.substr(0, 100), ResumableStream::kWindow.count())));
 }
 
-void StreamShelf::sweep(std::chrono::steady_clock::time_point now) {
+void StreamRegistry::sweep(std::chrono::steady_clock::time_point now) {
   Streams all;
   {
     const std::lock_guard lock(mutex_);
@@ -221,7 +221,7 @@ void StreamShelf::sweep(std::chrono::steady_clock::time_point now) {
   }
 }
 
-void StreamShelf::keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over) {
+void StreamRegistry::keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over) {
   Streams dropped;  // destroyed without the mutex held
   const std::lock_guard lock(mutex_);
   const auto it = streams_.find(stream.id());
@@ -234,13 +234,13 @@ void StreamShelf::keeps(const ResumableStream& stream, std::size_t n_bytes, bool
   dropped = make_room(stream.owner());
 }
 
-bool StreamShelf::is_full(const std::string& owner) {
+bool StreamRegistry::is_full(const std::string& owner) {
   const std::lock_guard lock(mutex_);
   const auto of_owner = by_owner_.find(owner);
   return n_bytes_ >= limits_.in_all || (of_owner != by_owner_.end() && of_owner->second >= limits_.per_owner);
 }
 
-void StreamShelf::count(Entry& entry, std::size_t n_bytes) {
+void StreamRegistry::count(Entry& entry, std::size_t n_bytes) {
   const auto n_before = std::exchange(entry.n_bytes, n_bytes);
   n_bytes_ = n_bytes_ - n_before + n_bytes;
   auto& of_owner = by_owner_[entry.stream->owner()];
@@ -248,7 +248,7 @@ void StreamShelf::count(Entry& entry, std::size_t n_bytes) {
   if (of_owner == 0) by_owner_.erase(entry.stream->owner());
 }
 
-void StreamShelf::erase(const std::string& id) {
+void StreamRegistry::erase(const std::string& id) {
   const auto it = streams_.find(id);
   if (it == streams_.end()) return;
   count(it->second, 0);
@@ -257,7 +257,7 @@ void StreamShelf::erase(const std::string& id) {
 }
 
 // `owner`: whose streams have just grown.
-StreamShelf::Streams StreamShelf::make_room(const std::string& owner) {
+StreamRegistry::Streams StreamRegistry::make_room(const std::string& owner) {
   Streams dropped;
   const auto of_owner = [&] {
     const auto it = by_owner_.find(owner);
@@ -276,7 +276,7 @@ StreamShelf::Streams StreamShelf::make_room(const std::string& owner) {
 }
 
 // False: it has none that is over.
-bool StreamShelf::drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped) {
+bool StreamRegistry::drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped) {
   const auto oldest = over_.lower_bound({owner, 0});
   if (oldest == over_.end() || oldest->first.first != owner) return false;
   const auto id = oldest->second;
@@ -286,7 +286,7 @@ bool StreamShelf::drop_oldest_of(const std::string& owner, const char* whose, st
   return true;
 }
 
-std::size_t StreamShelf::size() {
+std::size_t StreamRegistry::size() {
   const std::lock_guard lock(mutex_);
   return streams_.size();
 }

@@ -18,10 +18,10 @@
 
 namespace zinc_rt::server {
 
-class StreamShelf;
+class StreamRegistry;
 
 // A job writes to it in place of the client's connection. Without a client it takes events until kMostKept bytes wait,
-// and then none, like a slow reader. Where the shelf is full it keeps only what its client has not got, and without a
+// and then none, like a slow reader. Where the registry is full it keeps only what its client has not got, and without a
 // client it takes none.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
@@ -31,7 +31,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   // Given up after so long without a client; kept so long after its end.
   static constexpr std::chrono::seconds kWindow{30};
 
-  ResumableStream(StreamShelf& shelf, std::string id, std::string owner, std::shared_ptr<Connection> client);
+  ResumableStream(StreamRegistry& registry, std::string id, std::string owner, std::shared_ptr<Connection> client);
 
   void add_header(std::string name, std::string value) override;
   void note(std::string name, std::string value) override;
@@ -61,7 +61,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   void watch(const std::shared_ptr<Connection>& client);
   void client_left(const Connection* client);
 
-  StreamShelf& shelf_;
+  StreamRegistry& registry_;
   const std::string id_, owner_;
   std::mutex mutex_;
   std::shared_ptr<Connection> client_;
@@ -76,13 +76,13 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
 
 // The streams that clients may come back to. The bytes that they keep are bounded, those of a tenant and those of all:
 // beyond, streams that are over are dropped, the oldest first, of the tenant that has too many or else has the most.
-class StreamShelf {
+class StreamRegistry {
  public:
   struct Limits {
     std::size_t in_all = 256u << 20, per_owner = 64u << 20;  // bytes
   };
-  StreamShelf() : StreamShelf(Limits()) {}
-  explicit StreamShelf(const Limits& limits) : limits_(limits) {}
+  StreamRegistry() : StreamRegistry(Limits()) {}
+  explicit StreamRegistry(const Limits& limits) : limits_(limits) {}
 
   void add(const std::shared_ptr<ResumableStream>& stream);
   // Errors: 404 if there is no such stream, or it is another tenant's; 410 for one that was dropped for want of room.

@@ -24,13 +24,14 @@ enum class BpeAlphabet : std::uint8_t { kBytes, kCharacters };
 
 class Bpe {
  public:
-  // merges: lines "left right", best first; of equal lines the first counts. A merge of or to a text that is not a
-  // token is kept: it can be a step to a longer token, and if it ends as it is, its bytes are encoded one by one. Fails
-  // with kCorrupt on a line that is not two texts with a space between.
+  // merges: lines "left right", best first; of equal lines the first counts. A merge from or to a text that is not a
+  // token is kept, because it can be a step to a longer token. If it remains at the end, its bytes are encoded one by
+  // one. Errors: kCorrupt for a line that is not two texts with a space between.
   static Result<Bpe> create(const Vocab& vocab, std::span<const std::string> merges, BpeAlphabet alphabet);
 
-  // Appends the ids of one piece. A byte that has no token adds `unknown` if that is an id, else nothing. False: the
-  // watch ended it, and `out` is as it was. REQUIRES: the vocabulary that create() saw; fewer than 2^31 bytes.
+  // Appends the ids of one piece. A byte without a token adds `unknown` if that is an id, else nothing. Returns false
+  // if the watch ended the call; `out` is then unchanged. REQUIRES: the vocabulary passed to create(); fewer than 2^31
+  // bytes.
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 

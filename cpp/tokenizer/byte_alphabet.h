@@ -15,7 +15,7 @@ std::optional<std::uint8_t> char_to_byte(char32_t code_point);
 
 // "\x20hi" -> "Ġhi".
 std::string to_byte_alphabet(std::string_view bytes);
-// The reverse; a character outside the alphabet, and a byte that is not UTF-8, stay as they are.
+// The reverse. Characters outside the alphabet, and bytes that are not UTF-8, stay as they are.
 std::string from_byte_alphabet(std::string_view text);
 
 }  // namespace zinc_rt

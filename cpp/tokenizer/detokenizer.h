@@ -15,15 +15,15 @@ namespace zinc_rt {
 
 class Detokenizer {
  public:
-  // previous: the token before the first that will be pushed (the last of the prompt), nothing at the start of a text.
-  // It decides whether the space that encode() puts before text is to be taken away again.
+  // previous: the token before the first one pushed, that is, the last of the prompt; empty at the start of a text. It
+  // decides whether to remove the space that encode() puts before a text.
   explicit Detokenizer(Tokenizer tokenizer, bool skip_special = true, std::optional<std::int32_t> previous = {});
 
-  // The text that is decided after this token; empty while a UTF-8 sequence is incomplete (at most 3 bytes are held).
-  // An id outside the vocabulary, which decode() refuses, gives U+FFFD.
+  // Returns the text that is final after this token; empty while a UTF-8 sequence is incomplete (it holds back at most
+  // 3 bytes). An id outside the vocabulary gives U+FFFD; decode() refuses such an id.
   std::string push(std::int32_t id);
 
-  // U+FFFD when the text ends within a sequence, else empty. The next push starts a new text.
+  // U+FFFD if the text ends within a sequence, else empty. The next push starts a new text.
   std::string finish();
 
  private:

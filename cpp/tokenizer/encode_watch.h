@@ -11,7 +11,8 @@ class EncodeWatch {
   // The limits outlive the watch.
   explicit EncodeWatch(const EncodeLimits& limits) : limits_(limits) {}
 
-  // Called after `bytes` more of the text, with n_tokens in all: whether the call has to end. Once true it stays true.
+  // Called after each further `bytes` of text, with the number of tokens so far. Returns whether to end the call. Once
+  // true it stays true.
   bool over(std::size_t bytes, std::size_t n_tokens) {
     since_look_ += bytes;
     if (since_look_ >= kBytesBetweenLooks) {

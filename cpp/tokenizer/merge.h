@@ -1,6 +1,6 @@
-// The merge loop that BPE and SPM share: of all neighbouring pairs that a model can join, the best one is joined first,
-// the leftmost of equals, until no pair is left. It takes O(n log n) for n symbols; merge_text.h makes that linear for
-// long texts.
+// The merge loop of BPE and SPM. Of all neighbouring pairs that the model can join, it joins the best one first, the
+// leftmost of equals, until no pair is left. This takes O(n log n) for n symbols; merge_text.h makes it linear for long
+// texts.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// A symbol: a part of a piece's text. The chain of live symbols is linked by prev and next (-1 at the ends).
+// A symbol: a part of a piece's text. prev and next link the live symbols (-1 at the ends).
 struct Symbol {
   std::uint32_t begin = 0;
   std::uint32_t bytes = 0;  // 0: joined to the symbol on its left
@@ -25,8 +25,8 @@ struct Merge {
   std::int32_t id = -1;
 };
 
-// A number for each place, and the place of the first smallest one: a tree in which each number is the least of the
-// eight below it.
+// A number per index, and the index of the first smallest number. A tree in which each node is the smallest of its
+// eight children.
 class MergeOrder {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // nothing can be joined at this place
@@ -103,7 +103,7 @@ struct MergeScratch {
   }
 };
 
-// join(left, right, merge): whether the pair can be joined, and to what. REQUIRES: fewer than 2^31 symbols.
+// join(left, right, merge): whether the pair can be joined, and the result. REQUIRES: fewer than 2^31 symbols.
 template <class Join>
 void merge_symbols(MergeScratch& scratch, const Join& join) {
   std::vector<Symbol>& symbols = scratch.symbols;

@@ -33,10 +33,9 @@ inline constexpr std::size_t kMergeWindow = 256;  // bytes; also the length up t
 // Bytes; symbols that end so near to the end of a window are not certain.
 inline constexpr std::size_t kMergeMargin = 32;
 
-// Returns true with the result in scratch.done; false: stop(bytes since the last call of it, symbols so far) returned
-// true.
-// first_symbol(text, at) gives the Merged of the first symbol at a place; join as for merge_symbols, on positions in
-// `text`. REQUIRES: fewer than 2^31 bytes.
+// Returns true with the result in scratch.done. Returns false if stop(bytes since its last call, symbols so far)
+// returned true. first_symbol(text, at): the Merged of the first symbol at a position. join: as for merge_symbols, on
+// positions in `text`. REQUIRES: fewer than 2^31 bytes.
 template <class FirstSymbol, class Join, class Stop>
 bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSymbol& first_symbol, const Join& join,
                 const Stop& stop) {
@@ -79,7 +78,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     if (good) good_left = left, good_right = right;
     return good;
   };
-  // The window before this one: a text that repeats itself gives the same result again.
+  // The previous window: a text that repeats itself gives the same result again.
   std::string_view last_window;
   std::size_t last_begin = 0, last_end = 0;  // its result, as a range of done
 
@@ -104,7 +103,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
       std::size_t keep = begin;
       while (keep > 0 && at - done[keep - 1].begin <= back) --keep;
       keep = keep == begin ? begin - 1 : keep;
-      // The part that is merged again grows with the part that was given up, so that the total stays linear.
+      // The part to merge again grows with the part that was given up, so the total time stays linear.
       window = std::max(window, 2 * static_cast<std::size_t>(at - done[keep].begin));
       back *= 2;
       at = done[keep].begin;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace nfc_tables;
 
-// Hangul syllables are made of a leading consonant, a vowel and maybe a trailing consonant, in this order.
+// A Hangul syllable is a leading consonant, a vowel and possibly a trailing consonant, in this order.
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;  // kTrail: of none
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;
 
@@ -60,8 +60,8 @@ char32_t composed(char32_t first, char32_t second) {
   return it != all.end() && it->first == first && it->second == second ? it->composed : 0;
 }
 
-// Characters that may not stand as they are, wherever they are: those with a class, those that decompose for good, and
-// those that may compose with what is before them. No other one changes, or lets what is before it change.
+// "Active" characters, which may change: those with a combining class, those that always decompose, and those that may
+// compose with the character before. No other character changes or lets the one before it change.
 constexpr char32_t kFirstActive = 0x300, kPastActive = 0x30000;
 using Active = std::bitset<kPastActive>;
 const Active& active() {
@@ -83,7 +83,7 @@ const Active& active() {
   return made;
 }
 
-// Puts marks between two characters of class 0 in the order of their classes; equals stay in theirs.
+// Sorts the marks between two characters of class 0 by their classes, keeping the order of equal classes.
 class Reordering {
  public:
   void operator()(std::u32string& text) {
@@ -130,7 +130,7 @@ class Normalizer {
     std::uint8_t last_class = 0;                // of the one before
     for (std::size_t i = 0; i < text_.size(); ++i) {
       const std::uint8_t of = classes[i];
-      // A mark of the same class, or a character of class 0, between them keeps two apart.
+      // A mark of the same class, or a character of class 0, between two characters prevents their composition.
       const bool is_next = starter < n && (n == starter + 1 || (last_class != 0 && last_class < of));
       if (const char32_t made = is_next ? composed(text_[starter], text_[i]) : 0; made != 0) {
         text_[starter] = made;
@@ -148,7 +148,7 @@ class Normalizer {
   Reordering reorder_;
 };
 
-// How many bytes from `at` on are of characters below U+0300, which are never active.
+// The number of bytes from `at` on whose characters are below U+0300. Those are never active.
 std::size_t skip_plain(std::string_view text, std::size_t at) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   for (std::uint64_t word; at + 8 <= text.size(); at += 8) {

@@ -9,11 +9,12 @@
 
 namespace zinc_rt {
 
-// Nothing: the text is in the form already, which is found out without a copy. Bytes that are not UTF-8 stay, and
-// nothing is composed across them. Takes time linear in the text.
+// Returns nothing if the text already has this form, which is found out without a copy. Bytes that are not UTF-8 stay,
+// and nothing is composed across them. The time is linear in the text.
 std::optional<std::string> to_nfc(std::string_view text);
 
-// A text has at most this many times the bytes of its form C (a Greek iota for subscripts with two marks: 7 to 2).
+// A text has at most this many times the bytes of its form C. The worst case is a Greek iota subscript with two marks:
+// 7 to 2.
 inline constexpr std::size_t kMostNfcShrinks = 4;
 
 }  // namespace zinc_rt

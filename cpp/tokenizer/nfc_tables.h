@@ -1,4 +1,4 @@
-// What Unicode's normalization form C needs to know of each character. Thread rule: constants.
+// The properties of characters that Unicode's normalization form C needs. Thread rule: constants.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace zinc_rt::nfc_tables {
 
-// Characters from `first` to `last` have this combining class; those of class 0 are not there. Ascending.
+// Characters from `first` to `last` have this combining class. Ascending; characters of class 0 are left out.
 struct ClassRun {
   char32_t first, last;
   std::uint8_t combining_class;
@@ -15,7 +15,8 @@ struct ClassRun {
 extern const ClassRun class_runs[];
 extern const std::size_t n_class_runs;
 
-// The whole canonical decomposition of a character: up to four, then 0. Ascending. Hangul syllables are not there.
+// The full canonical decomposition of a character: up to four characters, then 0. Ascending. Hangul syllables are left
+// out.
 struct Decomposition {
   char32_t from;
   char32_t to[4];

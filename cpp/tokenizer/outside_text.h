@@ -1,4 +1,5 @@
-// Which part of a text came from outside of who writes control tokens: from a client, within what a chat template wrote.
+// Marks the parts of a text that came from a client, within the text that a chat template wrote. No control token is
+// matched in them.
 // Thread rule: a plain value; what it looks at outlives it.
 #pragma once
 

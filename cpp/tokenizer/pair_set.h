@@ -24,13 +24,13 @@ class PairSet {
     return others_.contains(static_cast<std::uint64_t>(left) << 32 | right);
   }
 
-  // Cuts `text` where no merge can cross and calls sink(part) for each part in order, until it returns false; false
-  // then. A byte that is not UTF-8 is a part of its own.
+  // Cuts `text` where no merge can cross and calls sink(part) for each part, in order. If sink returns false, it stops
+  // and returns false. A byte that is not UTF-8 is a part by itself.
   template <class Sink>
   bool cut(std::string_view text, const Sink& sink) const;
 
  private:
-  // U+2581 takes the place of the space, which text for these models does not have any more.
+  // U+2581 replaces the space, which no longer occurs in the texts of these models.
   static char32_t compact(char32_t c) { return c == 0x2581 ? U' ' : c; }
 
   std::bitset<128 * 128> ascii_;

@@ -1,4 +1,4 @@
-// Remembers, during one encode call, where in the output the ids of a piece are: text repeats its words.
+// Remembers, during one encode call, where in the output the ids of a piece are, because a text repeats its words.
 // Thread rule: belongs to one call.
 #pragma once
 
@@ -21,8 +21,8 @@ class PieceCache {
     slots_.resize(n_slots);
   }
 
-  // Appends the ids of `piece` to `out`, by encode(piece, out) when it has not been seen lately; false when that says
-  // so. REQUIRES: the piece's memory outlives the cache, and `out` only ever grows at its end.
+  // Appends the ids of `piece` to `out`. If the piece was not seen lately it calls encode(piece, out), and returns
+  // false if that does. REQUIRES: the piece's memory outlives the cache, and `out` only grows at its end.
   template <class Encode>
   bool append(std::string_view piece, std::vector<TokenId>& out, const Encode& encode) {
     if (piece.size() > kMaxPieceBytes) return encode(piece, out);

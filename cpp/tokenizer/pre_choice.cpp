@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kKey = "tokenizer.ggml.pre", kUnknown = "default";
 
-// All vocabularies of this kind that are published have this rule. The token tells them from others of the architecture.
+// All published vocabularies of this kind have this rule. The token distinguishes them from others of the architecture.
 struct Certain {
   std::string_view architecture, token;
   TokenId id;

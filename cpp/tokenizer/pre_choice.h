@@ -8,10 +8,9 @@
 
 namespace zinc_rt {
 
-// The rule that tokenizer.ggml.pre names. Without the key, or with "default", which converters write for what they do
-// not know, it is the one that the architecture together with the vocabulary makes certain, else "default"; the log
-// says which it is, since a wrong one gives other tokens than the model has learned.
-// Errors as find_pre_rule.
+// The rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write when they do
+// not know the vocabulary. Then it is the rule that architecture and vocabulary together make certain, else "default".
+// The log says which, because a wrong rule gives other tokens than the model was trained on. Errors as find_pre_rule.
 Result<const PreRule*> choose_pre_rule(const gguf::Metadata& metadata, const Vocab& vocab);
 
 }  // namespace zinc_rt

@@ -18,7 +18,7 @@ constexpr std::string_view kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+|
 constexpr std::string_view kOneDigit = "\\p{N}";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
 
-// Words with one leading character of any kind but letter, digit and line end; the families differ in digits and marks.
+// Words with one leading character that is not a letter, digit or line end. The families differ in digits and marks.
 constexpr std::string_view kLlama3 =
     CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_AND_SPACES;
 constexpr std::string_view kQwen2 =
@@ -51,8 +51,8 @@ constexpr std::string_view kYoutuScripts =
     "[\\x{AC00}-\\x{D7A3}\\x{3131}-\\x{318E}]+|"
     "[\\x{FF01}\\x{2026}\\x{201C}\\x{201D}\\x{2018}\\x{2019}\\x{2014}\\x{FF1A}\\x{FF1B}\\x{FF0C}\\x{3001}-\\x{303F}"
     "\\x{FE30}-\\x{FE4F}]+|[\\x{3105}-\\x{312F}]+|[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+";
-// As GPT-4o's, with Chinese characters a class of their own.
-// UPPER and LOWER without Han, each as the complement of all that it leaves out.
+// Like GPT-4o's, with Chinese characters as a separate class. UPPER and LOWER exclude Han; each is written as the
+// complement of what it leaves out.
 #define KIMI_UPPER "[^\\p{sc:Han}\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}]"
 #define KIMI_LOWER "[^\\p{sc:Han}\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}]"
 constexpr std::string_view kKimi = "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?" KIMI_UPPER "*" KIMI_LOWER "+" CONTRACTION
@@ -82,14 +82,14 @@ constexpr std::string_view kDeepseekV3Words =
     " ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES_AND_SPACES;
 
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+";
-// \d{1,3}(?=(?:\d{3})*\b) looks at the rest of a number for each of its groups. Here only the first group does; the
-// others follow where the match before ended (\G).
+// \d{1,3}(?=(?:\d{3})*\b) scans the rest of a number for each of its groups. Here only the first group does. The others
+// start where the previous match ended (\G).
 constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3})*+\\b)|(?<=\\d)\\G\\d{3}";
 // \s+$, found only where the run of spaces begins.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
-// Of vocabularies whose own tokenizers normalize text first: GPT-NeoX's and those made of it, Cohere's, Qwen's and those
-// made of it. The others' are known to take text as it is, or nothing is known of them.
+// The vocabularies whose own tokenizers normalize text first: GPT-NeoX's, Cohere's, Qwen's and those derived from them.
+// The others take text as it is, as far as is known.
 constexpr PreRule with_nfc(PreRule rule) {
   rule.nfc = true;
   return rule;

@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxPrePatterns = 6;
 
 struct PreRule {
   std::string_view name;
-  // Applied one after the other: each splits the pieces that the one before it left, and both its matches and the text
+  // The patterns are applied one after another. Each splits the pieces from the one before: its matches and the text
   // between them become pieces. Empty entries end the list.
   std::array<std::string_view, kMaxPrePatterns> patterns;
   bool whole_words = false;  // a piece that is a token as it stands is that token, whatever the merges say

@@ -61,7 +61,7 @@ struct Pretokenizer::Pattern {
   bool jit = false;
 };
 
-// One match block a level: an outer level's match is still in use while the inner ones run.
+// One match block per level, because an outer level's match is still in use while the inner levels run.
 struct Pretokenizer::Scratch {
   std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> matches;
   std::unique_ptr<pcre2_match_context, FreeContext> context;
@@ -118,7 +118,7 @@ Result<Pretokenizer> Pretokenizer::create(const PreRule& rule) {
                   rule.name, source.size(), offset, engine_message(error));
     Pattern& added = made.patterns_.emplace_back();
     added.code.reset(code);
-    // Fails where memory may not be made executable; the interpreter then gives the same matches.
+    // This fails where memory may not be made executable. The interpreter then gives the same matches.
     added.jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
   }
   return made;
@@ -135,7 +135,7 @@ Result<bool> Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   Scratch scratch;
   scratch.context.reset(pcre2_match_context_create(nullptr));
   if (scratch.context == nullptr) return no_memory("a match context");
-  // The limits guard against patterns that blow up; the patterns here are ours and linear, only the text is long.
+  // The limits stop patterns that blow up. These patterns are linear, so only a very long text reaches them.
   pcre2_set_match_limit(scratch.context.get(), 0xFFFFFFFFu);
   for (const Pattern& pattern : patterns_) {
     scratch.matches.emplace_back(pcre2_match_data_create_from_pattern(pattern.code.get(), nullptr));

@@ -1,4 +1,4 @@
-// Splits text into the pieces within which byte-level BPE merges: the regular expressions of one PreRule, by PCRE2.
+// Splits text into the pieces within which byte-level BPE merges, by the regular expressions of one PreRule (PCRE2).
 // Thread rule: immutable once made; each call of split has its own scratch memory.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zinc_rt {
 
-// What a splitter calls for each piece, in order, until it returns false; the pieces cover the text without gaps.
+// Receives each piece, in order, until it returns false. The pieces cover the text without gaps.
 class PieceSink {
  public:
   virtual bool piece(std::string_view text) = 0;
@@ -22,7 +22,7 @@ class PieceSink {
 
 class Pretokenizer {
  public:
-  // Fails with kInternal when a pattern does not compile. Matches by JIT code where the machine allows it.
+  // Uses JIT code if the machine allows it. Errors: kInternal if a pattern does not compile.
   static Result<Pretokenizer> create(const PreRule& rule);
 
   Pretokenizer(Pretokenizer&&) noexcept;
@@ -31,9 +31,9 @@ class Pretokenizer {
 
   bool uses_jit() const;
 
-  // Each run of bytes that is not UTF-8 is one piece of its own; the text beside it is split as if it stood alone.
-  // False: the sink ended it. Fails with kInternal when the regex engine runs out of memory or steps; the sink has then
-  // seen only a part.
+  // Each run of bytes that is not UTF-8 is a piece; the text on either side is split as if it stood alone. Returns
+  // false if the sink did. Errors: kInternal if the regex engine runs out of memory or steps; the sink has then had
+  // only a part of the text.
   Result<bool> split(std::string_view text, PieceSink& sink) const;
 
  private:

@@ -48,7 +48,7 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std
   const Entry* longest = nullptr;
   auto low = entries_.begin();
   auto high = entries_.end();
-  // Entries that share the first `depth` bytes of the text lie in [low, high); the one of just that length is the
+  // [low, high): the entries that share the first `depth` bytes of the text. An entry of exactly that length comes
   // first.
   for (std::size_t depth = 0; depth < text.size(); ++depth) {
     const auto byte = static_cast<std::uint8_t>(text[depth]);
@@ -63,14 +63,14 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std
   return longest;
 }
 
-// Of matches that overlap, chooses those that count. `reach`: where the last of them ends, including the white space
-// that it may swallow.
+// Chooses which of several overlapping matches count. `reach`: the end of the last of them, including white space that
+// it may swallow.
 std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, const Rule& rule,
                                                         const std::vector<Match>& group, std::size_t reach) const {
   const std::size_t base = group.front().begin;
   std::vector<bool> covered(reach - base);
-  // By length, the longest first. There is one match for each position: a shorter one is looked for only when the
-  // longer one overlaps another match.
+  // By length, the longest first. Each position has one match. A shorter one is looked for only if the longer one
+  // overlaps another match.
   std::map<std::size_t, std::vector<Match>, std::greater<>> waiting;
   for (const Match& match : group) waiting[entries_[match.entry].text.size()].push_back(match);
   std::vector<Taken> taken;

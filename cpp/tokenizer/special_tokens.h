@@ -45,9 +45,9 @@ class SpecialTokens {
   // Empty texts are left out; of equal texts the first stays.
   void fill(std::vector<Entry> entries);
 
-  // Calls sink for each stretch in order, until it returns false; false then. O(text x length of the longest entry) at
-  // worst, one table look-up a byte where nothing matches. Memory is needed only for matches that overlap.
-  // REQUIRES: fewer than 2^32 bytes.
+  // Calls sink for each stretch, in order. If sink returns false, it stops and returns false. The worst case is O(text
+  // x length of the longest entry); where nothing matches it is one table look-up per byte. Only overlapping matches
+  // need memory. REQUIRES: fewer than 2^32 bytes.
   using Sink = std::function<bool(const Fragment&)>;
   bool split(std::string_view text, const Rule& rule, const Sink& sink) const;
 

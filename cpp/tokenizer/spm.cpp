@@ -14,8 +14,8 @@ bool can_merge_to(TokenType type) {
   return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
 }
 
-// Maps scores to integers in reverse order: the highest score gets the smallest number. Below MergeOrder::kNone, which
-// only a NaN would give.
+// Maps scores to integers in reverse order: the highest score gets the smallest number. Each is below
+// MergeOrder::kNone, unless the score is NaN.
 std::uint32_t priority_of(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // one zero only
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;

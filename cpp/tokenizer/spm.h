@@ -1,6 +1,5 @@
-// SentencePiece's BPE: any two neighbours whose joint text is a token may join, the highest score first; a character
-// that is no token falls back to its bytes. Thread rule: immutable once made; MergeTextScratch belongs to the calling
-// thread.
+// SentencePiece's BPE: joins two neighbours if their joint text is a token, the highest score first. A character that
+// is not a token becomes its bytes. Thread rule: immutable once made; MergeTextScratch belongs to the calling thread.
 #pragma once
 
 #include <array>
@@ -20,9 +19,9 @@ class Spm {
   // Fails with kNotFound when the vocabulary has no scores.
   static Result<Spm> create(const Vocab& vocab);
 
-  // Appends the ids of `text`, in which spaces are already U+2581. A byte that has no token adds `unknown` once for the
-  // character, or nothing when `unknown` is no id. False: the watch ended it, and `out` is as it was. REQUIRES: the
-  // vocabulary that create() saw; fewer than 2^31 bytes.
+  // Appends the ids of `text`, in which spaces are already U+2581. A character with a byte that has no token adds
+  // `unknown` once, or nothing if `unknown` is not an id. Returns false if the watch ended the call; `out` is then
+  // unchanged. REQUIRES: the vocabulary passed to create(); fewer than 2^31 bytes.
   bool encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 

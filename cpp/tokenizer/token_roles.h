@@ -1,4 +1,4 @@
-// Which tokens begin and end a text, and what the file's keys and the tokens' own names say of it.
+// Which tokens begin and end a text, according to the file's keys and the tokens' names.
 // Thread rule: plain values.
 #pragma once
 
@@ -21,14 +21,14 @@ struct TokenRoles {
   std::vector<TokenId> end_of_generation;  // ascending
 };
 
-// Reads the *_token_id keys and adds tokens with well-known names ("<|im_end|>" ...). Such a token that the file calls
-// user-defined is made a control token in `vocab`, so that text from outside cannot end a turn; one that the file calls
-// normal too, if its name cannot be ordinary text. An id of 0xFFFFFFFF means none. Fails with kCorrupt for any other id
-// outside the vocabulary.
+// Reads the *_token_id keys and adds tokens with well-known names ("<|im_end|>" ...). If the file calls such a token
+// user-defined, it becomes a control token in `vocab`, so that text from outside cannot end a turn. A token that the
+// file calls normal becomes one only if its name cannot be ordinary text. An id of 0xFFFFFFFF means none. Errors:
+// kCorrupt for any other id outside the vocabulary.
 Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab);
 
-// Sets bos, eos and unk of BERT's vocabularies, whose files have keys of their own for the first two; without keys they
-// are the tokens [CLS], [SEP] and [UNK]. Errors: kNotFound where there is neither; kCorrupt as above.
+// Sets bos, eos and unk of BERT's vocabularies. Their files have keys of their own for bos and eos; without keys the
+// three are the tokens [CLS], [SEP] and [UNK]. Errors: kNotFound if the file has neither; kCorrupt as above.
 Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, TokenRoles& roles);
 
 }  // namespace zinc_rt

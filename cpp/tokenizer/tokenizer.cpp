@@ -63,17 +63,17 @@ class BytePieces final : public PieceSink {
   MergeTextScratch scratch_;
 };
 
-// Encodes text for the models that write the space as U+2581: SentencePiece and Gemma 4.
+// Encodes text for the models that write a space as U+2581: SentencePiece and Gemma 4.
 class MarkedPieces {
  public:
   MarkedPieces(const Vocab& vocab, const Spm* spm, const Bpe* bpe, TokenId unknown, PieceCache& cache,
                std::vector<TokenId>& out, EncodeWatch& watch)
       : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out), watch_(watch) {}
 
-  // False: the watch ended it. REQUIRES: spaces are marked; the memory outlives the cache.
+  // Returns false if the watch ended it. REQUIRES: spaces are marked; the memory outlives the cache.
   bool text(std::string_view marked) {
     if (spm_ != nullptr) return run(marked);
-    // Gemma 4 keeps runs of line feeds apart; one that is a token as it stands is that token.
+    // Gemma 4 keeps runs of line feeds separate. A run that is a token becomes that token.
     while (!marked.empty()) {
       const bool feeds = marked[0] == '\n';
       const std::string_view part = marked.substr(0, feeds ? marked.find_first_not_of('\n') : marked.find('\n'));
@@ -164,7 +164,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   } else {
     MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,
                         ids, watch);
-    // Pieces of one fragment after the other: the cache points into them, so they may not move.
+    // The pieces of all fragments. The cache points into them, so they must not move.
     std::deque<std::string> marked;
     bool at_start = true;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
@@ -196,7 +196,7 @@ std::size_t Tokenizer::least_tokens(std::string_view text) const {
   const Parts& p = *parts_;
   std::size_t n = text.size();
   if (normalizes()) {
-    // The form's bytes are not those of the text; where one of them has no token, nothing is certain.
+    // Form C has other bytes than the text. If one of them has no token, there is no certain lower bound.
     if (!p.always_in_token.all()) return 0;
     n = (n + kMostNfcShrinks - 1) / kMostNfcShrinks;
   } else if (!p.always_in_token.all())

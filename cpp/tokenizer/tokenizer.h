@@ -22,27 +22,26 @@ namespace zinc_rt {
 
 class Tokenizer {
  public:
-  // n_rows: that the model has for tokens; those without a row are left out.
-  // Fails with kInvalidArgument for a model or pre-tokenizer that is not supported (the message lists those that are),
-  // kNotFound for a missing key, kCorrupt for lists of different length and ids outside the vocabulary.
+  // n_rows: how many tokens the model has rows for; tokens without a row are left out. Errors: kInvalidArgument for a
+  // model or pre-tokenizer that is not supported, with the supported ones; kNotFound for a missing key; kCorrupt for
+  // lists of different lengths and ids outside the vocabulary.
   static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
-  // Token ids of `text`, which need not be UTF-8: other bytes are encoded as they are. Vocabularies that were trained on
-  // Unicode's form C get the text between special tokens in that form.
-  // add_special: put BOS before and EOS after, where the model wants them.
-  // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside, or
-  // say by `outside` which of it is. User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
-  // Fails with kInvalidArgument above 1 GiB of text, and as soon as there are more than limits.max_tokens; with
+  // Returns the token ids of `text`. Bytes that are not UTF-8 are encoded as they are. A vocabulary trained on
+  // Unicode's form C gets the text between special tokens in that form. add_special: puts BOS before and EOS after, if
+  // the model wants them. parse_special: control tokens spelled in the text become those tokens. Leave it off for text
+  // from outside, or mark that text in `outside`. User-defined tokens always match. A byte without any token is left
+  // out. Errors: kInvalidArgument above 1 GiB of text, and as soon as there are more tokens than limits.max_tokens;
   // kCancelled soon after limits.cancel is requested.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special,
                                            const EncodeLimits& limits = {}, const OutsideText& outside = {}) const;
 
-  // A number of tokens that encode() gives at least, found by looking at most once at each byte.
+  // A lower bound on the number of tokens that encode() gives. It looks at each byte at most once.
   std::size_t least_tokens(std::string_view text) const;
 
-  // The bytes that the ids stand for; not always UTF-8 (replace_invalid_utf8 makes it so). With skip_special, control
-  // and unknown tokens add nothing, else their text. Where encode() puts a space before text, one is taken away: at
-  // the start and after each special token. Fails with kInvalidArgument for an id outside the vocabulary.
+  // Returns the bytes that the ids stand for. They need not be UTF-8 (see replace_invalid_utf8). With skip_special,
+  // control and unknown tokens add nothing; otherwise they add their text. If encode() puts a space before texts, it is
+  // removed at the start and after each special token. Errors: kInvalidArgument for an id outside the vocabulary.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
 
   std::size_t n_vocab() const;
@@ -56,7 +55,7 @@ class Tokenizer {
   std::optional<std::int32_t> pad_id() const;
   bool adds_bos() const;
   bool adds_eos() const;
-  // Whether encode() takes text in Unicode's form C, so that decode() gives that form back.
+  // Whether encode() converts text to Unicode's form C. Then decode() returns that form.
   bool normalizes() const;
   // Whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;

@@ -21,8 +21,8 @@ constexpr ModelRow kModels[] = {{"gpt2", TokenizerModel::kGpt2},
                                 {"gemma4", TokenizerModel::kGemma4},
                                 {"bert", TokenizerModel::kBert}};
 
-// Gemma 4's vocabulary is one of merges; some files call it "llama", as the ones before it were. Its scores are no
-// order to merge in.
+// Gemma 4's vocabulary uses merges. Some files call it "llama", as earlier Gemma vocabularies were, but its scores are
+// not an order of merges.
 bool is_gemma4(const gguf::Metadata& metadata) {
   const auto is = [&](std::string_view key, std::string_view wanted) {
     const auto said = metadata.get_string_or(key, "");
@@ -86,7 +86,7 @@ void default_spm_roles(const Vocab& vocab, TokenRoles& roles) {
   }
 }
 
-// Phi-3's special tokens swallow the white space after them, three excepted; files do not say so by a key.
+// Phi-3's special tokens swallow the white space after them, except three of them. No key in the file says so.
 bool phi3_strips(const gguf::Metadata& metadata, TokenizerModel model) {
   if (model != TokenizerModel::kLlama) return false;
   const auto architecture = metadata.get_string_or("general.architecture", "");
@@ -124,8 +124,8 @@ std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model,
     if (drops_space && is_space(static_cast<char>(byte))) continue;
     std::string text;
     append_utf8(text, byte_to_char(byte));
-    // kLlama leaves out a whole character when one of its bytes has no token, unless there is an unknown token for it;
-    // byte-level models have none of those.
+    // kLlama leaves out a whole character if one of its bytes has no token, unless there is an unknown token.
+    // Byte-level models have no unknown token.
     out[value] = model == TokenizerModel::kGpt2 ? vocab.find(text).has_value()
                                                 : has_unknown || (byte < 0x80 && vocab.find_byte(byte).has_value());
   }
@@ -188,7 +188,7 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::
   for (std::size_t i = 0; i < p.vocab.size(); ++i) {
     p.bytes += decoded_bytes(p.vocab, static_cast<TokenId>(i), p.model);
     p.byte_ends.push_back(p.bytes.size());
-    // Byte-level texts are longer than what they stand for. The others are what the text is written as; a U+2581 in it
+    // Byte-level texts are longer than the bytes that they stand for. The others are the text itself; a U+2581 in it
     // stays one.
     const auto id = static_cast<TokenId>(i);
     const auto text = p.model == TokenizerModel::kGpt2 ? p.bytes_of(id) : p.vocab.text(id);

@@ -26,7 +26,7 @@ enum class TokenType : std::uint8_t {
   kByte = 6  // "<0xNN>"
 };
 
-// Byte strings back to back with an index from text to number. Equal texts keep the first number.
+// Byte strings stored back to back, with an index from text to number. Of equal texts the first number counts.
 class StringTable {
  public:
   void reserve(std::size_t n_strings, std::size_t n_bytes);
@@ -51,10 +51,9 @@ class StringTable {
 
 class Vocab {
  public:
-  // Reads tokenizer.ggml.{tokens,scores,token_type}. Scores and types may be absent (0 and normal); when present they
-  // must be as many as the tokens. Fails with kNotFound without tokens, kCorrupt on an empty list, other lengths or a
-  // type that the format does not have.
-  // Of the tokens only the first n_rows.
+  // Reads tokenizer.ggml.{tokens,scores,token_type}, the first n_rows of each. Scores and types may be absent (0 and
+  // normal). Errors: kNotFound without tokens; kCorrupt for an empty list, lists of different lengths, or a type that
+  // the format does not have.
   static Result<Vocab> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
   std::size_t size() const { return texts_.size(); }

@@ -13,11 +13,12 @@
 
 namespace zinc_rt {
 
-// Errors: kUnavailable for a vocabulary with upper-case letters, whose texts want another normalizer.
+// Errors: kUnavailable for a vocabulary with upper-case letters, because its texts need another normalizer.
 Status check_wordpiece(const Vocab& vocab);
 
-// Appends the ids of `text`. A word that no tokens make, or of more than 100 characters, is `unknown`. Bytes that are no
-// UTF-8, and control characters, are left out. False: the watch ended it. REQUIRES: a vocabulary that was checked.
+// Appends the ids of `text`. A word that no tokens compose, or that has more than 100 characters, becomes `unknown`.
+// Control characters and bytes that are not UTF-8 are left out. Returns false if the watch ended the call. REQUIRES: a
+// checked vocabulary.
 bool encode_wordpiece(const Vocab& vocab, std::string_view text, TokenId unknown, std::vector<TokenId>& out,
                       EncodeWatch& watch);
 

@@ -18,8 +18,8 @@ struct KindRun {
 extern const KindRun kind_runs[];
 extern const std::size_t n_kind_runs;
 
-// What a character becomes: decomposed, without marks, in lower case; up to three, then 0. Ascending. Characters that
-// stay, and Hangul syllables, are not there.
+// The replacement of a character: decomposed, without marks, in lower case; up to three characters, then 0. Ascending.
+// Unchanged characters and Hangul syllables are left out.
 struct Fold {
   char32_t from;
   char32_t to[3];

@@ -46,11 +46,12 @@ class Client final : public Connection {
 
 struct Streaming {
   explicit Streaming(std::size_t room = SIZE_MAX)
-      : client(std::make_shared<Client>(room)), stream(std::make_shared<ResumableStream>(shelf, "s", "alice", client)) {
+      : client(std::make_shared<Client>(room)),
+        stream(std::make_shared<ResumableStream>(registry, "s", "alice", client)) {
     stream->start_stream({});
     stream->on_gone([this] { ++n_given_up; });
   }
-  StreamShelf shelf;
+  StreamRegistry registry;
   std::shared_ptr<Client> client;
   std::shared_ptr<ResumableStream> stream;
   int n_given_up = 0;
@@ -65,11 +66,11 @@ TEST(ResumableStream, NumbersEachEventOfAPiece) {
 }
 
 TEST(ResumableStream, IsThereBeforeItsClientHears) {
-  StreamShelf shelf;
+  StreamRegistry registry;
   const auto client = std::make_shared<Client>();
   bool is_there = false;
-  client->started = [&] { is_there = shelf.find("s", "alice").has_value(); };
-  std::make_shared<ResumableStream>(shelf, "s", "alice", client)->start_stream({});
+  client->started = [&] { is_there = registry.find("s", "alice").has_value(); };
+  std::make_shared<ResumableStream>(registry, "s", "alice", client)->start_stream({});
   EXPECT_TRUE(is_there);
 }
 
@@ -77,22 +78,22 @@ TEST(ResumableStream, GoesOnAloneAndThenGivesUp) {
   Streaming s;
   s.client->leave();
   EXPECT_TRUE(s.stream->write("data: a\n\n"));
-  s.shelf.sweep(steady_clock::now() + seconds(29));
+  s.registry.sweep(steady_clock::now() + seconds(29));
   EXPECT_EQ(s.n_given_up, 0);
   const auto back = std::make_shared<Client>();
   ASSERT_TRUE(s.stream->attach(back, 0));
   EXPECT_EQ(back->text, "id: 1\ndata: a\n\n");
-  s.shelf.sweep(steady_clock::now() + seconds(3600));  // with a client it may take as long as it wants
+  s.registry.sweep(steady_clock::now() + seconds(3600));  // with a client it may take as long as it wants
   EXPECT_EQ(s.n_given_up, 0);
   back->leave();
-  s.shelf.sweep(steady_clock::now() + seconds(31));
+  s.registry.sweep(steady_clock::now() + seconds(31));
   EXPECT_EQ(s.n_given_up, 1);
-  s.shelf.sweep(steady_clock::now() + seconds(31));
+  s.registry.sweep(steady_clock::now() + seconds(31));
   EXPECT_EQ(s.n_given_up, 1);  // it is the job that ends it
   s.stream->finish("data: end\n\n");
-  EXPECT_EQ(s.shelf.size(), 1u);
-  s.shelf.sweep(steady_clock::now() + seconds(31));
-  EXPECT_EQ(s.shelf.size(), 0u);
+  EXPECT_EQ(s.registry.size(), 1u);
+  s.registry.sweep(steady_clock::now() + seconds(31));
+  EXPECT_EQ(s.registry.size(), 0u);
 }
 
 TEST(ResumableStream, TheFormerClientsLeavingIsNothingToTheNext) {
@@ -139,11 +140,11 @@ TEST(ResumableStream, ASlowReaderHoldsItUpAndGetsTheRestAtTheEnd) {
   EXPECT_EQ(std::ranges::count(s.client->text, ':'), 2 * (n + 1));
 }
 
-TEST(StreamShelf, ShowsAStreamToItsOwnerAlone) {
+TEST(StreamRegistry, ShowsAStreamToItsOwnerAlone) {
   Streaming s;
-  EXPECT_EQ(s.shelf.find("s", "alice").value(), s.stream);
-  EXPECT_EQ(s.shelf.find("s", "bob").error().status, 404);
-  EXPECT_EQ(s.shelf.find("t", "alice").error().status, 404);
+  EXPECT_EQ(s.registry.find("s", "alice").value(), s.stream);
+  EXPECT_EQ(s.registry.find("s", "bob").error().status, 404);
+  EXPECT_EQ(s.registry.find("t", "alice").error().status, 404);
   s.stream->discard();
   EXPECT_EQ(s.n_given_up, 1);
 }
@@ -151,55 +152,55 @@ TEST(StreamShelf, ShowsAStreamToItsOwnerAlone) {
 const std::string kTenKilobytes = "data: " + std::string(10'000, 'x') + "\n\n";
 
 // A stream of `owner` that had so many events of ten kilobytes, and, with `is_over`, has ended since.
-std::shared_ptr<ResumableStream> streamed(StreamShelf& shelf, const std::string& id, const std::string& owner,
+std::shared_ptr<ResumableStream> streamed(StreamRegistry& registry, const std::string& id, const std::string& owner,
                                           int n_events, bool is_over = true) {
   const auto client = std::make_shared<Client>();
-  auto stream = std::make_shared<ResumableStream>(shelf, id, owner, client);
+  auto stream = std::make_shared<ResumableStream>(registry, id, owner, client);
   stream->start_stream({});
   for (int i = 0; i < n_events; ++i) stream->write(kTenKilobytes);
   if (is_over) stream->finish("data: end\n\n");
   return stream;
 }
 
-int status_of(StreamShelf& shelf, const std::string& id, const std::string& owner) {
-  const auto found = shelf.find(id, owner);
+int status_of(StreamRegistry& registry, const std::string& id, const std::string& owner) {
+  const auto found = registry.find(id, owner);
   return found ? 200 : found.error().status;
 }
 
-TEST(StreamShelf, TheOldestOfATenantThatEndedGoFirst) {
-  StreamShelf shelf({10'000'000, 100'000});
-  const auto running = streamed(shelf, "0", "alice", 1, false);
-  for (const char* id : {"1", "2", "3", "4"}) streamed(shelf, id, "alice", 3);
-  streamed(shelf, "b", "bob", 5);
-  EXPECT_EQ(status_of(shelf, "0", "alice"), 200);  // it runs
-  EXPECT_EQ(status_of(shelf, "1", "alice"), 410);
-  EXPECT_EQ(status_of(shelf, "2", "alice"), 410);
-  EXPECT_EQ(status_of(shelf, "3", "alice"), 200);
-  EXPECT_EQ(status_of(shelf, "4", "alice"), 200);
-  EXPECT_EQ(status_of(shelf, "b", "bob"), 200);
-  EXPECT_EQ(status_of(shelf, "1", "bob"), 404);
-  const auto said = shelf.find("1", "alice").error().message;
+TEST(StreamRegistry, TheOldestOfATenantThatEndedGoFirst) {
+  StreamRegistry registry({10'000'000, 100'000});
+  const auto running = streamed(registry, "0", "alice", 1, false);
+  for (const char* id : {"1", "2", "3", "4"}) streamed(registry, id, "alice", 3);
+  streamed(registry, "b", "bob", 5);
+  EXPECT_EQ(status_of(registry, "0", "alice"), 200);  // it runs
+  EXPECT_EQ(status_of(registry, "1", "alice"), 410);
+  EXPECT_EQ(status_of(registry, "2", "alice"), 410);
+  EXPECT_EQ(status_of(registry, "3", "alice"), 200);
+  EXPECT_EQ(status_of(registry, "4", "alice"), 200);
+  EXPECT_EQ(status_of(registry, "b", "bob"), 200);
+  EXPECT_EQ(status_of(registry, "1", "bob"), 404);
+  const auto said = registry.find("1", "alice").error().message;
   EXPECT_NE(said.find("of this tenant keep 100000 bytes"), std::string::npos) << said;
-  shelf.sweep(steady_clock::now() + seconds(31));
-  EXPECT_EQ(status_of(shelf, "1", "alice"), 404);
+  registry.sweep(steady_clock::now() + seconds(31));
+  EXPECT_EQ(status_of(registry, "1", "alice"), 404);
 }
 
-TEST(StreamShelf, InAllTheTenantWithTheMostGivesWay) {
-  StreamShelf shelf({200'000, 150'000});
-  for (const char* id : {"1", "2", "3"}) streamed(shelf, id, "alice", 4);
-  streamed(shelf, "b", "bob", 2);
-  EXPECT_EQ(status_of(shelf, "1", "alice"), 200);
-  streamed(shelf, "c", "carol", 6);
-  EXPECT_EQ(status_of(shelf, "1", "alice"), 410);
-  EXPECT_NE(shelf.find("1", "alice").error().message.find("of all tenants keep 200000"), std::string::npos);
+TEST(StreamRegistry, InAllTheTenantWithTheMostGivesWay) {
+  StreamRegistry registry({200'000, 150'000});
+  for (const char* id : {"1", "2", "3"}) streamed(registry, id, "alice", 4);
+  streamed(registry, "b", "bob", 2);
+  EXPECT_EQ(status_of(registry, "1", "alice"), 200);
+  streamed(registry, "c", "carol", 6);
+  EXPECT_EQ(status_of(registry, "1", "alice"), 410);
+  EXPECT_NE(registry.find("1", "alice").error().message.find("of all tenants keep 200000"), std::string::npos);
   for (const auto& [id, owner] : {std::pair{"2", "alice"}, {"3", "alice"}, {"b", "bob"}, {"c", "carol"}})
-    EXPECT_EQ(status_of(shelf, id, owner), 200) << id;
+    EXPECT_EQ(status_of(registry, id, owner), 200) << id;
 }
 
-TEST(StreamShelf, WhereAllRunTheyKeepWhatTheirClientsHaveNotGot) {
-  StreamShelf shelf({10'000'000, 60'000});
+TEST(StreamRegistry, WhereAllRunTheyKeepWhatTheirClientsHaveNotGot) {
+  StreamRegistry registry({10'000'000, 60'000});
   const auto client = std::make_shared<Client>();
-  const auto stream = std::make_shared<ResumableStream>(shelf, "s", "alice", client);
+  const auto stream = std::make_shared<ResumableStream>(registry, "s", "alice", client);
   stream->start_stream({});
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(stream->write(kTenKilobytes));  // a client that reads is never held up
   const auto late = std::make_shared<Client>();

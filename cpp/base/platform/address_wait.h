@@ -1,4 +1,4 @@
-// Sleeping until another thread changes a number: what thread pools wait with, because it costs no lock.
+// Sleeps until another thread changes a number. Thread pools wait this way because it needs no lock.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A descriptor that is readable while a flag is up, for callers that wait with poll() or an event loop.
+// A descriptor that is readable while a flag is set, for callers that wait with poll() or an event loop.
 // Thread rule: any thread.
 #pragma once
 

@@ -4,8 +4,9 @@
 
 namespace zinc_rt {
 
-// For programs that run for weeks and take large bodies: blocks from a megabyte on go back to the system when they are
-// freed, and of the free end of a heap all but a few megabytes do. Without it the C library keeps up to 64 MB a thread.
+// Gives freed memory back to the system: blocks of a megabyte or more at once, and all but a few megabytes of the free
+// end of a heap. For programs that run for weeks and take large bodies. Without it the C library keeps up to 64 MB per
+// thread.
 void give_free_memory_back();
 
 }  // namespace zinc_rt

@@ -6,14 +6,14 @@
 
 namespace zinc_rt {
 
-// The processors of the calling thread's affinity mask, ascending; all of the machine where the system does not say.
+// The processors in the calling thread's affinity mask, ascending; all of the machine's if the system does not say.
 std::vector<int> usable_processors();
 
-// Whether `test` returns true in a process of its own, which it may crash: for instructions that the processor reports
-// and a hypervisor may still refuse. `test` must call no functions that take locks, since other threads may hold any
-// lock.
+// Runs `test` in a process of its own, which it may crash, and returns whether it returned true. Use it for
+// instructions that the processor reports but a hypervisor may refuse. `test` must not call functions that take locks,
+// because other threads may hold any lock.
 bool survives(bool (*test)());
-// Asks the system for the tile registers of AMX, for all threads of this process and its children. False: refused.
+// Asks the system for AMX's tile registers, for all threads of this process and its children. False: refused.
 bool allow_tile_registers();
 
 }  // namespace zinc_rt

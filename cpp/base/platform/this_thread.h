@@ -1,4 +1,4 @@
-// The calling thread: its name, as `top -H`, debuggers and profilers show it, and how it shares processors.
+// The calling thread: its name, which `top -H`, debuggers and profilers show, and its priority among other threads.
 // Thread rule: each call is about its own thread.
 #pragma once
 
@@ -15,8 +15,8 @@ void name_thread(const char (&name)[n]) {
   name_this_thread(name);
 }
 
-// From now on the thread gets about a tenth of a processor that other threads of the process want too, and the whole of
-// one that nobody wants.
+// From now on the thread gets about a tenth of a processor that other threads of the process want too. A processor that
+// nobody else wants it has to itself.
 void yield_to_others();
 
 // The processor time that the thread has used since it began.

@@ -1,5 +1,6 @@
-// The engine: models, each on a tier with its tokenizer and chat template, and the tenants that share them.
-// Thread rule: any thread. Threads of the engine's own run the steps, one a device, and one hands out the events.
+// An engine runs one or more models for one or more tenants. Each model has a tier, a tokenizer and a chat template.
+// Thread rule: any thread. The engine's own threads run the steps (one thread per device) and deliver the events (one
+// thread).
 #pragma once
 
 #include <cstdint>
@@ -24,20 +25,20 @@ enum class LogitsRows : std::uint8_t { kAll, kLast };
 
 class Engine {
  public:
-  // Errors name the file, the key or tensor, the tier and its fix.
+  // Opens an engine with one model. Errors name the file, the key or tensor, the tier, and what would help.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
-  // An engine without a model, to which add_model() gives the first one. Of the options only threads and max_models
-  // are read. Errors: kInvalidArgument as check() of the options.
+  // Starts an engine without a model; add_model() adds the first one. Reads only two options: threads and max_models.
+  // Errors: kInvalidArgument, as check() of the options.
   static Result<Engine> start(const EngineOptions& options = {});
-  // A further model, with slots and pages of its own; tier and threads are the engine's choice again. Errors also:
-  // kInvalidArgument for a name that is taken, kExhausted when max_models are loaded and none is idle.
+  // Adds a model with its own slots, pages and options, tier and threads included. Errors as open(), and also:
+  // kInvalidArgument if the name is taken; kExhausted if max_models are loaded and none of them is idle.
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
-  // Takes no more requests for it, waits for those that there are, frees it. Errors: kNotFound; kInvalidArgument for
-  // the only one of an engine that was opened with a model.
+  // Stops taking requests for the model, waits until its requests have ended, then frees it. Errors: kNotFound;
+  // kInvalidArgument for the only model of an engine that was opened with one.
   Status remove_model(const std::string& name);
   std::vector<std::string> models() const;  // names, the first is the default
-  // No request is taken any more; waits until those that there are have ended. False: not all had by then, and they run
-  // on.
+  // Stops taking requests and waits until all requests have ended. Returns false if some still run after timeout_ms;
+  // they go on.
   bool drain(double timeout_ms);
   // Ends all generations with an error; later calls on the engine, its tenants and sessions give kUnavailable.
   void close();
@@ -46,17 +47,17 @@ class Engine {
   std::string tier() const;        // of the first model: "t_cpu"; empty: there is none
   std::string arithmetic() const;  // what is active for it: "exact", or "fast" where it was asked for and there
   static unsigned arithmetic_version() { return kArithmeticVersion; }  // of the contract: docs/arithmetic.md
-  // Here and below `model` is a name, empty for the first model. Errors: kNotFound for a name that does not exist, and
-  // where no model is loaded.
+  // In this call and those below, `model` is a name; empty means the first model. Errors: kNotFound if no model of that
+  // name is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
-  // The template of chats as the model file has it; empty: none.
+  // The chat template from the model file; empty if the file has none.
   std::string chat_template(const std::string& model = {}) const;
-  // Steps, slots, pages, queues, prefix cache, in all, by model and by device, as of the end of the last steps. It waits
-  // for no step.
+  // Steps, slots, pages, queues and prefix cache: in total, per model and per device. The numbers are those at the end
+  // of the last step, so the call waits for no step.
   EngineStats stats() const;
 
-  // Records what the step thread does, up to n_records spans, until stop_trace writes it as Chrome trace JSON, which
+  // Records what the step threads do, at most n_records spans, until stop_trace(). That writes Chrome trace JSON, which
   // ui.perfetto.dev shows.
   Status start_trace(std::uint32_t n_records = 1u << 18);
   Status stop_trace(const std::string& path);
@@ -65,19 +66,20 @@ class Engine {
                                              const std::string& model = {}) const;
   Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
                                  const std::string& model = {}) const;
-  // The bytes that one token adds to a text, which may be part of a character. Empty for ids that have none.
+  // The bytes that this token adds to a text. They may be a part of a character. Empty for an id that stands for no
+  // bytes.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
-  // The prompt tokens that the request would have; with add_special those with BOS and EOS, or without. Errors: those of
-  // submit() about the prompt.
+  // The prompt tokens that this request would have. add_special: with BOS and EOS, or without; empty: as the request
+  // has them. Errors: those of submit() about the prompt.
   Result<std::vector<std::int32_t>> prompt_tokens(Request request, std::optional<bool> add_special = {}) const;
-  // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
-  // continue_final_message: the text ends with the last message's content (Request).
+  // Renders a chat. messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template
+  // variables, or empty. continue_final_message: the text ends with the content of the last message (see Request).
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;
 
-  // Logits after each token (or the last alone), [rows, vocab_size]; chunk: tokens a step, 0: the engine's. A slot's
-  // worth of pages is used meanwhile.
+  // Returns the logits after each token, or after the last one only: [rows, vocab_size]. chunk: tokens per step; 0: the
+  // engine's choice. The call uses the pages of one slot while it runs.
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
                                     const std::string& model = {}, const StopAsked& is_stopped = {}) const;
   // The residual stream after a layer (-1: the embeddings), [n, model_dim].
@@ -86,10 +88,11 @@ class Engine {
   std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
   std::uint32_t model_dim(const std::string& model = {}) const;
 
-  // The tenant of this name, made on the first call; a quota given later replaces the earlier one.
+  // Returns the tenant of this name and makes it on the first call. A quota that is given replaces the earlier one.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
-  // Its name and what is reserved for it are free again; the rest of it goes with the last handle, session and request
-  // of it, which stay good. A tenant of that name that is made later is a new one. Errors: kNotFound.
+  // Frees the tenant's name and its reserved pages at once. Handles, sessions and requests of the tenant keep working;
+  // the rest is freed with the last of them. A tenant made later under the same name is a new tenant. Errors:
+  // kNotFound.
   Status remove_tenant(const std::string& name);
 
  private:

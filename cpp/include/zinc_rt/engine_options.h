@@ -1,5 +1,5 @@
-// The options of an engine, and the table of them. Commands, configuration files, the server's API and Python visit the
-// table: an option that has a row is there in all of them.
+// The options of an engine, and a table with a row per option. Commands, configuration files, the server's API and
+// Python all read this table, so an option with a row exists in each of them.
 // Thread rule: plain values; the table never changes.
 #pragma once
 
@@ -16,32 +16,33 @@
 
 namespace zinc_rt {
 
-// Hears how many bytes of weights are ready.
+// Called with the number of bytes of weights that are ready.
 struct OnProgress {
   using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
   OnProgress() = default;
   OnProgress(Call f) : call(std::move(f)) {}
   template <std::invocable<std::uint64_t, std::uint64_t> F>
   OnProgress(F f) : call(std::move(f)) {}
-  // Who listens makes no other model.
+  // Always equal, because a listener does not change the model.
   bool operator==(const OnProgress&) const { return true; }
 
   Call call;  // empty: nobody does
 };
 
-// What each member means its row says (engine_options(), below). An empty text and 0 leave the choice to the
-// environment variable of the row, then to the engine.
+// The row of a member says what it means (engine_options(), below). An empty text or 0 leaves the choice to the row's
+// environment variable, then to the engine.
 struct EngineOptions {
   std::string tier;
   std::string backend;
-  // The tier's devices that hold a replica of the model each: its weights, slots, pages and prefix cache. Those of t_cpu
-  // are parts of the same processor, which share `threads`. More than one: docs/devices.md.
+  // The devices that each hold a replica of the model, with its own weights, slots, pages and prefix cache. The devices
+  // of t_cpu are parts of the same processor and share `threads`. More in docs/devices.md.
   std::vector<std::uint32_t> devices = {0};
   std::uint32_t max_slots = 64;
   std::uint32_t kv_pages = 0;
   std::uint32_t max_context = 0;
   std::string kv_dtype;
-  // With a pooling but none the model embeds texts, with rank it scores pairs of them, and it generates nothing.
+  // With rank the model scores pairs of texts. With any other pooling but none it embeds texts. In both cases it
+  // generates nothing.
   std::string pooling;
   std::uint32_t threads = 0;
   std::string cpu_kernels;
@@ -59,7 +60,7 @@ struct EngineOptions {
   std::uint32_t max_models = 0;
   OnProgress on_progress;  // has no row: it is no value that a text could give
 
-  // Equal options give the same model of the same file.
+  // Two equal sets of options open the same model from the same file.
   bool operator==(const EngineOptions&) const = default;
 };
 
@@ -86,11 +87,11 @@ struct EngineOption {
 
 std::span<const EngineOption> engine_options();
 
-// Sets one option from a text, as a command line or a variable has it: a number, 1 or 0, numbers joined by commas.
-// Errors: kInvalidArgument with name, text and what is wanted.
+// Sets one option from the text of a command line or an environment variable: a number, 1 or 0, or numbers joined by
+// commas. Errors: kInvalidArgument with the name, the text and the expected form.
 Status set_option(EngineOptions& options, const EngineOption& row, std::string_view text);
 
-// Errors: kInvalidArgument for a value that is none of the option's choices, or out of its bounds.
+// Errors: kInvalidArgument for a value that is not one of the option's choices or not within its bounds.
 Status check(const EngineOptions& options, const EngineOption& row);
 Status check(const EngineOptions& options);  // all rows, in their order
 

@@ -6,15 +6,15 @@
 
 namespace zinc_rt {
 
-// Counters and latencies run from the tenant's first request. Latencies come from a histogram whose quantiles are
-// within 1.6 % of a latency that was measured; 0 before the first.
+// Counters and latencies cover the time since the tenant's first request. Latencies come from a histogram: each
+// quantile is within 1.6 % of a measured latency. They are 0 until something was measured.
 struct TenantLedger {
   std::uint64_t tokens_prompted = 0;  // of admitted requests, those from the prefix cache too
   std::uint64_t tokens_generated = 0;
   std::uint64_t tokens_cached = 0;    // of tokens_prompted, those that came from the prefix cache
   std::uint64_t slots_admitted = 0;   // slots that were given, again after a preemption too
   std::uint64_t slots_preempted = 0;  // slots that were taken away
-  // How requests ended; cancelled, failed and too slow may have got no slot yet.
+  // How requests ended. Those cancelled, failed or too slow may have ended before they got a slot.
   std::uint64_t requests_finished = 0;   // by an end token, a stop string or a length
   std::uint64_t requests_cancelled = 0;  // by the client, or by their deadline
   std::uint64_t requests_failed = 0;     // by a fault of the engine

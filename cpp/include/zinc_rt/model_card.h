@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// Numbers that only some families have are 0 for the others.
+// A number that the model's family does not have is 0.
 struct ModelCard {
   struct TokenizerCard {
     std::string model, pre;
@@ -37,19 +37,19 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // The same in the forms that it is computed with: fixed16 for most F16 and BF16 matrices (docs/arithmetic.md, rule
-  // 4).
+  // The same for the formats that the model is computed in: fixed16 for most F16 and BF16 matrices (docs/arithmetic.md,
+  // rule 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
-  // What it runs on, and how.
+  // Where and how the model runs.
   std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // device: the first, in words
   std::vector<std::uint32_t> devices;                                   // that have a replica each, by their numbers
-  // How its chat template has it write calls of tools, and reasoning (docs/agents.md lists the formats); tool_format is
-  // empty where the template shows no tools.
+  // How the chat template writes tool calls and reasoning (docs/agents.md lists the formats). tool_format is empty if
+  // the template does not show tools.
   std::string tool_format, reasoning_format;
 
-  // Of a model that gives embeddings: mean, cls or last, and their length. Of one that scores pairs of texts: rank, and
-  // 1. Empty and 0: it generates.
+  // For a model that gives embeddings: mean, cls or last, and the length of an embedding. For one that scores pairs of
+  // texts: rank, and 1. For one that generates: empty, and 0.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 
@@ -67,8 +67,8 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// The memory of a model on its first device, region by region, and on each of them. The sum of the regions that are not
-// mapped is what its tier allocates there.
+// The memory of a model, region by region, on its first device and then on each device. The regions that are not mapped
+// add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // in the tier
@@ -101,7 +101,7 @@ enum class CardDetail : std::uint8_t {
   kAll,
   kListed,  // what a list of models shows of each
 };
-// One object each. Numbers of families that the model is not of are left out.
+// One JSON object each. Numbers that the model's family does not have are left out.
 std::string to_json(const ModelCard& card, CardDetail detail = CardDetail::kAll);
 std::string to_json(const ModelMemory& memory, CardDetail detail = CardDetail::kAll);
 

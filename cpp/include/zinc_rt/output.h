@@ -1,4 +1,4 @@
-// What a model's text is made of, once it is taken apart: its answer, its reasoning, and the calls of tools.
+// The parts of a model's text: its answer, its reasoning and its tool calls.
 // Thread rule: plain values.
 #pragma once
 

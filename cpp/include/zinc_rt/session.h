@@ -1,5 +1,6 @@
-// A conversation of one tenant, and a generation that is under way.
-// Thread rule: a Stream belongs to one thread at a time, but cancel() may be called from any; the rest from any.
+// A session is one conversation of a tenant. A stream is one running generation.
+// Thread rule: a Stream belongs to one thread at a time, except that any thread may call cancel(). The rest may be used
+// from any thread.
 #pragma once
 
 #include <memory>
@@ -19,27 +20,28 @@ class EngineCore;
 class QueueSink;
 struct TenantState;
 
-// A request under way, whose events go to a sink.
+// A running request. Its events go to a sink.
 class RequestHandle {
  public:
   explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
 
-  // The request ends as cancelled, unless it had ended by itself; its slot and pages are free within one step. Events
-  // that its reader has not taken by then may be lost; the completion has all.
+  // Ends the request as cancelled, unless it has ended already. Its slot and pages are free within one step. Events
+  // that the reader has not taken by then may be lost; the completion has all of them.
   void cancel();
   bool is_done() const;
-  // Blocks until it ended. Errors: what ended it, if it was not the request itself (device fault, engine closed).
+  // Blocks until the request has ended. Errors: what ended it from outside, such as a device fault or a closed engine.
   Status wait() const;
-  // Whether it has ended by then, and a callback has had all events (inside of the callback: whether it has ended).
+  // Waits for at most timeout_ms. Returns true once the request has ended and its callback has had all events. A call
+  // from inside the callback only asks whether the request has ended.
   bool wait_for(double timeout_ms) const;
-  // What was generated so far, or in all.
+  // What has been generated so far; all of it once the request has ended.
   Completion completion() const;
 
  private:
   std::vector<std::shared_ptr<Generation>> generations_;
 };
 
-// A generation, token by token, as the engine makes it.
+// The tokens of one generation, in the order in which the engine makes them.
 class Stream {
  public:
   Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue);
@@ -47,14 +49,14 @@ class Stream {
   Stream& operator=(Stream&&) noexcept;
   ~Stream();  // an unfinished generation is cancelled
 
-  // The next event, when it is there; nothing when the generation has ended. Errors end it too.
+  // Waits for the next event and returns it; returns nothing once the generation has ended. An error also ends it.
   Result<std::optional<StreamEvent>> next();
-  // As next(), but gives up after timeout_ms: false in `is_there`, which is otherwise true.
+  // Like next(), but waits for at most timeout_ms. `is_there` is false if no event came in that time.
   Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
   void cancel();
   Completion completion() const { return handle_.completion(); }
-  // A file descriptor that is readable while next() would not block, for event loops; the stream owns it. -1: the
-  // system has none left.
+  // A file descriptor for event loops: it is readable while next() would not block. The stream owns it. -1: the system
+  // has no descriptor left.
   int readable_fd();
 
  private:
@@ -62,7 +64,7 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
-// Of a prompt: its tokens, and those whose KV the prefix cache holds.
+// The number of a prompt's tokens, and how many of them the prefix cache has the KV for.
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
   std::uint32_t device = 0;  // where the request would go now, and the tokens are
@@ -73,23 +75,24 @@ class Session {
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
 
   // Errors: kInvalidArgument for a request that could never be served, with both numbers; kNotFound for an unknown
-  // model; kExhausted with retry_after_s when too many requests wait; kUnavailable after the engine was closed;
-  // kCancelled when request.cancel was requested before it returned.
+  // model; kExhausted with retry_after_s if too many requests wait; kUnavailable after the engine was closed;
+  // kCancelled if request.cancel was requested before the call returned.
   Result<Stream> stream(const Request& request) const;
-  // A request that is moved in is in memory once; its texts are freed as soon as they are tokens.
+  // Move the request in to keep only one copy of it in memory. Its texts are freed once they are tokenized.
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
-  // How much of the prompt of this request the prefix cache holds now for the tenant and the request's cache_salt: what
-  // a router of several engines asks. Nothing is computed and nothing counts as used; waits for a step. Errors: those
-  // of submit() about the prompt.
+  // Returns how much of this request's prompt is in the prefix cache now, for this tenant and the request's cache_salt.
+  // A router asks this of several engines. The call computes nothing and does not count as a use. It waits for a step.
+  // Errors: those of submit() about the prompt.
   Result<CachedPrefix> cached_prefix(Request request) const;
 
-  // Writes the KV of a prompt to a file, in whole pages of 16 tokens; of the request its prompt, messages or token_ids,
-  // what belongs to these, and the model count. load_prefix puts such a file into the tenant's prefix cache, from which
-  // requests that begin so take it, with the bits that they would compute. Both give the number of tokens. Errors:
-  // kCorrupt for a file that is no such or damaged, kInvalidArgument for one of another model, tier, kv_dtype, arithmetic
-  // or layout, which it names; kUnavailable for models with recurrent layers.
+  // save_prefix writes the KV of a prompt to a file, in whole pages of 16 tokens. Of the request it reads the prompt
+  // (or messages, or token_ids), the fields that shape it, and the model. load_prefix puts such a file into the
+  // tenant's prefix cache. Requests that begin with that prompt then use it and get the bits that they would compute
+  // themselves. Both return the number of tokens. Errors: kCorrupt for a file that is damaged or of another kind;
+  // kInvalidArgument, naming the difference, for a file of another model, tier, kv_dtype, arithmetic or layout;
+  // kUnavailable for models with recurrent layers.
   Result<std::uint32_t> save_prefix(Request request, const std::string& path, const StopAsked& is_stopped = {}) const;
   Result<std::uint32_t> load_prefix(const std::string& path, const std::string& model = {},
                                     const std::string& cache_salt = {}) const;

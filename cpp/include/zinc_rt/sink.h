@@ -1,6 +1,6 @@
-// Where the events of a generation go.
-// Thread rule: the engine's drainer thread calls push and end, never two of them at once for one generation; the n
-// generations of a request share a sink and take turns. Neither may block: all streams of the engine wait meanwhile.
+// A sink receives the events of a generation.
+// Thread rule: the engine's drainer thread calls push and end, never both at once for one generation. The n generations
+// of a request share a sink and take turns. Neither call may block, because all streams of the engine would wait.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,14 @@ class Sink {
   virtual ~Sink() = default;
   virtual SinkResult push(const StreamEvent& event) = 0;
   virtual void end(std::uint32_t index) = 0;  // no event follows for this one of n
-  // For clients, on any thread: waits until the reader has had all that was taken, or failed; false: not by then.
-  // timeout_ms < 0: for ever. Sinks that a reader takes events from have nothing to wait for.
+  // Called by clients on any thread. Waits until the reader has handled all events that were pushed, or has failed.
+  // False: it had not by timeout_ms; < 0 waits for ever. A sink that its reader pulls events from returns true at once.
   virtual bool wait_delivered([[maybe_unused]] double timeout_ms) { return true; }
 };
 
-// Calls `callback` for each event on a thread of its own, with room for `capacity` events that it is behind. A callback
-// that throws ends the request. Calls may outlast the request, and the engine: what a callback uses must live as long.
+// Calls `callback` for each event on a thread of its own and buffers up to `capacity` events. A callback that throws
+// ends the request. Calls may come after the request and even the engine have ended, so what the callback uses must
+// live that long.
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity = 256);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// What an engine has done so far and what it holds now. Counters only rise while the engine is open.
+// What an engine has done so far, and what it holds now. Counters never fall while the engine is open.
 // Thread rule: plain values.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ModelStats {
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits: requests that ended because of them
   std::uint64_t failed_steps_in_a_row = 0;         // the last ones, of all devices
   std::uint64_t allocated_bytes = 0;               // of the memory plans
-  // The same of each device that has a replica of the model; the numbers above are their sums.
+  // The same numbers per device that has a replica of the model. The numbers above are their sums.
   struct Device;
   std::vector<Device> devices;
 };
@@ -44,7 +44,7 @@ struct EngineStats {
   std::vector<ModelStats> models;  // that are loaded; none once the engine is closed
 };
 
-// One object: the totals, and `models`. Without models it has no sums.
+// One JSON object with the totals and `models`. An engine without models has no sums in it.
 std::string to_json(const EngineStats& stats);
 
 }  // namespace zinc_rt

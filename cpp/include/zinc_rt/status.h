@@ -1,4 +1,4 @@
-// Errors as values. Every call of the public interface that can fail returns Result<T> or Status.
+// Errors as values. Each public call that can fail returns Result<T> or Status.
 // Thread rule: plain values, no shared state.
 #pragma once
 
@@ -20,7 +20,7 @@ enum class StatusCode : std::uint8_t {
 
 const char* to_string(StatusCode code);
 
-// What happened, where a program acts on more than the code.
+// Tells programs what happened where the code alone does not say enough.
 enum class Reason : std::uint8_t {
   kNone,               // the code says all
   kContextLength,      // the prompt, with one token to generate, is longer than a request's context may be
@@ -28,13 +28,13 @@ enum class Reason : std::uint8_t {
   kBadLogits,          // the model gave values of which no token can be picked; the same request would fail again
 };
 
-// The reason's name, which stays the same from release to release: Python and the APIs show it. kNone: empty.
+// The name of the reason, as Python and the APIs show it. It stays the same from release to release. kNone: empty.
 const char* to_string(Reason reason);
 
 struct Error {
   StatusCode code = StatusCode::kInternal;
-  // For people: "[place] what disagrees: 12 wanted, 3 there", with the fix at its end where one is known. Its words may
-  // change, so programs read the other members.
+  // For people: "[place] what disagrees: 12 wanted, 3 there", and at its end how to mend it if that is known. The words
+  // may change, so programs read the other members.
   std::string message;
   double retry_after_s = 0;
   Reason reason = Reason::kNone;

@@ -1,4 +1,4 @@
-// How a caller takes back a call that computes for long.
+// Lets a caller stop a long computation.
 // Thread rule: the function is called on the thread of the call.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace zinc_rt {
 
-// Asked before each step; true: the call ends with kCancelled. Empty: nobody asks.
+// Called before each step. If it returns true, the computation ends with kCancelled. An empty function is never called.
 using StopAsked = std::function<bool()>;
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// A tenant: whose work it is, what it may use and what it has used.
+// A tenant is somebody that work is done for. It has a quota and a record of what it has used.
 // Thread rule: any thread.
 #pragma once
 
@@ -29,12 +29,12 @@ class Tenant {
 
   const std::string& name() const;
   TenantQuota quota() const;
-  // Holds from the next step on. Errors: kInvalidArgument for numbers that cannot be, kExhausted when the pages to
-  // reserve are not there.
+  // Takes effect at the next step. Errors: kInvalidArgument for impossible numbers; kExhausted if the pages to reserve
+  // are not available.
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
-  // Forgets the prefixes that this tenant brought into the cache and that are not in use now; how many KV pages that were.
-  // Of an isolation group's cache those stay that another member computed, with what they continue.
+  // Removes the prefixes that this tenant computed and that no request uses now. Returns how many KV pages that freed.
+  // In an isolation group, prefixes that other members computed stay, and so does what they continue.
   Result<std::uint32_t> flush_prefix_cache() const;
   Result<Session> session(std::string system = {}) const;
 

@@ -1,5 +1,5 @@
-// Compares two runs of one prompt layer by layer: two tiers, one tier with two sets of options, or a tier and arrays
-// that numpy stored. `zinc-rt validate` and zinc_rt.validate in Python are this.
+// Compares two runs of one prompt, layer by layer: two tiers, one tier with two sets of options, or a tier and arrays
+// that numpy stored. `zinc-rt validate` and zinc_rt.validate in Python call this.
 // Thread rule: free functions and plain values; validate() opens engines of its own.
 #pragma once
 
@@ -17,8 +17,9 @@
 
 namespace zinc_rt {
 
-// A tier with engine options that differ from `options`: "t_cpu", "t_cpu+activations=f32+kv_dtype=f32",
-// "t_cpu+fusion=qkv/gate_up+chunk_cap=7". kInvalidArgument lists the options that there are.
+// A tier, optionally with engine options that replace those of `options`: "t_cpu",
+// "t_cpu+activations=f32+kv_dtype=f32", "t_cpu+fusion=qkv/gate_up+chunk_cap=7". An unknown option gives
+// kInvalidArgument with the list of known ones.
 struct ValidateSide {
   std::string name;  // as it was written
   EngineOptions options;
@@ -26,8 +27,8 @@ struct ValidateSide {
 Result<ValidateSide> parse_validate_side(std::string_view text, EngineOptions options = {});
 std::string validate_side_options();  // their names, joined by ", "
 
-// Layers to compare, ascending, -1 for the embeddings; from "all", "none" or a list such as "embed,0,3,5-7".
-// kInvalidArgument for any other text and for a layer that a model of n_layers does not have.
+// Reads "all", "none" or a list such as "embed,0,3,5-7" into layers to compare, in ascending order; -1 stands for the
+// embeddings. Errors: kInvalidArgument for any other text, and for a layer that a model of n_layers does not have.
 Result<std::vector<int>> parse_layers(std::string_view text, std::uint32_t n_layers);
 
 struct ValidateOptions {
@@ -35,10 +36,12 @@ struct ValidateOptions {
   std::vector<std::int32_t> token_ids;  // instead of the prompt, when there are any
   std::vector<std::string> tiers;       // two sides; one when `against` is given
   std::string layers = "all";
-  // An .npz file: `logits` [rows, vocab] or [vocab]; optional `prompt` [n] (the token ids, which then need not be
-  // given), `pos` [rows] (token positions of the rows; absent: all n, or the last for one row), `hidden.N` [n,
-  // model_dim] (the residual stream after layer N; `hidden.embed` before the first). float16/32/64 and int32/64, not
-  // compressed. With "all" the layers that the file has are compared.
+  // The path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
+  //   logits    [rows, vocab] or [vocab]
+  //   prompt    optional, [n]: the token ids, which then need not be given
+  //   pos       optional, [rows]: the token position per row; absent: all n positions, or the last one for a single row
+  //   hidden.N  optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0
+  // With "all", the layers that the file has are compared.
   std::string against;
   double tolerance = 0;  // most |a - b| that counts as equal; 0: the same bits
   StopAsked is_stopped;  // before each layer
@@ -52,11 +55,11 @@ struct Difference {
   std::uint64_t n_values = 0, n_different = 0;  // by their bits
   double max_abs = 0;                           // infinity where just one of the two is finite
   double mean_abs = 0;                          // over all values
-  // Of the values that differ: |a - b| by its power of ten, rounded down; -12 stands for all smaller ones, 12 for all
-  // larger ones.
+  // Counts the values that differ, by the power of ten of |a - b|, rounded down. Key -12 also counts all smaller
+  // differences, key 12 all larger ones.
   std::map<int, std::uint64_t> histogram;
 };
-// REQUIRES: as many values on both sides.
+// REQUIRES: a and b have the same size.
 Difference compare(std::span<const float> a, std::span<const float> b, double tolerance);
 
 struct ValidateReport {
@@ -73,7 +76,7 @@ struct ValidateReport {
   std::string to_json() const;
 };
 
-// Errors: those of opening and running the engines, and kInvalidArgument, kNotFound or kCorrupt for the arrays.
+// Errors: those of opening and running the engines; kInvalidArgument, kNotFound or kCorrupt for the arrays.
 Result<ValidateReport> validate(const std::string& model, const ValidateOptions& options);
 
 }  // namespace zinc_rt

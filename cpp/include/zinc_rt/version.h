@@ -5,8 +5,8 @@ namespace zinc_rt {
 
 inline constexpr const char* kVersion = "0.1.0";
 
-// Of the contract (docs/arithmetic.md): it is raised when the same model and text give other bits in arithmetic
-// `exact`.
+// The version of the arithmetic contract (docs/arithmetic.md). It rises when the same model and text give other bits in
+// arithmetic `exact`.
 inline constexpr unsigned kArithmeticVersion = 3;
 
 }  // namespace zinc_rt

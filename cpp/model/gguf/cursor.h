@@ -1,5 +1,5 @@
-// A bounds-checked read position in the header of a GGUF file. Every failure names the file, what was being read and
-// both numbers.
+// A bounds-checked read position in the header of a GGUF file. Each error names the file, what was being read, and both
+// numbers.
 #pragma once
 
 #include <bit>

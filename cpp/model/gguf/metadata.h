@@ -33,11 +33,11 @@ enum class ValueType : std::uint32_t {
 };
 std::string_view to_string(ValueType type);
 
-// A name from a file, as messages show it: in quotes, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
+// A name from a file for messages: quoted, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
 std::string quoted(std::string_view name);
 
-// A scalar, or an array of scalars of one type. Integers of all widths are held as i64 (u64 as u64), floats as double;
-// `type` keeps what the file said.
+// A scalar, or an array of scalars of one type. Integers of any width are stored as i64 (u64 as u64), floats as double.
+// `type` is the type in the file.
 struct Value {
   ValueType type = ValueType::kU8;  // element type when is_array
   bool is_array = false;
@@ -54,8 +54,8 @@ class Metadata {
   const Value* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // Typed reads: kNotFound when the key is absent, kCorrupt with key and both types when it has another type or the
-  // value does not fit. Any integer type converts to a wider or narrower one when the value fits; f32 and f64 convert.
+  // Typed reads. Any integer type converts to another if the value fits; f32 and f64 convert too. Errors: kNotFound if
+  // the key is absent; kCorrupt, with the key and both types, if it has another type or the value does not fit.
   Result<std::int64_t> get_int(std::string_view key) const;
   Result<double> get_float(std::string_view key) const;
   Result<bool> get_bool(std::string_view key) const;
@@ -64,7 +64,7 @@ class Metadata {
   Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also from a bool array
   Result<std::vector<double>> get_floats(std::string_view key) const;
 
-  // The same with a default for an absent key; a key of another type is still an error.
+  // The same with a default for an absent key. A key of another type is still an error.
   Result<std::int64_t> get_int_or(std::string_view key, std::int64_t fallback) const;
   Result<double> get_float_or(std::string_view key, double fallback) const;
   Result<bool> get_bool_or(std::string_view key, bool fallback) const;

@@ -1,5 +1,5 @@
-// The header of one file: magic, counts, key-value section, tensor table. A count is compared with the bytes that are
-// left before anything is allocated for it, and with a fixed limit well above every real model.
+// Parses the header of one file: magic, counts, key-value section, tensor table. Before anything is allocated for a
+// count, the count is compared with the bytes that are left and with a fixed limit well above every real model.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -24,7 +24,7 @@ constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, nam
 constexpr std::int64_t kMinAlignment = 8;
 constexpr std::int64_t kMaxAlignment = 1 << 20;
 
-// Bytes of one value of a type in the file; for a string the least it takes. 0 for an unknown type.
+// The size of a value in the file; for a string the smallest possible size. 0 for an unknown type.
 std::uint64_t min_bytes(ValueType type) {
   switch (type) {
     case ValueType::kU8:
@@ -44,7 +44,7 @@ std::uint64_t min_bytes(ValueType type) {
   return 0;
 }
 
-// Calls use(T{}, Held{}) for the type T in the file and the type Held that Value keeps it in.
+// Calls use(T{}, Held{}): T is the type in the file, Held the type in which Value stores it.
 template <class F>
 Status with_number_type(ValueType type, F use) {
   switch (type) {
@@ -249,7 +249,8 @@ Status read_tensors(Cursor& in, std::uint64_t n_tensors, ParsedFile& file) {
   return {};
 }
 
-// Turns offsets of the data section into offsets of the file; checks that each tensor lies inside and none overlap.
+// Turns offsets in the data section into offsets in the file. Checks that each tensor lies inside and that none
+// overlap.
 Status place_tensors(const Cursor& in, ParsedFile& file) {
   if (file.tensors.empty()) return {};
   const std::uint64_t file_bytes = in.pos() + in.remaining();

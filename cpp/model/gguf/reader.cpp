@@ -28,7 +28,7 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
-// What a file says about the split that it belongs to; count is 1 for a file that is not split.
+// What a file says about its split. count is 1 for a file that is not split.
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;

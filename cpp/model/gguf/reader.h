@@ -17,7 +17,7 @@
 
 namespace zinc_rt::gguf {
 
-// What one file (or memory image) says, without its data. `place` is the file name for messages.
+// What one file (or memory image) says, without its data. `place`: the file name for messages.
 struct ParsedFile {
   std::uint32_t version = 0;
   Metadata metadata;
@@ -28,7 +28,7 @@ Result<ParsedFile> parse(std::span<const std::byte> file, const std::string& pla
 
 class GgufFile {
  public:
-  // Opens a file, and all its siblings when it is the first of a split model (NAME-00001-of-0000N.gguf).
+  // Opens a file. If it is the first of a split model (NAME-00001-of-0000N.gguf), opens all parts.
   static Result<GgufFile> open(const std::string& path);
 
   const std::string& path() const { return path_; }

@@ -21,7 +21,7 @@ struct TensorInfo {
   std::uint64_t n_bytes = 0;
 };
 
-// A tensor type of the format by its number in the file. `dtype` is empty for a type that this runtime does not read.
+// A GGUF tensor type, by its number in the file. `dtype` is empty for a type that this runtime does not read.
 struct FileTensorType {
   std::uint32_t number;
   std::string_view name;  // as the format spells it

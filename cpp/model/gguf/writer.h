@@ -1,6 +1,6 @@
 // Writes GGUF v3, little endian: magic "GGUF", version, counts of tensors and keys; the keys; the tensor table; then
-// each tensor's data from a multiple of the alignment (general.alignment, else 32), counted from the end of the table's
-// padding. The file appears under its name when it is complete. Thread rule: pure function.
+// the data of each tensor at a multiple of the alignment (general.alignment, else 32), counted from the padded end of
+// the table. The file gets its name only when it is complete. Thread rule: pure function.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ struct WriteOptions {
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
-// Returns the size of the file. Fails with kInvalidArgument for a tensor of a type that the format does not have, with
-// kUnavailable for errors of the system.
+// Returns the size of the file. Errors: kInvalidArgument for a tensor type that the format does not have; kUnavailable
+// for errors of the system.
 Result<std::uint64_t> write_file(const std::string& path, const Metadata& metadata, std::span<const Tensor> tensors,
                                  const WriteOptions& options = {});
 

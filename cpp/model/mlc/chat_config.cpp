@@ -90,7 +90,7 @@ Status read_sizes(const Fields& root, const Fields& model, ChatConfig& c) {
   return {};
 }
 
-// What the model was made for, not what this folder was compiled for: the top level may say less.
+// The context that the model was made for. The top level may have a smaller one, for which the folder was compiled.
 Status read_context(const Fields& root, const Fields& model, ChatConfig& c) {
   ZRT_TRY(c.sliding_window, size_or_none(model, "sliding_window_size", kMaxContext));
   if (c.sliding_window == 0) {
@@ -208,7 +208,7 @@ std::vector<float> llama3_divisors(const ChatConfig& config) {
   for (std::uint64_t i = 0; i < config.rope_dim / 2; ++i) {
     const double frequency =
         std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.rope_dim));
-    // How often the pair turns in the original context: often: kept; seldom: slowed by the factor; between: mixed.
+    // By how often a pair turns in the original context: often: kept; seldom: slowed by the factor; between: mixed.
     const double turns = original * frequency / (2 * std::numbers::pi);
     const double mixed =
         std::clamp((turns - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);

@@ -44,11 +44,11 @@ struct ChatConfig {
   std::vector<std::uint64_t> eos_ids;
 };
 
-// `place` is the file name, for messages. What is accepted keeps the limits of model/config: sizes from 1, heads that
-// divide, products that fit. Fails with kUnavailable for a family or quantization that is not supported.
+// Reads the file. `place`: the file name for messages. It accepts only what model/config accepts: sizes from 1, heads
+// that divide, products that fit. Errors: kUnavailable for a family or quantization that is not supported.
 Result<ChatConfig> parse_chat_config(std::string_view text, const std::string& place);
 
-// The divisors of Llama 3's rotary frequencies (1 where nothing is scaled), rope_dim / 2 of them.
+// The rope_dim / 2 divisors of Llama 3's rotary frequencies; 1 for a frequency that is not scaled.
 std::vector<float> llama3_divisors(const ChatConfig& config);
 // What longrope multiplies rotated values by.
 double longrope_attn_factor(const ChatConfig& config);

@@ -28,9 +28,9 @@ Result<const Tensor*> f32_vector(const Weights& weights, std::string_view name, 
   return tensor;
 }
 
-// GGUF keeps Llama 3's divisors, MLC the numbers that they were made of. Two of those have had one value in every
-// release; the original context is sought among powers of two, the factor is the largest divisor. What comes out must
-// make the divisors again.
+// GGUF stores Llama 3's divisors; MLC stores the numbers that they are computed from. Two of those numbers were the
+// same in every release. The original context is searched among powers of two, and the factor is the largest divisor.
+// The result is checked: it must give the same divisors.
 Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   ZRT_TRY(const Tensor* tensor, f32_vector(weights, "rope_freqs.weight", c.rope_dim / 2));
   const std::vector<float> wanted = floats_of(*tensor);

@@ -10,8 +10,8 @@
 
 namespace zinc_rt::mlc {
 
-// The ChatConfig of q4f16_1 weights. Fails with kUnavailable, naming the key, for a family or a property that MLC's
-// llama and phi3 do not have.
+// The ChatConfig of q4f16_1 weights. Errors: kUnavailable, naming the key, for a family or property that MLC's llama
+// and phi3 do not have.
 Result<ChatConfig> config_of(const Weights& weights);
 
 // The text of mlc-chat-config.json.

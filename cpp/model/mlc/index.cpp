@@ -29,7 +29,7 @@ constexpr TypeRow kTypes[] = {{"uint32", ElementType::kU32, 4},
                               {"float32", ElementType::kF32, 4},
                               {"bfloat16", ElementType::kBF16, 2}};
 
-// A name that stays in the folder: no separators, no "..", no hidden files, no query of a URL.
+// A name within the folder: no separators, no "..", no hidden files, no URL query.
 bool is_plain_file_name(std::string_view name) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&

@@ -39,7 +39,7 @@ struct Index {
   std::vector<Record> records;  // names are unique; each lies inside its shard, none overlap
 };
 
-// `place` is the file name, for messages. Fails with kCorrupt or kNotFound, naming the record and both numbers.
+// `place`: the file name for messages. Errors: kCorrupt or kNotFound, naming the record and both numbers.
 Result<Index> parse_index(std::string_view text, const std::string& place);
 
 }  // namespace zinc_rt::mlc

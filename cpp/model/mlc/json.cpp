@@ -13,7 +13,7 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{512} << 20;
 
-// How deep brackets are nested outside strings; at least right for every text that is JSON.
+// The depth of brackets outside strings. It is exact for every text that is JSON.
 int depth_of(std::string_view text) {
   int depth = 0;
   int deepest = 0;

@@ -1,4 +1,4 @@
-// JSON from files of others: parsed within limits, read with checks that name the file, the key and what is there.
+// JSON from outside: parsed within limits, and read with checks that name the file, the key and what it contains.
 // Thread rule: a Fields looks into the document it was made of; reading is const.
 #pragma once
 
@@ -21,7 +21,7 @@ Result<Json> parse_json(std::string_view text, std::string_view place);
 // A whole file. Fails with kNotFound where it is absent, kCorrupt above 512 MiB.
 Result<std::string> read_text(const std::string& path);
 
-// The members of an object; `place` is what messages call it: "DIR/ndarray-cache.json: records[3]".
+// The members of an object. `place`: its name in messages, such as "DIR/ndarray-cache.json: records[3]".
 class Fields {
  public:
   static Result<Fields> of(const Json& value, std::string place);
@@ -30,8 +30,8 @@ class Fields {
   const Json* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // kNotFound when the key is absent, kCorrupt for another type or a number outside the limits. The forms with a
-  // fallback take it for an absent key only.
+  // Errors: kNotFound if the key is absent; kCorrupt for another type or a number outside the limits. The forms with a
+  // fallback return it only if the key is absent.
   Result<std::uint64_t> count(std::string_view key, std::uint64_t least, std::uint64_t most) const;
   Result<std::uint64_t> count_or(std::string_view key, std::uint64_t least, std::uint64_t most,
                                  std::uint64_t fallback) const;

@@ -1,4 +1,4 @@
-// MD5 (RFC 1321), which MLC's index uses to name the content of a shard. It tells damage, not malice.
+// MD5 (RFC 1321), by which MLC's index identifies a shard's content. It detects damage, not attacks.
 // Thread rule: pure function.
 #pragma once
 

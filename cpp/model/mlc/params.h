@@ -1,5 +1,5 @@
-// Which MLC parameter is which GGUF tensor, and in which order its rows lie: the one table that reading and writing
-// share. Thread rule: plain values.
+// Which MLC parameter is which GGUF tensor, and the order of its rows. Reading and writing share this table. Thread
+// rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace zinc_rt::mlc {
 struct Piece {
   std::string tensor;
   std::uint64_t n_rows = 0;
-  // Not 0: the rows are heads of this many, rotated by RoPE. GGUF's llama keeps the pairs of a rotation side by side,
-  // MLC keeps all first halves before all second halves.
+  // If not 0: the rows are heads of this many rows, rotated by RoPE. GGUF's llama stores the two values of a rotation
+  // side by side; MLC stores all first halves, then all second halves.
   std::uint64_t rope_head = 0;
 };
 
@@ -32,14 +32,14 @@ struct Param {
   std::uint64_t n_rows() const;
 };
 
-// How the parameters of a family are called. MLC has used more than one set for phi3.
+// The names of a family's parameters. For phi3 MLC has used more than one set of names.
 enum class Naming : std::uint8_t { kLlama, kPhi3, kPhi3V };
 std::string_view embedding_name(Naming naming);  // of the token embedding: tells which naming a folder has
 std::span<const Naming> namings_of(std::string_view architecture);  // the one that MLC writes today first
 
 std::vector<Param> params_of(const ChatConfig& config, Naming naming);
 
-// The row of the MLC parameter that holds row `row` of the GGUF tensor, both within one piece.
+// The row of the MLC parameter that contains row `row` of the GGUF tensor, within one piece.
 inline std::uint64_t mlc_row(const Piece& piece, std::uint64_t row) {
   if (piece.rope_head == 0) return row;
   const std::uint64_t in_head = row % piece.rope_head;

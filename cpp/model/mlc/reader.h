@@ -17,7 +17,7 @@ namespace zinc_rt::mlc {
 // Whether `path` is a folder, which no other format is.
 bool is_folder(const std::string& path);
 
-// Copies: the shards are not kept open. Takes as much memory as the shards are large.
+// Copies the tensors and closes the shards. This takes as much memory as the shards are large.
 Result<Weights::Source> read_folder(const std::string& path);
 // The metadata alone; no shard is touched.
 Result<gguf::Metadata> read_metadata(const std::string& path);

@@ -17,12 +17,12 @@ inline constexpr std::uint64_t kGroupWordBytes = 16;  // of q_weight
 inline constexpr std::uint64_t kGroupScaleBytes = 2;  // of q_scale
 inline constexpr std::uint64_t kQ4_0BlockBytes = 18;
 
-// n groups each. Sizes: words 16 n bytes, scales 2 n, blocks 18 n; no alignment is needed.
+// n groups each: words has 16 n bytes, scales 2 n, blocks 18 n. They need no alignment.
 void q4f16_to_q4_0(const std::byte* words, const std::byte* scales, std::uint64_t n, std::byte* blocks);
 void q4_0_to_q4f16(const std::byte* blocks, std::uint64_t n, std::byte* words, std::byte* scales);
 
-// Quantizes x (a multiple of 32 values) as MLC does: s = max|x| / 7, n = x / s + 7 rounded to the nearest, 0 to 14.
-// A group whose scale is not a finite number, or becomes 0 in f16, is stored as zeros; false where one was not finite.
+// Quantizes x, a multiple of 32 values, as MLC does: s = max|x| / 7, n = x / s + 7 rounded to the nearest, 0 to 14. A
+// group is stored as zeros if its scale is not finite or is 0 as f16. Returns false if a scale was not finite.
 bool quantize_q4f16(std::span<const float> x, std::byte* words, std::byte* scales);
 
 }  // namespace zinc_rt::mlc

@@ -68,15 +68,15 @@ struct Made {
   std::uint32_t last = 0;
 };
 
-// Runs of one character by their lengths: the pairs that merges join, with their ranks, and what stands in for a rank
-// where the token that comes out has a score.
+// Runs of one character, by length: the pairs that merges join and their ranks. If the resulting token has a score,
+// that stands in for the rank.
 struct Runs {
   std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> rank;
   std::map<std::size_t, std::uint32_t> score;
   std::size_t longest = 1;
 };
 
-// A run of n characters after all joining, the best first and the leftmost of equals.
+// A run of n characters after all merges: the best pair first, the leftmost of equals.
 std::vector<std::size_t> join_run(const Runs& runs, std::size_t n, bool by_score) {
   std::vector<std::size_t> parts(n, 1);
   for (;;) {
@@ -195,8 +195,8 @@ Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::sp
       ranked.push_back({pair, id, n_characters(vocab.tokens[pair.left]), n_characters(vocab.tokens[pair.right])});
     });
   }
-  // Of equal scores, which only runs have, the longest left side first: a run then grows from its left end, as it does
-  // where the leftmost of equals goes first.
+  // Only runs have equal scores. Of those, the longest left side comes first. So a run grows from its left end, as it
+  // does when the leftmost of equals goes first.
   std::ranges::stable_sort(ranked, [&](const Ranked& a, const Ranked& b) {
     return std::tuple(scores[b.token], b.left_length, b.right_length) <
            std::tuple(scores[a.token], a.left_length, a.right_length);

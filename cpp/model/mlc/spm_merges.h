@@ -19,7 +19,7 @@
 
 namespace zinc_rt::mlc {
 
-// A vocabulary for merging; mergeable[id] is not 0 where text can become this token by joining.
+// A vocabulary for merging. mergeable[id] is not 0 if joining tokens can produce this one.
 struct MergeVocab {
   std::span<const std::string> tokens;
   std::span<const std::uint8_t> mergeable;
@@ -30,12 +30,12 @@ struct MergePair {
   bool operator==(const MergePair&) const = default;
 };
 
-// merges: best first. The scores are 0 for tokens that no merge makes, and from -1 down by rank for the others. Fails
-// with kCorrupt where a merge makes no token, kUnavailable where scores cannot express the merges.
+// merges: best first. The result has score 0 for tokens that no merge makes; the others get -1, -2, ... by rank.
+// Errors: kCorrupt if a merge makes no token; kUnavailable if scores cannot express the merges.
 Result<std::vector<float>> scores_of_merges(const MergeVocab& vocab, std::span<const MergePair> merges);
 
-// The merges of a SentencePiece vocabulary, best first. Fails with kUnavailable where two tokens share a score and are
-// no runs of one character.
+// The merges of a SentencePiece vocabulary, best first. Errors: kUnavailable if two tokens share a score, unless they
+// are runs of one character.
 Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::span<const float> scores);
 
 }  // namespace zinc_rt::mlc

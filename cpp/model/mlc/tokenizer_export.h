@@ -1,5 +1,5 @@
-// The tokenizer.* keys of GGUF to tokenizer.json and tokenizer_config.json, as tokenizer_import reads them back: the
-// same ids for every text. Fails with kUnavailable for what these files cannot say, naming it. Thread rule: pure
+// Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json. tokenizer_import reads them back, with
+// the same ids for every text. Errors: kUnavailable, naming what these files cannot express. Thread rule: pure
 // function.
 #pragma once
 

@@ -16,7 +16,7 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// Rows of the embedding beyond the last token: models round up to multiples of some hundred.
+// Rows of the embedding after the last token. Models round their number up to multiples of some hundred.
 constexpr std::uint64_t kMaxPadding = 1U << 16;
 
 bool is_byte_token(std::string_view text) {
@@ -143,7 +143,7 @@ class Import {
     return it == ids_.end() ? std::nullopt : std::optional(it->second);
   }
 
-  // Adds what one step of a normalizer or pre-tokenizer does to text; refuses all but the marking of spaces.
+  // Adds what one step of a normalizer or pre-tokenizer does. Refuses every step that does more than mark spaces.
   static Status read_mark_step(const Json& value, const std::string& place, bool& prefix, bool& marked) {
     ZRT_TRY(const Fields step, Fields::of(value, place));
     ZRT_TRY(const std::string type, step.string("type"));
@@ -200,7 +200,7 @@ class Import {
       if (!l || !r)
         return fail(StatusCode::kCorrupt, "[mlc] {}[{}]: {} is no token", model_.at("merges"), i,
                     gguf::quoted(l ? right : left));
-      // Special tokens are cut out before anything is joined: merges to them, which converters write, never happen.
+      // Special tokens are cut out before anything is joined, so the merges to them that converters write never happen.
       const auto joined = find(left + right);
       if (joined && mergeable[*joined] == 0) continue;
       merges.push_back({static_cast<std::uint32_t>(*l), static_cast<std::uint32_t>(*r)});
@@ -230,7 +230,7 @@ class Import {
     return out.add("tokenizer.ggml.merges", gguf::strings(std::move(merges)));
   }
 
-  // The id of a token that tokenizer_config.json names, by its text or by an object with "content".
+  // The id of a token in tokenizer_config.json, which is given as text or as an object with "content".
   Result<std::optional<std::uint64_t>> role(std::string_view key) const {
     const Json* value = config_.find(key);
     if (value == nullptr) return std::nullopt;
@@ -287,8 +287,8 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds that one
-    // by name; all of them end.
+    // If the folder names only one further end token, that token ends turns. If it names several, the tokenizer finds
+    // the one that ends turns by name; all of them end a generation.
     const auto is_other = [&](std::uint64_t id) { return id != eos; };
     if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
       ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));

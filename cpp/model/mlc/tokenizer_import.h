@@ -21,7 +21,7 @@ struct TokenizerFiles {
   std::string config;     // the text of tokenizer_config.json; empty when the folder has none
 };
 
-// Adds the keys to `out`. The list of tokens gets config.vocab_size entries; rows without a token are called "[PADn]".
+// Adds the keys to `out`. The token list gets config.vocab_size entries; rows without a token are called "[PADn]".
 Status add_tokenizer(const TokenizerFiles& files, const ChatConfig& config, gguf::Metadata& out);
 
 }  // namespace zinc_rt::mlc

@@ -155,8 +155,7 @@ class Writer {
   }
 
  private:
-  // Each tensor has its place, of its shape.
-  // The ends that the file lists beside those that have a key each.
+  // Adds the end tokens that the file lists beyond those with a key of their own.
   Status add_listed_ends() {
     constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
     if (!weights_.metadata().contains(kKey)) return {};
@@ -167,6 +166,7 @@ class Writer {
     return {};
   }
 
+  // Checks that each tensor has a counterpart in MLC, of the same shape.
   Status check_tensors() const {
     std::unordered_set<std::string_view> known;  // those that the config holds as numbers
     if (config_.rope_scaling == RopeScaling::kLlama3) known = {"rope_freqs.weight"};

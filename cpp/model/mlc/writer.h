@@ -13,8 +13,9 @@
 namespace zinc_rt::mlc {
 
 struct WriteOptions {
-  // The values of one row of a type that is not f32: out.size() is a multiple of the type's block. Called from several
-  // threads. This module knows no formats but its own; the table of them lies with the kernels.
+  // Reads the values of one row of a type other than f32. out.size() is a multiple of the type's block. It is called
+  // from several threads. The caller passes it because the table of formats is with the kernels, which this module does
+  // not know.
   std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
   // Bytes of the source's tensors; an error ends the writing, which leaves nothing.
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
@@ -27,8 +28,8 @@ struct Written {
   std::uint64_t n_quantized = 0;  // matrices that were quantized anew
 };
 
-// Fails with kInvalidArgument where `folder` exists and is not empty, kUnavailable for what MLC's families or tokenizer
-// files have no form for, or for errors of the system, kCorrupt for weights that are no finite numbers.
+// Errors: kInvalidArgument if `folder` exists and is not empty; kUnavailable for what MLC's families or tokenizer files
+// cannot express, and for errors of the system; kCorrupt for weights that are not finite numbers.
 Result<Written> write_folder(const std::string& folder, const Weights& weights, const WriteOptions& options);
 
 }  // namespace zinc_rt::mlc

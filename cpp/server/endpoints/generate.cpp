@@ -100,30 +100,30 @@ struct Endpoint {
 };
 
 // What a body asks for, before its model is known.
-struct Asked {
+struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;
   ByteBudget::Hold held;  // of a conversation that was read back or is to be kept
 };
 
-ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
+ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
   ZRT_TRY(auto body, take_body(core, exchange));
-  auto asked = std::make_shared<Asked>();
-  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, asked->held));
-  ZRT_TRY(asked->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &asked->ignored : nullptr));
-  set_class(exchange, asked->call.requests);
+  auto parsed = std::make_shared<ParsedCall>();
+  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, parsed->held));
+  ZRT_TRY(parsed->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &parsed->ignored : nullptr));
+  set_class(exchange, parsed->call.requests);
   // From here on there are the messages, and, until the answer has ended, the input and what is kept of both.
-  std::uint64_t n_bytes = 2 * asked->call.stored_input.size();
-  if (n_bytes > 0 || asked->held.size() > 0)
-    for (const Request& request : asked->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
-  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, asked->held, n_bytes));
-  return asked;
+  std::uint64_t n_bytes = 2 * parsed->call.stored_input.size();
+  if (n_bytes > 0 || parsed->held.size() > 0)
+    for (const Request& request : parsed->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
+  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, parsed->held, n_bytes));
+  return parsed;
 }
 
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
-                                                   Asked& asked, const ServedModel& model) {
+                                                   ParsedCall& parsed, const ServedModel& model) {
   ZRT_CHECK_OK(check_generates(model));
-  GenerationCall& call = asked.call;
+  GenerationCall& call = parsed.call;
   if (const Request& first = call.requests.front(); first.tools)
     ZRT_CHECK_OK(check_tools_are_read(core, model, first.chat_template_kwargs.value_or("")));
   ZRT_CHECK_OK(check_answer_size(call, model, core.max_answer_bytes));
@@ -142,7 +142,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   const auto& tier = call.service_tier;
   if (!tier.empty()) job.head.service_tier = tier == "auto" ? "default" : tier;
   job.headers.emplace_back("x-request-id", exchange.id);
-  note_ignored(asked.ignored, exchange, job.headers);
+  note_ignored(parsed.ignored, exchange, job.headers);
   exchange.connection->note("id", job.head.id);
   exchange.connection->note("model", job.head.model);
   job.tenant = exchange.caller.tenant;
@@ -155,7 +155,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   job.wanted_latency = wanted_latency_of(exchange);
   job.connection = exchange.connection;
   job.gone = exchange.gone.get_token();
-  job.held = std::move(asked.held);
+  job.held = std::move(parsed.held);
   if (call.resumable)
     job.connection =
         std::make_shared<ResumableStream>(core.streams, job.head.id, job.tenant->name, exchange.connection);
@@ -163,10 +163,11 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
                                          std::move(call), std::move(job));
 }
 
-void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
+void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, ParsedCall& parsed,
                const ApiResult<ServedModel>& model) {
-  if (model && asked.call.only_loads) return answer(core, exchange, endpoint.loaded(asked.call.api, model->id, false));
-  const auto job = model ? make_job(core, exchange, endpoint, asked, *model) : std::unexpected(model.error());
+  if (model && parsed.call.only_loads)
+    return answer(core, exchange, endpoint.loaded(parsed.call.api, model->id, false));
+  const auto job = model ? make_job(core, exchange, endpoint, parsed, *model) : std::unexpected(model.error());
   if (!job) {
     if (job.error().status == 400) core.metrics.refused("invalid");
     return refuse(core, exchange, job.error());
@@ -193,16 +194,16 @@ void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, c
 
 void add_generation_route(Router& router, ServerCore& core, const Endpoint& endpoint) {
   router.add({"POST", endpoint.path, Access::kKey, false, [&core, endpoint](Exchange& exchange) {
-                auto asked = read_call(core, exchange, endpoint);
-                if (!asked) {
-                  if (asked.error().status == 400) core.metrics.refused("invalid");
-                  return refuse(core, exchange, asked.error());
+                auto parsed = read_call(core, exchange, endpoint);
+                if (!parsed) {
+                  if (parsed.error().status == 400) core.metrics.refused("invalid");
+                  return refuse(core, exchange, parsed.error());
                 }
-                if (const auto& call = (*asked)->call; call.only_loads && call.gives_model_back)
+                if (const auto& call = (*parsed)->call; call.only_loads && call.gives_model_back)
                   return give_back(core, exchange, endpoint, call);
-                find_model(core, exchange, (*asked)->call.requests.front().model,
-                           [&core, endpoint, asked = *asked](Exchange& held, const ApiResult<ServedModel>& model) {
-                             start_job(core, held, endpoint, *asked, model);
+                find_model(core, exchange, (*parsed)->call.requests.front().model,
+                           [&core, endpoint, parsed = *parsed](Exchange& held, const ApiResult<ServedModel>& model) {
+                             start_job(core, held, endpoint, *parsed, model);
                            });
               }});
 }
