@@ -22,7 +22,8 @@ class Accounting {
   void queued(double ms) { queue_ms_.record(ms); }  // once for each request, when it gets its first slot
   void admitted(std::uint32_t prompt_tokens);
   void readmitted() { ++ledger_.slots_admitted; }  // after a preemption; its prompt was charged before
-  // Tokens of a prompt that were cached. Called once for each request that may use the prefix cache, also with 0.
+  // The number of a prompt's tokens that were cached. Called once per request that may use the prefix cache, also with
+  // 0.
   void cached(std::uint32_t tokens, std::uint32_t prompt_tokens);
   void rejected() { ++ledger_.requests_rejected; }
   void first_token(double ms);

@@ -1,6 +1,6 @@
-// The tokens that the grammar of an answer allows next. The mask is made before each pick: by the step loop's threads
-// while the device computes the logits, where that takes little; else by a thread of MaskMaker, while the request sits
-// steps out and holds up nobody.
+// The mask of tokens that an answer's grammar allows next. It is made before each pick. Quick masks are made by the
+// step loop's threads while the device computes the logits. Slow ones are made by a thread of MaskMaker; the request
+// sits out steps meanwhile and delays nobody else.
 // Thread rule: AnswerMask: the step thread, but for make(), which another thread may run between begin() and the end of
 // it. MaskMaker: any thread.
 #pragma once
@@ -23,19 +23,20 @@ class AnswerMask {
  public:
   // The mask of the first token is stale.
   AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
-  // For another choice of the same request. REQUIRES: nobody makes the other's mask.
+  // For another choice of the same request. REQUIRES: no thread is making the other's mask.
   AnswerMask(const AnswerMask& other);
 
-  // The token was picked; the mask is stale from here on. REQUIRES: nobody makes it.
+  // Notes the picked token, which makes the mask stale. REQUIRES: no thread is making the mask.
   void take(std::int32_t token);
   bool is_making() const { return state_.load(std::memory_order_acquire) == kMaking; }
   bool is_stale() const { return state_.load(std::memory_order_relaxed) == kStale; }
   bool is_quick() const { return pace_->is_quick(); }
-  // From a stale one on: make() follows, on another thread.
+  // Announces a call of make() on another thread. REQUIRES: the mask is stale.
   void begin() { state_.store(kMaking, std::memory_order_relaxed); }
   void make();
-  // As OutputRow::mask has it, until the next take(). Waits for the thread that makes it, and makes one that is stale.
-  // Errors: kInternal for a picked token that was not allowed; kInvalidArgument for a grammar beyond its limits.
+  // Returns the mask (see OutputRow::mask), which is valid until the next take(). If another thread is making it,
+  // waits; if it is stale, makes it. Errors: kInternal for a picked token that was not allowed; kInvalidArgument for a
+  // grammar beyond its limits.
   Result<std::span<const std::uint32_t>> get();
 
  private:

@@ -1,4 +1,4 @@
-// The chat templates of a model file: the one without a name, and named ones beside it or in its place.
+// A model file's chat templates: the unnamed one, and named ones in addition to it or instead of it.
 // Thread rule: immutable once read.
 #pragma once
 
@@ -23,14 +23,15 @@ struct NamedTemplate {
 
 class ChatTemplates {
  public:
-  // Keys tokenizer.chat_template and tokenizer.chat_template.NAME; one named "default" is the default.
-  // A template that cannot be used is kept with its error.
+  // Reads the keys tokenizer.chat_template and tokenizer.chat_template.NAME; one named "default" is the default. A
+  // template that cannot be used is kept with its error.
   static ChatTemplates read(const gguf::Metadata& metadata);
 
-  // The template for a request: "tool_use" for one with tools, where there is one, else the default. Null: there is no
-  // default.
+  // The template for a request: "tool_use" if the request has tools and the file that template, else the default. Null:
+  // no default.
   const NamedTemplate* find(bool has_tools) const;
-  // The same, and it can be used. kInvalidArgument: there is none, with the names of those that there are; or its error.
+  // The same, but it must be usable. Errors: kInvalidArgument with the existing names if there is none; the template's
+  // error.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

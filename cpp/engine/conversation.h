@@ -1,4 +1,4 @@
-// What a chat template is applied to, as values. The JSON texts of the public API are read once, into this.
+// The input of a chat template, as values. The JSON texts of the public API are parsed once, into this.
 // Thread rule: plain values.
 #pragma once
 
@@ -15,7 +15,8 @@ struct Conversation {
   nlohmann::ordered_json variables;  // further ones of the template, an object
 };
 
-// `tools` and `variables` may be empty. Errors: kInvalidArgument that names what is no JSON of its kind.
+// `tools` and `variables` may be empty. Errors: kInvalidArgument naming the argument that is not JSON of the right
+// kind.
 Result<Conversation> read_conversation(std::string_view messages, std::string_view tools, std::string_view variables);
 
 }  // namespace zinc_rt

@@ -29,8 +29,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
-  // models.cpp
-  // Empty: the first. Errors: kUnavailable once closed, kNotFound.
+  // models.cpp Empty: the first. Errors: kUnavailable once closed, kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
@@ -64,9 +63,9 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
   std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
-  // drainer.cpp. With Drive::kPump: one look of each step loop, then what came out goes to the sinks. `ran`: something
-  // was done. A caller waits while another one pumps. Not from a sink. Grammars, slow masks and callbacks keep threads
-  // of their own.
+  // drainer.cpp. With Drive::kPump: runs one look of each step loop, then delivers the events to the sinks. `ran`:
+  // something was done. A caller waits while another one pumps. Do not call it from a sink. Grammars, slow masks and
+  // callbacks still have threads of their own.
   ModelRunner::Turn pump();
   bool pump_until(double timeout_ms, const std::function<bool()>& done);  // as Waiter
   Waiter waiter();                                                        // does nothing once the engine is gone
@@ -75,7 +74,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-  // Errors: closed, or the model was removed. REQUIRES: the turn, or the lock of the tenant book.
+  // Errors: the engine is closed, or the model was removed. REQUIRES: the turn, or the lock of the tenant book.
   Status check_loaded(const Model& model, const Replica& replica) const;
   EngineStats stats();  // stats.cpp
   Timeline& timeline() { return timeline_; }
@@ -93,7 +92,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void post(Replica& place, std::vector<Command> commands);  // all together; all are of this place
   void poke(const StepLoop* but = nullptr);  // makes all step threads look again, since something became free
 
-  // Waits until `is_idle`, which is asked when the last request of all, or of a model, has ended. Otherwise as Waiter.
+  // Waits until `is_idle` is true. It is checked whenever the last request, of all or of a model, has ended. Otherwise
+  // as Waiter.
   bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
 
   // drainer.cpp
@@ -104,8 +104,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void settle(Generation& generation);
   void forget(Generation& generation);  // from here on only its readers have it
 
-  // submit.cpp
-  // Where the request goes, and what is cached of its prompt there. Errors: those of check_loaded().
+  // submit.cpp. Chooses the replica for the request, and returns how much of its prompt is cached there. Errors: those
+  // of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
     std::uint32_t cached_tokens = 0;

@@ -1,4 +1,5 @@
-// Who does the work of an engine: its steps, and handing out what they gave. Thread rule: plain values.
+// What does an engine's work (its steps and the delivery of events): threads, or the callers. Thread rule: plain
+// values.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ enum class Drive : std::uint8_t {
   kPump,     // whoever calls EngineCore::pump(), as those do who wait for the engine
 };
 
-// Does the engine's work until `done`; false: timeout_ms have passed first. Negative: it waits for ever. Empty where
-// threads do the work.
+// Does the engine's work until `done` is true. Returns false if timeout_ms passed first; negative: no limit. The
+// function is empty if threads do the work.
 using Waiter = std::function<bool(double timeout_ms, const std::function<bool()>& done)>;
 
 }  // namespace zinc_rt

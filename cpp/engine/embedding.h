@@ -6,8 +6,8 @@
 
 namespace zinc_rt {
 
-// The row divided by its length. The sum of squares is in float64, value after value, so the bits depend on the row
-// alone, on every tier. Empty: the length is 0 or no finite number.
+// The row divided by its length. The sum of squares is in float64, in the order of the values, so on every tier the
+// bits depend only on the row. Empty if the length is 0 or not finite.
 std::vector<float> normalized(std::span<const float> row);
 // 1 / (1 + e^-logit), in float64.
 double relevance(float logit);

@@ -41,10 +41,10 @@ struct PromptRoom {
 
 class Generation {
  public:
-  // generation_request.cpp
-  // The prompt. The text or messages that it is made of, and the tools, are removed from the request. Errors: those
-  // of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is room for;
-  // kCancelled. add_special: as for Tokenizer::encode; else BOS and EOS are what the model takes of such a prompt.
+  // generation_request.cpp. Returns the prompt's tokens. Removes the text or messages and the tools from the request.
+  // add_special: as for Tokenizer::encode; if empty, BOS and EOS are those that the model uses for such a prompt.
+  // Errors: those of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is
+  // room for; kCancelled.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
   // By which of its members a request gives its prompt, for errors.
@@ -77,10 +77,10 @@ class Generation {
   // Of the next pick; nothing: it failed. REQUIRES: mask()
   std::optional<std::span<const std::uint32_t>> mask_words();
   void no_token_left();  // that the processor or the mask allows
-  // The pooled row of the text. False: it has no direction, and the request ends as bad_logits.
+  // The pooled row of the text. Returns false if it has no direction; the request then ends as bad_logits.
   bool take_embedding(std::span<const float> row);
   std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
-  // For the tokens of the prompt from the second on, in order, before the first token or the end of the request.
+  // For the prompt's tokens from the second on, in order, before the first generated token or the request's end.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
   // Drainer.
@@ -88,16 +88,16 @@ class Generation {
   void on_token(std::int32_t token, sched::Micros time, const TokenDetails* details);
   void on_preempted();
   void on_finished(sched::Finish reason);
-  // Whether events, or the end after them, wait for room in the sink. Then retry() is called now and again.
+  // Whether events, or the end after them, wait for room in the sink. If so, retry() is called from time to time.
   bool is_waiting() const { return !held_.empty() || has_finish_; }
   void retry();
   void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // its reader has left
   void fail_with(Error error);                                              // before the scheduler has it
-  // What the scheduler has to be told: the text has ended, or the sink failed. It is given once.
+  // What the scheduler must be told: the text has ended, or the sink failed. Returned once.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: where it runs, how to tell it of a cancellation and of somebody who waits, and what keeps this
-  // object alive until its last event.
+  // Set by the core: where it runs, how to report a cancellation or a waiting caller, and what keeps this object alive
+  // until its last event.
   Replica* place = nullptr;  // of model()
   std::function<void()> on_cancel;
   Waiter on_wait;
@@ -113,7 +113,7 @@ class Generation {
   void keep(Error error);  // what the request ends with
   void offer(StreamEvent event);
   void offer_held();
-  // Adds the event's parts to the completion, and gives new calls their ids. REQUIRES: mutex_
+  // Adds the event's parts to the completion and gives new tool calls their ids. REQUIRES: mutex_.
   void keep_pieces(StreamEvent& event);
   std::string call_id(std::uint32_t call) const;
   void end();

@@ -1,4 +1,4 @@
-// A slot and pages for what is computed outside of any request, by turns with the steps of requests.
+// A slot and pages for computations without a request. They run between the steps of requests.
 // Thread rule: one thread, which does not hold the turn when it takes or drops it.
 #pragma once
 

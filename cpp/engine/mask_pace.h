@@ -11,7 +11,8 @@
 
 namespace zinc_rt {
 
-// Whether the masks of a grammar take little. Its answers share one, since some of their matchers wait for each other.
+// Whether a grammar's masks are quick to make. All answers of a grammar share one pace, because some of their matchers
+// wait for each other.
 class MaskPace {
  public:
   bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }

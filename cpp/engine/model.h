@@ -33,7 +33,7 @@ struct RenderOptions {
 class Model {
  public:
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
-  // Makes a model of executors that are open already, one for each of options.devices. The model owns them.
+  // Makes a model from open executors, one per entry of options.devices. The model owns them.
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
                                              const EngineOptions& options);
 
@@ -48,7 +48,7 @@ class Model {
   // Called once before the model is used, with its name in the engine.
   Status join(std::string name, const Joined& engine);
 
-  // Never empty. They are freed one by one when the model is removed; what describes the model stays.
+  // Never empty. When the model is removed they are freed one by one; the model's description stays.
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
   // How many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;

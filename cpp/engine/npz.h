@@ -26,7 +26,7 @@ class Npz {
   static Result<Npz> open(const std::string& path);
 
   bool contains(const std::string& name) const { return members_.contains(name); }
-  // Errors: kNotFound with the names that there are; kInvalidArgument for a compressed member, another type (floats:
+  // Errors: kNotFound with the existing names; kInvalidArgument for a compressed member, an unsupported type (floats:
   // float16, float32, float64, rounded to float; integers: int32, int64) or Fortran order; kCorrupt for a broken
   // member.
   Result<NpyArray<float>> floats(const std::string& name) const;

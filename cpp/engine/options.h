@@ -1,4 +1,4 @@
-// What EngineOptions and the environment ask for together: an option that is given goes before its variable.
+// Combines EngineOptions and the environment. An option that is given wins over its variable.
 // Thread rule: pure functions of the options and the environment.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace zinc_rt {
 
-// Options that were left open get the values of their variables. Errors of all: kInvalidArgument for an option or a
-// variable whose value its row does not allow.
+// Fills options that were left open from their variables. Errors of all: kInvalidArgument for an option or a variable
+// with a value that its row does not allow.
 Result<EngineOptions> with_environment(EngineOptions options);
 int threads_of(const EngineOptions& options);  // its threads; 0: what the process may use
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
-// The same for each of options.devices, which share the threads. Errors also for no device and for one that is named
-// twice; whether a tier has it open_executor says.
+// The options per entry of options.devices, which share the threads. Errors also: no device, or one that is named
+// twice. open_executor checks that the tier has the device.
 Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& options);
 Result<PrefillMode> parse_prefill_mode();  // ZINC_RT_BATCHED_PREFILL
 

@@ -1,4 +1,4 @@
-// The grammar of an answer: of its format, of calls that must be made, and of calls of strict tools.
+// Builds the grammar of an answer, from its format, calls that must be made, and calls of strict tools.
 // Thread rule: pure functions, and a cache for any thread.
 #pragma once
 
@@ -28,7 +28,7 @@ struct BoundTool {
   // A name in which nothing is escaped, as it is.
   std::string bare() const { return name.substr(1, name.size() - 2); }
 };
-// The tools of a request, a list as in the API, where it demands a call or one of them is strict; else none.
+// The request's tools, a list as in the API, if it demands a call or one of the tools is strict. Otherwise none.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
 // What a grammar is made of.
@@ -41,16 +41,16 @@ struct GrammarInput {
   bool opens_reasoning = false;      // the prompt ends within the reasoning
 };
 
-// Whether the request asks for a grammar at all. Strict tools do where the model's calls have a marker that is written.
+// Whether the request needs a grammar. Strict tools do if the model marks its calls with text.
 bool wants_grammar(const GrammarInput& input);
 // Equal for inputs that have the same grammar on one model.
 std::string grammar_key(const GrammarInput& input);
-// Errors: kInvalidArgument, for a format that cannot be had from this model, and grammar::compile's. Looks at the
-// request's cancel.
+// Stops when the request is cancelled. Errors: kInvalidArgument for a format that this model cannot give; those of
+// grammar::compile.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
-// The grammars that were used last, by tenant. A tenant's take at most kTenantBytes. Where all together take more than kBytes, the tenant that has most loses
-// its oldest; one that was not used for kIdle goes when another is added.
+// The recently used grammars, per tenant: at most kTenantBytes each. If all together exceed kBytes, the tenant with the
+// most loses its oldest. A grammar that was not used for kIdle is dropped when another is added.
 class GrammarCache {
  public:
   static constexpr std::size_t kTenantBytes = 64u << 20, kBytes = 256u << 20;

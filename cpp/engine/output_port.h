@@ -1,5 +1,5 @@
-// Where all step threads of an engine put their output events: one ring, for one drainer. Thread rule: push() any
-// thread; ring() the drainer, and whoever ends it; use() before the first push().
+// Collects the output events of all step threads of an engine in one ring, for one drainer. Thread rule: push() any
+// thread; ring() the drainer, and the thread that ends it; use() before the first push().
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class OutputPort {
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
   // Where no thread takes events out of the ring: called when it is full, and takes some.
   void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
-  // A full ring has room soon, since the drainer never waits for a sink. The ring has one producer at a time.
+  // A full ring soon has room, because the drainer never waits for a sink. The ring has one producer at a time.
   void push(const OutputEvent& event) {
     const std::lock_guard lock(mutex_);
     while (!ring_.push(event)) {

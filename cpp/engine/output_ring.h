@@ -1,7 +1,7 @@
-// Carries what the step loop reports to the drainer: tokens, preemptions, ends. There is one ring for all tenants, and
-// each event names its generation. A push writes one cache line, that of the event, and a pop reads it; `sequence`
-// tells that the event is complete. The operating system is called only to wake a reader that sleeps. Thread rule: one
-// producer thread (push, wait_for_space) and one consumer thread (pop, wait_pop); close, is_closed and size from any.
+// Carries events from the step loop to the drainer: tokens, preemptions, ends. One ring serves all tenants; each event
+// names its generation. A push writes one cache line, the event, and a pop reads it; `sequence` tells that the event is
+// complete. There is a system call only to wake a sleeping reader. Thread rule: one producer thread (push,
+// wait_for_space) and one consumer thread (pop, wait_pop); close, is_closed and size from any.
 #pragma once
 
 #include <atomic>
@@ -30,12 +30,12 @@ struct alignas(64) OutputEvent {
   Generation* generation = nullptr;             // whom it is for
   std::int64_t time_us = 0;                     // when the step that made it ended
   std::int64_t waited_us = 0;                   // kAdmitted
-  // On the heap. The event owns them once it is pushed, and the thread that pops it owns them then. Null: none.
+  // On the heap. The event owns them once it is pushed, and later the thread that pops it. Null: none.
   TokenDetails* details = nullptr;  // kToken
   Error* error = nullptr;           // kRefused
   std::uint64_t sequence = 0;       // set by push: 1 for the ring's first event, then one more each
 };
-// The producer may write one event while the consumer reads the next, so each has a cache line of its own.
+// Each event has its own cache line, because the producer may write one while the consumer reads the next.
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);
 static_assert(offsetof(OutputEvent, sequence) % sizeof(std::uint64_t) == 0);
 
@@ -45,18 +45,18 @@ class OutputRing {
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
 
-  // False when the ring is full or closed; the caller then still owns the event and what it points to.
+  // Returns false if the ring is full or closed. The caller then still owns the event and what it points to.
   bool push(const OutputEvent& event);
-  // True once there is room; false when the time is over or the ring was closed. It polls every millisecond, so that
-  // pop need not look for a producer that waits: a full ring means a reader that is seconds behind.
+  // Returns true once there is room, false if the time is up or the ring was closed. It polls every millisecond, so pop
+  // need not check for a waiting producer. That is enough, because a ring is full only if the reader is seconds behind.
   bool wait_for_space(std::chrono::microseconds timeout);
 
   bool pop(OutputEvent& event);  // false when empty
   // Sleeps while the ring is empty; false when it is closed and all events are taken.
   bool wait_pop(OutputEvent& event);
 
-  // Wakes both sides for good. Events in the ring can still be popped. Where a push may run at the same time, the owner
-  // of the ring pops once more after both threads have ended, to free what the events own.
+  // Wakes both sides for good. Events in the ring can still be popped. If a push may run at the same time, the ring's
+  // owner pops once more after both threads have ended, to free what the events own.
   void close();
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 

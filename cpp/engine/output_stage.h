@@ -1,4 +1,4 @@
-// From the tokens of a choice to what its reader gets: text, or with Request::parse_output its parts, cut at the first
+// Turns a choice's tokens into what its reader gets: text, or its parts with Request::parse_output, cut at the first
 // stop string. Thread rule: one thread at a time.
 #pragma once
 
@@ -31,7 +31,7 @@ class OutputStage {
  public:
   OutputStage(const Model& model, const Request& request, const Prompt& prompt);
 
-  // What is decided with this token. Stop strings are looked for if the text is long enough by now.
+  // The text that is final with this token. Stop strings are searched once the text has min_tokens.
   std::vector<OutputPiece> push(std::int32_t id, bool looks_for_stops);
   // No token follows: the text that was held back.
   std::vector<OutputPiece> finish();

@@ -1,4 +1,4 @@
-// The sink behind a Stream: a queue that a reader takes events from, blocking or through a file descriptor.
+// The sink behind a Stream: a queue. Its reader blocks for events or waits on a file descriptor.
 // Thread rule: any thread.
 #pragma once
 
@@ -23,8 +23,8 @@ class QueueSink final : public Sink {
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
 
-  // Waits for the next event; nothing once all generations have ended and all events were taken. With timeout_ms >= 0
-  // it gives up after that time and sets is_there to false.
+  // Waits for the next event. Returns nothing once all generations have ended and all events were taken. With
+  // timeout_ms >= 0 it gives up after that time and sets is_there to false.
   std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
   bool is_over() const;
   int readable_fd();

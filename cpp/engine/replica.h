@@ -1,7 +1,7 @@
-// A loaded model on one device: weights, KV pages, scheduler and prefix cache of its own. The replicas of a model share
-// what describes it (engine/model.h). Thread rule: const members and the atomic one from any thread; runner() belongs to
-// whoever holds the turn of the device's step loop. It is made and freed under both that turn and the lock of the tenant
-// book, so whoever holds either may look whether it is there.
+// A loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. A model's replicas share
+// its description (engine/model.h). Thread rule: const members and the atomic one from any thread; runner() belongs to
+// the thread that holds the turn of the device's step loop. The replica is made and freed under both that turn and the
+// lock of the tenant book, so a thread that holds either may check whether it exists.
 #pragma once
 
 #include <atomic>
@@ -37,8 +37,8 @@ class Replica {
   ModelRunner& runner() { return *runner_; }
   StepLoop& loop() { return *loop_; }  // REQUIRES: it has joined
   bool has_no_loop() const { return loop_ == nullptr; }
-  // Tells models apart: a hash of all tensors' names, types and shapes, and of a sample of their bytes. REQUIRES: the
-  // turn, loaded.
+  // Identifies the model's content: a hash of all tensors' names, types and shapes, and of a sample of their bytes.
+  // REQUIRES: the turn, loaded.
   std::string fingerprint() const;
 
   const DeviceId device;

@@ -22,25 +22,25 @@ struct LogitsRow {
   std::span<const float> logits{};  // valid during the call
 };
 
-// What the runner asks and tells the engine about a request, which `user` stands for (sched/request.h).
+// The runner's questions and reports to the engine about a request. `user` stands for the request (sched/request.h).
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Before each pick of a request with RequestParams::is_processed: it may change the logits. `tokens`: those before
-  // the pick. False: the request ends as processor_failed. no_token_left() tells of the same end.
+  // Called before each pick of a request with RequestParams::is_processed; it may change the logits. `tokens`: those
+  // before the pick. False ends the request as processor_failed; no_token_left() reports the same end.
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
-  // Before each pick of a request with RequestParams::is_masked: the mask (StepInput::mask), which stays until the step
-  // has ended. Nothing: the request ends as processor_failed.
+  // Called before each pick of a request with RequestParams::is_masked: returns the mask (StepInput::mask), which must
+  // stay valid until the step has ended. Nothing: the request ends as processor_failed.
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
-  // Begins a turn, with the requests that are in slots. Then is_held_up() is asked for each of them.
+  // Begins a turn, with the requests that are in slots. Then is_held_up() is called for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
-  // Rows of the present step. Those of a prompt come in order, beginning with the one that predicts its second token.
+  // The rows of the present step. A prompt's rows come in order, beginning with the one that predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
-  // The pooled row of a text whose embedding a request wants; false: the row has no direction, and the request ends as
-  // bad_logits.
+  // The pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the request
+  // then ends as bad_logits.
   virtual bool on_embedding(std::uint64_t, std::span<const float>) { return true; }
-  // Whether the request sits this step out, since its sink is full or its mask is not there in time.
+  // Whether the request sits out this step because its sink is full or its mask is not ready.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
@@ -63,8 +63,8 @@ class ModelRunner {
   // Ends all requests without a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
-  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows`: those of [0, n) whose logits
-  // are wanted.
+  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows`: which of the n tokens'
+  // logits are wanted, as indices in [0, n).
   using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
   Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
              std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits);

@@ -43,8 +43,8 @@ class StepLoop final : public StepListener {
     // Something became free that requests on other devices may wait for.
     std::function<void(const StepLoop&)> poke_others;
   };
-  // number: of the loops of the engine, from 0 on. n_threads: that make log-probabilities and quick masks together,
-  // since the next step waits for them.
+  // number: the loop's index in the engine. n_threads: how many threads compute log-probabilities and quick masks, for
+  // which the next step waits.
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 

@@ -1,5 +1,5 @@
-// Finds stop strings in text that comes in pieces, and holds back what may become one. Each byte of text costs the
-// same, however long the strings are and however often they begin. Thread rule: one thread.
+// Finds stop strings in text that arrives in pieces, and holds back text that may become one. Each byte costs the same,
+// however long the strings are and however often they begin. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace zinc_rt {
 
 class StopMatcher {
  public:
-  // include: a stop string that is found belongs to the text. Of several that begin at one place the shortest counts.
+  // include: keep a found stop string as part of the text. Of several that begin at one position the shortest counts.
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
-  // Returns the text that certainly stands before any stop string; with `include` also the stop string. Once one was
-  // found, stopped() is true and no more text is returned.
+  // Returns the text that certainly precedes any stop string; with `include` also the stop string. Once a stop string
+  // was found, stopped() is true and no more text is returned.
   std::string push(const std::string& text);
   std::string finish();  // the text that was held back, where no stop string came
   bool stopped() const { return stopped_; }
@@ -26,7 +26,7 @@ class StopMatcher {
     std::vector<std::uint32_t> borders;
     std::size_t n_matched = 0;  // bytes of it that the text so far ends with
   };
-  // Advances through `text`. Returns where the first occurrence ends in it; npos: there is none.
+  // Advances through `text`. Returns the end of the first occurrence in it; npos if there is none.
   static std::size_t find(Stop& stop, const std::string& text);
 
   std::vector<Stop> stops_;

@@ -13,8 +13,8 @@ namespace zinc_rt {
 // How a text is written that may be a token of the model's.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
-// `text`: JSON, {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}.
-// Errors: kInvalidArgument, "[structural_tag] structures[0].begin: ..", and those of the parts with their place.
+// `text`: JSON, {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:
+// kInvalidArgument, "[structural_tag] structures[0].begin: ..", and those of the parts with their position.
 Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
                                                      const MarkerOf& marker_of);
 

@@ -34,7 +34,7 @@ class FreeTenants {
 struct TenantState {
   TenantState(std::string name, sched::TenantId id, const TenantQuota& quota, std::shared_ptr<FreeTenants> free)
       : name(std::move(name)), id(id), quota(quota), free_(std::move(free)) {}
-  // Runs on whatever thread releases the tenant last, which may be the drainer: it waits for nothing.
+  // Runs on the thread that releases the tenant last. That may be the drainer, so it must not wait.
   ~TenantState() { free_->add(id); }
   TenantState(const TenantState&) = delete;
   TenantState& operator=(const TenantState&) = delete;

@@ -32,7 +32,7 @@ struct StepSpan {
   std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
-// What a request did from begin to end: it ran in a slot, or waited for its first one (kWaiting) or its next one
+// What a request did from begin to end: it ran in a slot, or waited for its first slot (kWaiting) or its next one
 // (kPreempted).
 enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
 struct RequestSpan {
@@ -71,7 +71,7 @@ class Timeline {
   static_assert(sizeof(Record) <= 64 && std::is_trivially_copyable_v<Record>);
   static constexpr std::uint32_t kDefaultCapacity = 1 << 16;
 
-  // Forgets what was recorded and begins anew, with memory for `capacity` records; 0 is refused.
+  // Drops all records and starts again, with memory for `capacity` records; 0 is refused.
   Status start(std::uint32_t capacity = kDefaultCapacity);
   void stop();  // the records stay, for write_json
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
@@ -83,12 +83,13 @@ class Timeline {
   }
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
-  // Has an effect while recording. As many requests as there may be records keep their names, the latest ones.
+  // Works only while recording. Names are kept for as many requests as there may be records, the latest ones.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
   std::uint64_t n_records() const;  // held
   std::uint64_t n_dropped() const;  // overwritten by newer ones since start
 
-  // Trace Event JSON, one event a line; the file appears whole or not at all. While recording it is a snapshot.
+  // Writes Trace Event JSON, one event per line; the file appears whole or not at all. While recording it is a
+  // snapshot.
   Status write_json(const std::string& path) const;
 
  private:

@@ -48,11 +48,11 @@ class AccessLog {
   std::shared_ptr<spdlog::logger> lines_;
 };
 
-// The line without its end. Text of clients is quoted and escaped where it has a space, a quote, or anything but
-// printable ASCII, so no client can make a second line, or a field that is not there.
+// Returns the line without its line end. Text from clients is quoted and escaped if it has a space, a quote, or
+// anything but printable ASCII. So a client can forge neither a second line nor a field.
 std::string access_line(const AnsweredRequest& request, std::chrono::system_clock::time_point time, bool is_json);
 
-// Names of fields for a header: joined by ", ", all but letters, digits and "_.-[]" as %XX.
+// The names of fields for a header: joined by ", ", with everything but letters, digits and "_.-[]" as %XX.
 std::string header_of_names(const std::vector<std::string>& names);
 
 }  // namespace zinc_rt::server

@@ -22,14 +22,14 @@ struct Config {
   Json server_values = Json::object();  // [server] as the file has it
 };
 
-// Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for a key that is not known, a
-// value of the wrong type, or a secret that is not hashed.
+// Errors: kNotFound for a file that cannot be read; kInvalidArgument, with line and key, for an unknown key, a value of
+// the wrong type, or a secret that is not hashed.
 Result<Config> load_config(const std::string& path);
 
 // The keys of each table, by its heading, as "[server]"; "" is the top of the file.
 const std::map<std::string, std::set<std::string>>& config_keys();
 
-// The keys of [server] whose values are others in `file` than in `running`, and that only a restart takes over.
+// The keys of [server] that differ between `file` and `running` and take effect only at a restart.
 std::vector<std::string> kept_until_restart(const Config& running, const Config& file);
 
 // An example with every key, for --example-config.

@@ -20,11 +20,11 @@
 
 namespace zinc_rt::server {
 
-// The keys of each table, by its heading as files have it: "[server]", "[[models]]"; "" is the top of the file.
+// The keys of each table, by its heading as written in files: "[server]", "[[models]]"; "" is the top of the file.
 using KeysOfTables = std::map<std::string, std::set<std::string>>;
 
-// The first thing that is wrong goes into `status`. Keys are read one by one; one that is left over is an error, which names
-// the table that has such a key. REQUIRES: all that is given outlives it.
+// Reads the keys of a table one by one. A key that is left over is an error, which names the table that has such a key.
+// The first error goes to `status`. REQUIRES: everything passed in outlives the object.
 class Table {
  public:
   Table(const toml::table& table, std::string heading, Status& status, const KeysOfTables& all)
@@ -61,10 +61,10 @@ class Table {
     return node == nullptr ? otherwise : *node;
   }
   void complain(const toml::node& node, const std::string& key, const std::string& what);
-  // A list of strings. `refuse` returns what is wanted instead of a string that it does not accept, else nothing.
+  // A list of strings. For a string that is not accepted, `refuse` returns what is expected instead; else nothing.
   void take_strings(const char* key, std::vector<std::string>& out,
                     std::string_view (*refuse)(std::string_view) = nullptr);
-  // Numbers of devices. What is wrong with their list as a whole the engine says when it loads the model.
+  // A list of device numbers. The engine checks the list as a whole when it loads the model.
   void take(const char* key, std::vector<std::uint32_t>& out);
   // Each is "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out);

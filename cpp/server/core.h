@@ -1,4 +1,4 @@
-// What the endpoints share: the engine, its models and tenants, the work queues, and the state of the server.
+// The state that the endpoints share: the engine, its models and tenants, and the work queues.
 // Thread rule: set up before the first request; then each member by its own rule.
 #pragma once
 
@@ -53,8 +53,8 @@ struct ServerCore {
   OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport, status_transport;  // the second may be null
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
-  // Bodies while they are parsed and read, and conversations that are read back from the state or are to be kept there, as
-  // bytes_as_parsed counts them. A text takes three times its bytes; what is made of many small values takes more.
+  // Counts bodies while they are parsed and read, and conversations that are read back from the state or are to be kept
+  // there (bytes_as_parsed). A text counts three times its bytes; many small values count more.
   static constexpr std::size_t kMostParsed = 512u << 20, kMostParsedOfTenant = 192u << 20;
   std::shared_ptr<ByteBudget> parsed =
       std::make_shared<ByteBudget>(ByteBudget::Limits{kMostParsed, SIZE_MAX, kMostParsedOfTenant});
@@ -63,8 +63,8 @@ struct ServerCore {
   std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
   std::atomic<bool> is_closing{false};  // what is under way is broken off
   std::atomic<bool> is_failed{false};   // the device fails every step
-  // When the step began that is under way now on the device whose step has lasted longest, or the last look where none
-  // is; on the steady clock in ms.
+  // When the longest-running step began, over all devices. If no step is running: when the step loops last looked for
+  // work. On the steady clock, in ms.
   std::atomic<std::int64_t> last_alive_ms{0};
   std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, as of then
   static constexpr std::int64_t kWatchMs = 500;  // between two updates of these
@@ -76,7 +76,7 @@ struct ServerCore {
   bool is_hung() const;
   // Why the server takes no requests now; empty: it takes them.
   std::string why_not_ready() const;
-  // Ends what is under way, and the threads of the queues. Errors: those of StateStore::close().
+  // Ends running requests and the threads of the queues. Errors: those of StateStore::close().
   Status close();
 };
 
@@ -104,22 +104,22 @@ void add_health_routes(Router& router, ServerCore& core);
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
-// Puts what an earlier response holds in front of the body's input, and says whether this one is kept. Errors: 400, 404,
-// those of hold_parsed.
+// Puts the input and output of an earlier response before the body's input, and sets whether this response is kept.
+// Errors: 400, 404, those of hold_parsed.
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held);
-// Counts so many bytes in core.parsed, in place of what `held` counted. `what`: how errors begin. Errors: 400 for what
-// could never be held; 429 and 503 for what may be later.
+// Counts n bytes in core.parsed instead of what `held` counted before. `what`: how errors begin. Errors: 400 for an
+// amount that could never fit; 429 and 503 if it may fit later.
 ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held, std::uint64_t n_bytes,
                             const char* what = "[responses] the conversation");
 
 // Whose files and batches a request speaks of. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);
 
-// Has the route answer the exchange on a thread of `work`, unless the client has left by then.
+// Runs the route's handler on a thread of `work`, unless the client has left by then.
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);
 // Whose turn among the tasks of `work` a request takes.
 std::string owner_of(const Exchange& exchange);
-// Gives `then` the exchange, which it takes over, and the model of this name, as OnDemand::find does.
+// Moves the exchange to `then`, with the model of this name, as OnDemand::find gives it.
 void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
                 std::function<void(Exchange&, const ApiResult<ServedModel>&)> then);
 
@@ -127,7 +127,7 @@ void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status = 200);
-// For Route::handle: answers with what work(core, exchange) gives, the text of a body or an error.
+// For Route::handle: answers with the result of work(core, exchange), which is the text of a body or an error.
 template <class Work>
 auto answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };

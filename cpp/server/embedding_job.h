@@ -50,8 +50,8 @@ struct EmbeddingJobCall {
 class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
  public:
   EmbeddingJob(const EmbeddingServices& services, EmbeddingJobCall call);
-  // Submits the first inputs, and has the connection answered in the end, also with an error. Called on a thread of
-  // the work queue.
+  // Submits the first inputs and makes sure that the connection is answered in the end, even after an error. Called on
+  // a thread of the work queue.
   void start();
 
  private:
@@ -64,8 +64,8 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
   };
 
   void submit_more();
-  // Keeps what the engine said of an input that was submitted. False: its queue is full, and has room again when one of
-  // the call's own inputs has ended. REQUIRES: mutex_.
+  // Stores the engine's reply to an input that was submitted. Returns false if the engine's queue is full; it has room
+  // again once one of the call's own inputs has ended. REQUIRES: mutex_.
   bool take_handle(std::uint32_t i, Result<RequestHandle> handle);
   void end(std::uint32_t i);
   void take(std::uint32_t i);                      // the result of an input that has ended. REQUIRES: mutex_

@@ -1,4 +1,5 @@
-// A call whose inputs become requests for embeddings or scores: what they are, and what the answer makes of them.
+// An API call whose inputs become requests for embeddings or scores: the inputs, and how the answer is made from the
+// results.
 // Thread rule: EmbeddingJob has one thread at a time call it.
 #pragma once
 
@@ -22,7 +23,8 @@ class EmbeddingTask {
   virtual Request request(std::size_t i) const = 0;
   // The request was taken, and is not asked for again.
   virtual void forget(std::size_t) {}
-  // The field that the error of an input speaks of, and the input's place in it; no place: there is one input.
+  // For an input's error: the field at fault, and the input's position in it. The position is empty if there is one
+  // input.
   struct Place {
     std::string field, text;
   };

@@ -27,7 +27,7 @@ struct JobServices {
   WorkQueue& ends;  // ends answers, which thus never wait behind new requests
 };
 
-// Milliseconds to the first token, and from one token to the next on average; 0: nothing is wanted.
+// The latency that the caller wants, in milliseconds: to the first token, and per token on average. 0: not given.
 struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
@@ -53,13 +53,13 @@ struct JobContext {
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(const JobServices& services, GenerationCall call, JobContext context);
-  // Submits all prompts. On an error nothing runs, the tenant's request is closed, and the connection has not been
-  // answered. Called on a thread of a work queue.
+  // Submits all prompts. On an error nothing runs, the tenant's request is closed, and the connection is not answered
+  // yet. Called on a thread of a work queue.
   ApiResult<void> start();
 
  private:
   class PromptSink;
-  // One of n completions of one prompt. While it runs only the drainer uses it, afterwards only the work queue.
+  // One of n completions of a prompt. While it runs only the drainer uses it; afterwards only the work queue does.
   struct Choice {
     std::string waiting;  // an event for which the connection had no room
     bool is_waiting = false, has_begun = false;

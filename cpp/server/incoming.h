@@ -1,4 +1,4 @@
-// What the handlers of computing requests do with one before its model is known, and how they refuse it.
+// What handlers do with a request for computation before its model is known, and how they refuse it.
 // Thread rule: any thread; an exchange belongs to one handler.
 #pragma once
 
@@ -11,15 +11,15 @@
 
 namespace zinc_rt::server {
 
-// The body as an object, which is taken out of the exchange; "model" is the path's where the path names one. Errors:
-// 503 while the server takes no requests, 403 for a key of no tenant, those of read_object.
+// Takes the body out of the exchange, as an object. If the path names a model, that becomes "model". Errors: 503 while
+// the server takes no requests, 403 for a key of no tenant, those of read_object.
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange);
 // What a request is made of where its body says nothing.
 Request default_request(const Exchange& exchange);
 // Has a line of a batch run in class batch, whatever its body says.
 void set_class(const Exchange& exchange, std::vector<Request>& requests);
-// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. Empty: there is none, or a
-// malformed one, which is ignored as the standard demands.
+// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. Empty if there is none or it
+// is malformed, which the standard says to ignore.
 std::string traceparent_of(const HttpRequest& request);
 // What a proxy's x-slo-ttft-ms and x-slo-tpot-ms say; what is no number says nothing.
 WantedLatency wanted_latency_of(const Exchange& exchange);
@@ -28,8 +28,8 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
 // Answers with the error, and with what is left of the tenant's rates.
 void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 
-// Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
-// `variables`: the template's, a JSON object or empty.
+// Refuses tools if the template ignores them (writes the same prompt without them), because the model would answer as
+// if there were none. `variables`: the template's, a JSON object or empty.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables);
 // Refuses a context that Ollama's clients want and the model does not have; 0 wants none.
 ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
@@ -37,12 +37,12 @@ ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
 using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);
 using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange& exchange, const ServedModel& model,
                                                 Request request);
-// For Route::handle: answers with what `work` tells of the prompt that `read` finds in a body; request.model is the
-// engine's name of the model.
+// For Route::handle: `read` finds a prompt in the body, and the answer is what `work` returns for it. request.model is
+// the engine's name of the model.
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work);
 
-// The answer to a prompt that the engine refused; `param`: the field at fault. A text that is too long has the code and
-// the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.
+// The answer for a prompt that the engine refused. `param`: the field at fault. A text that is too long gets the code
+// and the words of OpenAI's API, because clients look for them: LiteLLM falls back on a model with a longer context.
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);
 
 }  // namespace zinc_rt::server

@@ -33,7 +33,7 @@ class Metrics {
   void finished(Series& series, const std::string& reason);
   void answered(int status);             // counts an HTTP answer
   void refused(const std::string& why);  // counts a request that was not taken; why: rate, queue, draining, invalid
-  // Counts an answer whose caller named the latency that it wants: "ttft", to the first token, or "tpot", a token.
+  // Counts an answer whose caller said which latency matters: "ttft" (to the first token) or "tpot" (per token).
   void wanted_latency(const char* which, bool is_met);
 
   struct TenantNow {
@@ -43,8 +43,8 @@ class Metrics {
   // Takes over what the engine counts. `ids` maps the engine's names of models to ids.
   void update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
-  // The text that Prometheus reads. engine_age_s: seconds since the engine was last seen between two steps. Without
-  // tenants, all that has the name of one is left out.
+  // The text for Prometheus. engine_age_s: seconds since the engine was last seen between two steps. Without `tenants`,
+  // all metrics with a tenant's name are left out.
   std::string scrape(const TransportCounts& transport, double engine_age_s, bool shows_tenants);
 
  private:

@@ -1,5 +1,5 @@
-// Streams that outlive their connection for a while. Each event has a number and the last events are kept. A client
-// that was cut off comes back with the number of the last event that it has.
+// Streams that survive the loss of their connection for a while. Each event has a number, and the last events are kept.
+// A client that was cut off reconnects with the number of the last event that it has.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace zinc_rt::server {
 
 class StreamRegistry;
 
-// A job writes to it in place of the client's connection. Without a client it takes events until kMostKept bytes wait,
-// and then none, like a slow reader. Where the registry is full it keeps only what its client has not got, and without a
-// client it takes none.
+// A job writes to it instead of the client's connection. Without a client it accepts events until kMostKept bytes wait,
+// then none, like a slow reader. If the registry is full it keeps only events that its client has not received, and
+// without a client it accepts none.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
@@ -42,8 +42,8 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   void abort() override;
   void on_gone(std::function<void()> left) override;  // called when kWindow has passed, or by discard()
 
-  // The client comes back, having seen the events up to number `seen`. A client that is still connected is cut off.
-  // Errors: 410 when some of the events after it are no longer kept, 400 when there is no such event yet.
+  // Reconnects a client that has seen the events up to number `seen`. A client that is still connected is cut off.
+  // Errors: 410 if some later events are no longer kept; 400 if there is no event of that number yet.
   ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
   // The client wants no more of it.
   void discard();
@@ -74,8 +74,9 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::function<void()> left_;
 };
 
-// The streams that clients may come back to. The bytes that they keep are bounded, those of a tenant and those of all:
-// beyond, streams that are over are dropped, the oldest first, of the tenant that has too many or else has the most.
+// The streams that clients may reconnect to. The kept bytes are bounded per tenant and in total. Beyond a bound,
+// finished streams are dropped, the oldest first, from the tenant over its bound or else from the one with the most
+// bytes.
 class StreamRegistry {
  public:
   struct Limits {
@@ -85,7 +86,7 @@ class StreamRegistry {
   explicit StreamRegistry(const Limits& limits) : limits_(limits) {}
 
   void add(const std::shared_ptr<ResumableStream>& stream);
-  // Errors: 404 if there is no such stream, or it is another tenant's; 410 for one that was dropped for want of room.
+  // Errors: 404 if there is no such stream or it is another tenant's; 410 if it was dropped to make room.
   ApiResult<std::shared_ptr<ResumableStream>> find(const std::string& id, const std::string& owner);
   // Called now and then: sends what waits, and forgets streams that are over.
   void sweep(std::chrono::steady_clock::time_point now);

@@ -44,7 +44,7 @@ class Router {
  public:
   void add(Route route);
   const std::vector<Route>& routes() const { return routes_; }
-  // The route of a request; fills in `params`. Errors: 404, 405, and 501 for paths that other servers have and this one
+  // Finds the route of a request and fills in `params`. Errors: 404; 405; 501 for paths of other servers that this one
   // does not have yet.
   ApiResult<const Route*> find(const HttpRequest& request, std::map<std::string, std::string>& params) const;
 

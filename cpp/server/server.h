@@ -21,27 +21,28 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
-  // Without keys, listen where other machines reach it, and on a loopback address answer to any Host header.
+  // Without keys: also listen where other machines can connect, and on loopback answer to any Host header.
   bool allow_anonymous = false;
-  // Folders from which the API may load models. Absent: the folders of the models at the start. Empty list: none.
+  // Folders from which the API may load models. Absent: the folders of the models at startup. Empty list: none.
   std::optional<std::vector<std::string>> model_dirs;
   std::uint64_t max_answer_bytes = 64 << 20;  // about how large one answer may be
   // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
   AccessLogOf access_log = AccessLogOf::kRequests;
-  // Another address, host:port, on which probes, /metrics and /load are answered without a key and without TLS; empty:
-  // none. Names of tenants are shown there if metrics_tenants.
+  // A second address, host:port, that answers probes, /metrics and /load without a key and without TLS; empty: none. It
+  // shows tenants' names if metrics_tenants is set.
   std::string metrics_listen;
   bool metrics_tenants = false;
   Objectives objectives;
-  // Unknown fields of generating requests are passed over, and named in the answer's header and the log; else refused.
+  // Whether unknown fields of generating requests are ignored, and listed in the answer's header and the log. Otherwise
+  // they are refused.
   bool is_tolerant = false;
   std::optional<OnDemandOptions> on_demand;  // absent: only the models of the configuration and those that admins load
 };
 
 class Server {
  public:
-  // Loads the models into an engine that has none. Errors: those of Transport, StateStore and the engine.
+  // Loads the models into an engine without models. Errors: those of Transport, StateStore and the engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // as close()
@@ -51,17 +52,17 @@ class Server {
   virtual std::uint16_t port() const = 0;
   virtual std::uint16_t metrics_port() const = 0;  // of options.metrics_listen; 0: none
   virtual bool has_keys() const = 0;
-  // Takes over a configuration that was read again: tenants, keys and limits at once, models soon, on a thread of the
-  // server. New models are loaded. Models that are gone from it, or whose file or options have changed, are removed
-  // when their requests have ended. Models that were loaded by the API stay. If a model cannot be loaded, that is
-  // logged and the former one stays.
+  // Applies a configuration that was read again: tenants, keys and limits at once, models soon, on a thread of the
+  // server. New models are loaded. Models that are gone, or whose file or options have changed, are removed when their
+  // requests have ended. Models loaded by the API stay. If a model cannot be loaded, that is logged and the old one
+  // stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
   // From now on the probes say that the server is not ready; requests are still taken.
   virtual void leave() = 0;
-  // Takes no more requests, and waits until those under way have been answered. False: some had not when the time was
-  // over.
+  // Stops taking requests and waits until running ones have been answered. Returns false if some had not when the time
+  // was up.
   virtual bool drain(double timeout_s) = 0;
-  // True when the device fails every step: the process should end, so that its supervisor starts it again.
+  // Whether the device fails every step. The process should then end, so that its supervisor restarts it.
   virtual bool is_failed() const = 0;
 };
 

@@ -162,8 +162,8 @@ void score_integers(const Query& query, const HeadQuery& head, Span span, float*
               [&](const std::byte* page, float* dots) { integer_dots(head.integer, page, tile.kv_head, part, dots); });
 }
 
-// Values that lie by pages, weighed as integers: o = n of the sums that add_page(high, low, page, sums) makes of the
-// digits of weights. Those of a page's 16 tokens are p times the scales that scales_of(page, scales) gives.
+// Values in pages, weighted as integers: o = n of the sums that add_page(high, low, page, sums) computes from the
+// digits of the weights. The weights of a page's 16 tokens are p times the scales from scales_of(page, scales).
 template <class ScalesOf, class AddPage>
 void weigh_pages(const Query& query, const float* p, Span span, const ScalesOf& scales_of, const AddPage& add_page,
                  std::uint32_t n, float* o) {
@@ -339,11 +339,11 @@ void run_attend(const CpuArgs& args, const AttendTile& tile) {
 namespace {
 
 constexpr std::uint32_t kGroupsAThread = 4;  // of chunks, where histories are cut
-// Where each thread has a whole history anyway, cutting pays only if a thread's share is at least so many chunks.
+// If each thread has a whole history anyway, cutting pays only if a thread's share is at least this many chunks.
 constexpr std::uint32_t kLeastAThread = 24;
 
-// Which histories of a step are cut into groups of chunks: those that have more than `most` chunks, into groups of at
-// most `most`. `most` is chosen so that the groups of all kv heads are about kGroupsAThread for each thread.
+// Chooses which histories of a step are cut: those with more than `most` chunks, into groups of at most `most`. `most`
+// is set so that the groups of all kv heads number about kGroupsAThread per thread.
 struct Cut {
   const push::FlashAttn& shape;
   const std::int32_t* pos;
@@ -372,7 +372,7 @@ struct Cut {
   }
 };
 
-// How many floats the records of one token and kv head take, if all pages of its slot are in use.
+// The floats for the records of one token and kv head if all pages of its slot are in use.
 std::uint64_t records_floats(const CpuArgs& args) {
   const auto& c = args.constants<push::FlashAttn>();
   return (std::uint64_t{args.dim(kSymbols["dim:m"])} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
@@ -384,8 +384,8 @@ float* records_of(const CpuArgs& args, std::uint32_t cut_idx, std::uint32_t kv_h
   return reinterpret_cast<float*>(args.shared) + (std::uint64_t{cut_idx} * n_kv_heads + kv_head) * records_floats(args);
 }
 
-// A history that is cut has more than n_kv_heads / n_groups of all chunks, where n_groups = kGroupsAThread * n_threads.
-// So fewer than n_groups / n_kv_heads histories are cut.
+// A history is cut only if it has more than n_kv_heads / n_groups of all chunks, where n_groups = kGroupsAThread *
+// n_threads. So fewer than n_groups / n_kv_heads histories are cut.
 std::uint64_t shared_bytes(const CpuArgs& args) {
   if (args.n_threads < 2) return 0;
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;

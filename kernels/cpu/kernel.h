@@ -1,6 +1,6 @@
-// How T-CPU calls a kernel: once a workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
-// `const CpuKernel kCpuKernel_<op>`; CMake writes the list of them from the file names. The head of such a file defines
-// the op: what it computes, its shapes, and the order of its sums, where "rule N" is that of docs/arithmetic.md.
+// How T-CPU calls a kernel: once per workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
+// `const CpuKernel kCpuKernel_<op>`; CMake lists them from the file names. The head of such a file defines the op: what
+// it computes, its shapes, and the order of its sums. "Rule N" means that of docs/arithmetic.md.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct LinearArgs;
 struct AttendTile;
 struct RowKernels;
 
-// Faster bodies for the work inside kernels, with the same bits (kernels/cpu_simd). Where a member is null, the
+// Faster implementations of the work inside kernels, with the same bits (kernels/cpu_simd). If a member is null, the
 // reference runs.
 struct KernelSet {
   const char* name;
   bool reads_panels = false;  // whether quantized weights should lie in row panels (quant/panels.h)
-  // Multiplies rows [begin, end) of W by the rows of x. Returns false, having done nothing, for arguments that the set
-  // does not serve.
+  // Multiplies rows [begin, end) of W by the rows of x. Returns false, and does nothing, if the set does not support
+  // these arguments.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
   void (*attend)(const AttendTile& tile) = nullptr;
   const RowKernels* rows = nullptr;
@@ -49,7 +49,7 @@ struct CpuArgs {
   const T& constants() const {
     return *static_cast<const T*>(push);
   }
-  // The value of a dimension symbol. Two of them, the rows of tokens and of outputs, are known in the step only.
+  // The value of a dimension symbol. Two of them, the rows of tokens and of outputs, are known only during a step.
   std::uint32_t dim(std::size_t symbol) const {
     const std::uint32_t value = symbols[symbol];
     if (value == 0xFFFFFFF0u) return n_tokens;
@@ -73,8 +73,8 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional: work that is done before the first workgroup starts and is left in args.shared. `prepare` is called as
-  // `run` is, n_prepare times, with wg[0] counting the calls. n_prepare and shared_bytes may read the op's inputs.
+  // Optional: work that runs before the first workgroup and leaves its results in args.shared. `prepare` is called
+  // n_prepare times, like `run`, with wg[0] counting the calls. n_prepare and shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
   std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;

@@ -59,7 +59,7 @@ void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end)
     part.packed = packed;
     return args.set->linear_rows(part, from, to);
   };
-  // The last rows of a packed matrix, too few for a panel, lie after the panels as they would in a file.
+  // The last rows of a packed matrix, too few for a panel, follow the panels in the layout of the file.
   const bool packed = args.packed && has_panels(args.w_dtype);
   const std::uint32_t in_panels = packed ? std::clamp(rows_in_panels(args.rows), begin, end) : begin;
   if (begin < in_panels && !fast(begin, in_panels, true)) linear_reference(args, begin, in_panels);

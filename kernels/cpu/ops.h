@@ -1,4 +1,4 @@
-// The reference functions on rows that several ops share: a fused op calls them one after another. All are pure and may
+// The reference functions on rows that several ops share. A fused op calls them one after another. All are pure and may
 // run in any number of threads.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace zinc_rt::cpu {
 
-// ssm_delta_net.cpp: one token of one v head. S = state is [k_dim, v_dim] and is updated; u and y have v_dim.
+// ssm_delta_net.cpp: one token of one v head. The state S is [k_dim, v_dim] and is updated. u and y have v_dim values.
 struct DeltaStep {
   const float *q, *k, *v;
   float decay, beta;
   std::uint32_t k_dim, v_dim;
   float *state, *u, *y;
 };
-// ssm_conv1d.cpp: one token of n channels; all pointers are at the first of them. The state has `taps` rows, `pitch`
+// ssm_conv1d.cpp: one token of n channels. All pointers point to the first channel. The state has `taps` rows, `pitch`
 // floats apart, and is updated.
 struct ConvStep {
   const float *x, *w;
@@ -27,7 +27,7 @@ struct ConvStep {
   float *state, *y;
 };
 
-// Channel `ch` of such a step: returns the sum before the activation and moves the state on by the token. It is inlined
+// Channel `ch` of such a step: returns the sum before the activation and adds the token to the state. It is inlined
 // because the kernel sets use it for the channels that do not fill a vector.
 static inline __attribute__((always_inline)) float conv_channel(const ConvStep& step, std::uint32_t ch) {
   const std::uint64_t pitch = step.pitch;
@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   return acc;
 }
 
-// The row functions for which a kernel set may have bodies of its own, with the same bits. The functions below that
-// take a `set` run the reference where it is null.
+// Row functions that a kernel set may implement itself, with the same bits. The functions below that take a `set` run
+// the reference where the set's member is null.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
   void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
@@ -54,13 +54,13 @@ struct RowKernels {
   void (*conv_step)(const ConvStep& step);
   // linear_rows for w in f32, f16 or bf16 and x in f32, or in bf16 where rounds_x says so.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // For arithmetic `fast`, null elsewhere. rounds_x: whether linear_rows wants n rows of x, which have type `x`,
-  // rounded to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line
-  // with zeros.
+  // For arithmetic `fast` only; null elsewhere. rounds_x: whether linear_rows wants n rows of x, of type `x`, rounded
+  // to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line with
+  // zeros.
   bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
   void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
-// The bytes from one bf16 row to the next: an odd number of cache lines, so that rows spread over the sets of a cache.
+// The bytes from one bf16 row to the next: an odd number of cache lines, which spreads rows over the sets of a cache.
 inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
   return (std::uint64_t{k} * 2 + 63) / 64 * 64 | 64;
 }
@@ -75,8 +75,8 @@ float quantize_block(const float* x, std::int8_t* q, int n);
 // quantize.cpp: k floats to blocks of the activation type.
 void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set = nullptr);
 
-// rope.cpp: rotates the first n_rot of each head's head_dim by the angles of one position: table_row = n_rot/2 pairs
-// (cos, sin). y may be x.
+// rope.cpp: rotates the first n_rot of each head's head_dim values by the angles of one position. table_row: n_rot/2
+// pairs (cos, sin). y may be x.
 void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
               std::uint32_t n_rot, bool neox, const KernelSet* set = nullptr);
 
@@ -84,7 +84,7 @@ void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d,
 void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
              const KernelSet* set = nullptr);
 
-// kv_write_batched.cpp: one token's row of K or of V into the cache, at a position of the slot that has these pages.
+// kv_write_batched.cpp: writes one token's row of K or V to the cache, at a position of the slot that owns these pages.
 struct KvSide {
   void* cache;
   DType type;
@@ -94,9 +94,8 @@ struct KvSide {
 };
 void kv_store(const float* row, const KvSide& side, const std::int32_t* pages, std::uint32_t pos);
 
-// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, each x_pitch bytes after the one before it. x_dtype
-// is the activation type of w_dtype, or f32, or bf16 where the set's rounds_x says so. scratch holds k floats; bias may
-// be null.
+// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, which are x_pitch bytes apart. x_dtype is the
+// activation type of w_dtype, or f32, or bf16 if the set's rounds_x says so. scratch holds k floats; bias may be null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
@@ -114,8 +113,9 @@ struct LinearArgs {
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// linear.cpp, for the fused ops: norm_linear_prepare makes h = RMS_NORM(x, norm_w) once a token, quantized as each
-// part's format wants if `quantize`. norm_linear then computes rows [begin, end) of each part's LINEAR(h).
+// linear.cpp, for the fused ops. norm_linear_prepare computes h = RMS_NORM(x, norm_w) once per token and, with
+// `quantize`, quantizes it to the type that each part's format wants. norm_linear then computes rows [begin, end) of
+// each part's LINEAR(h).
 struct NormLinearPart {
   const void* w;
   DType w_dtype;
@@ -137,7 +137,7 @@ std::uint64_t norm_linear_lds(std::uint32_t d);
 std::uint64_t norm_linear_shared(std::uint32_t d);
 
 // moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it, several tokens at a time. The call for
-// expert 0 also writes NaN for ids that no expert has. scratch has moe_linear_lds bytes.
+// expert 0 also writes NaN for ids without an expert. scratch has moe_linear_lds bytes.
 struct MoeLinearArgs {
   const void* w;
   DType w_dtype;
@@ -160,7 +160,7 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
 
-// flash_attn.cpp: query tokens [0, n) of a tile, which may be of several slots, for the query heads of one kv head.
+// flash_attn.cpp: query tokens [0, n) of a tile, from one or several slots, for the query heads of one kv head.
 constexpr std::uint32_t kAttendChunk = 128;  // positions (docs/arithmetic.md, rule 5)
 constexpr std::uint32_t kAttendRows = 64;    // pairs (query token, head) for which there is scratch memory
 struct AttendTile {
@@ -176,9 +176,9 @@ struct AttendTile {
   std::uint32_t pages_per_slot, n, kv_head;
   float* y;        // [n, n_heads * v_head_dim]
   float* scratch;  // attend_scratch_floats, aligned to 64 bytes
-  // If not null, the tile is one token; the results of its chunks [chunk_begin, chunk_end) are written here, unmerged,
-  // and y is left alone. There is one record of attend_record_floats for each chunk and each query head of the kv head,
-  // the heads of a chunk side by side: o, padded to a multiple of 16, then the chunk's maximum and its sum.
+  // If not null, the tile is one token. The unmerged results of its chunks [chunk_begin, chunk_end) are written here,
+  // and y is not written. Each chunk has a record of attend_record_floats per query head of the kv head, with the heads
+  // of a chunk side by side: o, padded to a multiple of 16, then the chunk's maximum and its sum.
   float* records = nullptr;
   std::uint32_t chunk_begin = 0, chunk_end = 0;
 };
@@ -186,14 +186,14 @@ void attend(const AttendTile& tile);
 inline std::uint64_t attend_record_floats(std::uint64_t v_head_dim) {
   return (v_head_dim + 15) / 16 * 16 + 16;
 }
-// Scratch memory enough for any kernel set: a page of K or V, and for each row its query, the scores of a chunk, and
-// two rows of values.
+// Enough scratch memory for any kernel set: a page of K or V, and per row its query, the scores of a chunk, and two
+// rows of values.
 inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
   const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
   return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);
 }
-// attend_tile_of gives the tile of a workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads};
-// run_attend does its work.
+// attend_tile_of gives a workgroup's tile, for an attention kernel with the grid {n in tiles of `tile`, n_kv_heads}.
+// run_attend computes the tile.
 AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile);
 void run_attend(const CpuArgs& args, const AttendTile& tile);
 

@@ -65,7 +65,7 @@ void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits
 
 void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t* counts, float* logits,
               std::uint32_t v) {
-  // counts[id]: how often the token was generated, plus this bit once its penalties have been applied.
+  // counts[id]: how often the token was generated. One bit tells that its penalties have been applied.
   constexpr std::uint32_t kSeen = 0x80000000u;
   std::fill_n(counts, v, 0u);
   for (std::uint32_t i = p.n_prompt; i < p.n_history; ++i)
@@ -82,8 +82,8 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-// The cut by typical_p: moves the candidates that it keeps to the front and returns how many they are. At this point
-// `logit` holds p_i, and `distance` d_i.
+// Cuts by typical_p: moves the candidates to keep to the front and returns their number. Before it, `logit` holds p_i
+// and `distance` holds d_i.
 std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
   float total = 0.0f, sum = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -108,10 +108,9 @@ std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, flo
   return kept;
 }
 
-// Moves the candidates that can still be drawn to the front, in their order, and returns how many they are. A candidate
-// less than 2^-24 times as likely as the first is less than half of the last bit of any sum that holds the first, so it
-// changes no sum and is never drawn. The mean of typical_p is a sum that it may change: do not call this there. NaN
-// stays.
+// Moves the candidates that can still be drawn to the front, keeping their order, and returns their number. A candidate
+// less than 2^-24 times as likely as the first is less than half of the last bit of any sum with the first, so it
+// changes no sum and is never drawn. It may change the mean of typical_p, so do not call this there. NaN stays.
 std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   constexpr float kLeast = -17.0f;  // exp(-17) = 0.69 * 2^-24
   float top = -INFINITY;
@@ -132,8 +131,8 @@ std::uint32_t sort_key(float logit) {
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// A radix sort, one byte of the key at a time from the lowest. It is stable, and ids ascend before it, so they ascend
-// among equal logits after it. `spare` has room for n candidates.
+// A radix sort by the bytes of the key, from the lowest. It is stable and ids ascend at first, so among equal logits
+// they ascend afterwards. `spare` has room for n candidates.
 void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   std::uint32_t begin[4][256] = {};
   for (std::uint32_t i = 0; i < n; ++i) {

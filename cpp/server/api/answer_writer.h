@@ -21,7 +21,7 @@ struct AnswerHead {
   std::int64_t created_s = 0;
 };
 
-// Tokens as APIs show them: their text, or "bytes:\xNN" for a part of a character; and their bytes.
+// Tokens as APIs show them: the text, or "bytes:\xNN" for a part of a character; and the bytes.
 class TokenNames {
  public:
   TokenNames(const Engine& engine, std::string model) : engine_(engine), model_(std::move(model)) {}
@@ -59,8 +59,7 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
 
   virtual const char* stream_type() const { return "text/event-stream"; }
-  // Each gives whole events, or nothing.
-  // `usage`: what is known of it before the first token.
+  // Each returns whole events, or nothing. `usage`: what is known before the first token.
   virtual std::string begin(const Usage&) { return {}; }
   virtual std::string part(const AnswerPart& part) = 0;
   // `is_first`: nothing of this choice was written before.
@@ -68,7 +67,7 @@ class AnswerWriter {
   virtual std::string end(const AnswerTotals& totals) = 0;
   virtual std::string failed(const ApiError& error) = 0;  // the last of the stream
 
-  // Of an answer that is to be kept, once it has ended: the answer as an object. Else empty.
+  // For an answer that is to be kept, once it has ended: the answer as an object. Otherwise empty.
   virtual std::string kept() const { return {}; }
 
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) = 0;

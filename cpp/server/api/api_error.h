@@ -35,11 +35,11 @@ using ApiResult = std::expected<T, ApiError>;
 // Status 400: what is wrong with a field of the request.
 std::unexpected<ApiError> wrong_field(std::string field, const std::string& what);
 
-// What an error of the engine came from: a client's request to a model, or the file of a model to load.
+// The source of an engine error: a client's request to a model, or the file of a model to load.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
 
-// The table is in api_error.cpp. The status is 503 only where trying again helps, the code is the reason's name. Whoever
-// knows the request's fields sets `param`, since APIs call them by other names than the engine.
+// Converts an engine error by the table in api_error.cpp. The status is 503 only if a retry may help. The code is the
+// reason's name. The caller sets `param`, because APIs name fields differently from the engine.
 ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kRequest);
 
 // {"error": {"message", "type", "param", "code"}}

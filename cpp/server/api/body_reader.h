@@ -17,7 +17,7 @@ namespace zinc_rt::server {
 
 constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
 
-// Reads a body's fields one after another. The first complaint stays, and nothing is read after it.
+// Reads a body's fields one after another. It keeps the first error and reads nothing after it.
 class BodyReader {
  public:
   // `ignored` as in Fields::expect_no_others.
@@ -64,15 +64,15 @@ class BodyReader {
   void wrong(const char* name, const std::string& what) {
     if (!error_) error_ = fields_.wrong(name, what).error();
   }
-  // What is wrong with an entry of a field that is a list: `place` is said, the field is what is at fault.
+  // An error in an entry of a list field. `place`: the entry in the message. `name`: the field at fault.
   void wrong_entry(const char* name, const std::string& place, const std::string& what) {
     if (!error_) error_ = make_error(400, fmt::format("[request] {}: {}", place, what), fields_.full_name(name));
   }
   void wrong(const ApiError& error) {
     if (!error_) error_ = error;
   }
-  // Refuses a field of the API that this server does not support, unless it is null or one of the `harmless` values,
-  // which ask for nothing.
+  // Refuses a field of the API that this server does not support, unless its value is null or one of `harmless`, which
+  // request nothing.
   void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
     const Json* value = fields_.get(name);
     if (value == nullptr) return;
@@ -109,36 +109,37 @@ class BodyReader {
 // Single fields that several APIs have under the same names.
 void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
 void read_top_k(BodyReader& r, Request& request);                     // below 0: off
-// These, and what else shapes the pick; `most`: of the temperature, `repetition_penalty`: that field's name.
+// Reads these and the other sampling fields. `most`: the highest temperature; `repetition_penalty`: that field's name.
 void read_sampling(BodyReader& r, Request& request, double most, const char* repetition_penalty);
 void read_seed(BodyReader& r, Request& request);
 void read_stop(BodyReader& r, Request& request);  // a text or a list of them
-// A model's effort of reasoning, as OpenAI has it, among the variables of templates; with "none" it does not think.
+// OpenAI's reasoning effort, passed to the template as a variable. "none" turns thinking off.
 void read_effort(BodyReader& r, const char* name, Json& variables);
 // service_tier, one of `names`, and the class that it asks for.
 void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
 // Names that the caller gives for its own records; they change nothing here.
 void read_callers_names(BodyReader& r);
-// `metadata`, which the caller gives for its own records and may see again: an object of at most 16 texts, within OpenAI's
-// bounds. Null where it is not given or wrong.
+// `metadata`, which the caller adds for its own records and can read back: an object of at most 16 texts, within
+// OpenAI's bounds. Null if it is absent or wrong.
 const Json* read_metadata(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` where none is given.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);
-// What the answer must look like, in OpenAI's fields and those of vLLM, SGLang and llama.cpp (output_format.cpp).
+// The form of the answer, in the fields of OpenAI, vLLM, SGLang and llama.cpp (output_format.cpp).
 void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
 // The answer's format, by the field `name`; a second one is refused.
 void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
 // A JSON schema as the answer's format: an object, or true.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
-// tool_choice as OpenAI has it: auto, none, required, or an object that names a function, in `path` or, where that is
-// empty, at its top, or the functions that are allowed. None takes the tools away.
+// OpenAI's tool_choice: auto, none, required, or an object. The object names a function, in `path` or, if `path` is
+// empty, at its top; or it lists the allowed functions. "none" removes the tools.
 void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
 // The fields "model" and "options" as Ollama has them (read_ollama.cpp).
 void read_ollama_model(BodyReader& r, Request& request);
-// "keep_alive" in seconds. The server says how long an idle model stays, but that 0 gives one back.
+// "keep_alive" in seconds. Only 0 has an effect: it unloads the model. How long idle models stay is the server's
+// setting.
 std::optional<double> read_keep_alive(BodyReader& r);
 void read_ollama_options(BodyReader& r, GenerationCall& call, Request& request);
 

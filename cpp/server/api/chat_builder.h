@@ -1,4 +1,4 @@
-// Builds the messages of a chat, as templates take them, from the blocks and items of other APIs.
+// Builds a chat's messages, in the form that templates take, from the blocks and items of other APIs.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace zinc_rt::server {
 
 class ChatBuilder {
  public:
-  // Appends a text to the message of that role that is open, or opens one. Texts of one message are joined by line
-  // feeds, as in chats.
+  // Appends a text to the open message of that role, or opens one. The texts of one message are joined by line feeds,
+  // as in chats.
   void text(const char* role, const std::string& text);
   // Of the assistant's message: they open one if the last is not the assistant's.
   void reasoning(const std::string& text);
@@ -36,7 +36,7 @@ class ChatBuilder {
 // "at[i]": where in a body a complaint is about.
 std::string place(const std::string& at, std::size_t i);
 
-// What the readers of other APIs' conversations share. The first complaint goes to the body's reader.
+// Shared by the readers of other APIs' conversations. The first error goes to the body's reader.
 class ChatReader {
  public:
   explicit ChatReader(BodyReader& body) : body_(body) {}
@@ -45,9 +45,9 @@ class ChatReader {
  protected:
   // Complains about the value at a place of the body; null: it is missing.
   void wrong(const std::string& at, const Json& value, const std::string& wanted);
-  // The text `name` of an object at a place of the body; empty, with a complaint, where there is none.
+  // The text member `name` of an object in the body. If it is missing, reports an error and returns an empty text.
   std::string string_in(const Json& object, const char* name, const std::string& at);
-  // A text, or the texts that `part` reads from a list's entries and their places, joined by line feeds.
+  // A text, or a list's texts joined by line feeds; `part` reads the text of an entry, given its position.
   std::string joined(const Json& content, const std::string& at, const char* wanted,
                      const std::function<std::string(const Json&, const std::string&)>& part);
 
@@ -55,7 +55,8 @@ class ChatReader {
   ChatBuilder chat_;
 };
 
-// The body's tools as chats have them: `read` gives that of an entry at a place, null where it is left out.
+// The body's tools in the form of chats. `read` converts one entry, given its position; it returns null to leave the
+// entry out.
 void read_tools(BodyReader& body, Request& request,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
 // A function as chats have it. `schema` is the field that has its parameters.

@@ -1,4 +1,4 @@
-// How errors are shown under each path: in the form of the API that the path is of, whoever finds the error.
+// Formats errors. Each path uses the form of its API, whatever part of the server found the error.
 // Thread rule: pure functions.
 #pragma once
 

@@ -38,8 +38,7 @@ struct GenerationCall {
   std::string shown_again;           // fields of the request that the answer has too, a JSON object; empty: none
 };
 
-// Sampling fields that are absent keep the values of `defaults`.
-// Unknown fields are refused or, with `ignored`, named there.
+// Absent sampling fields keep the values of `defaults`. Unknown fields are refused or, with `ignored`, listed there.
 using Ignored = std::vector<std::string>*;
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);
@@ -51,7 +50,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
 ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
-// The messages of a chat as the templates take them: parts of text joined by line feeds, developer as system. Errors:
+// A chat's messages in the form that templates take: parts of text joined by line feeds, developer as system. Errors:
 // 400 naming the message and the field.
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored = nullptr);
 // A list of functions. Errors: 400.

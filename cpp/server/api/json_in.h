@@ -1,4 +1,4 @@
-// JSON from clients: parsed strictly, and read field by field so that every complaint names its field.
+// JSON from clients: parsed strictly, and read field by field, so that every error names its field.
 // Thread rule: plain values.
 #pragma once
 
@@ -16,21 +16,21 @@ namespace zinc_rt::server {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a text that is one JSON value. Numbers that neither 64 bits nor a double give back stay as they were written
-// (base/json_number.h). Errors, each with its byte: broken JSON, invalid UTF-8, a key given twice in an object, nesting
+// Parses a text that is one JSON value. A number that neither 64 bits nor a double can reproduce keeps its text
+// (base/json_number.h). Errors, each with its byte: broken JSON, invalid UTF-8, a key twice in an object, nesting
 // deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
-// How many bytes the value of a text takes at most once it is parsed, with the text and two copies of its strings beside
-// it. Only what stands outside of strings is counted, so the text need not be JSON.
+// An upper bound on the bytes of the parsed value, plus the text and two copies of its strings. It looks only at what
+// is outside strings, so the text need not be JSON.
 std::uint64_t bytes_as_parsed(std::string_view text);
 // The body as an object.
 ApiResult<Json> read_object(const HttpRequest& request);
 
-// An object that a client sent. Each get_* marks its field as known; null counts as absent. Errors: 400 naming the
-// field, what was given and what is wanted.
+// An object from a client. Each get_* marks its field as known; null counts as absent. Errors: 400 naming the field,
+// the value and what is expected.
 class Fields {
  public:
-  // REQUIRES: object outlives this. `prefix` comes before the names in complaints, such as "stream_options.".
+  // REQUIRES: object outlives this. `prefix` is put before names in errors, such as "stream_options.".
   explicit Fields(const Json& object, std::string prefix = {}) : object_(object), prefix_(std::move(prefix)) {}
 
   // Null: the field is absent.
@@ -47,8 +47,8 @@ class Fields {
   std::string full_name(const char* name) const { return prefix_ + name; }
   // An error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
-  // Called after all fields are read: refuses the first one that no get_* asked for. With `ignored`: these are let
-  // through, and named there once each, at most kMostIgnored.
+  // Call it after all fields are read. It refuses the first field that no get_* asked for. With `ignored`, such fields
+  // are allowed and listed there once each, at most kMostIgnored.
   ApiResult<void> expect_no_others(std::vector<std::string>* ignored = nullptr) const;
   static constexpr std::size_t kMostIgnored = 32;
 
@@ -62,14 +62,15 @@ class Fields {
 // For requests that say nothing: no body, or an object without fields. Errors: 400.
 ApiResult<void> expect_no_fields(const HttpRequest& request);
 
-// A value as a whole number: 2, and also 2.0, which clients in languages with one type of number send. A floating-point
-// value from 2^53 on may stand for its neighbours too, so it is not taken for a whole number.
+// A value as a whole number: 2, and also 2.0, which clients send from languages with only one number type. A
+// floating-point value of 2^53 or more is refused, because it may stand for its neighbours too.
 std::optional<std::int64_t> whole_number(const Json& value);
 
 // The token ids of a list; nothing where an entry is none.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
-// As JSON, numbers as they were written. Bytes of its texts that are no UTF-8, as tokens may give them, are replaced.
+// The value as JSON, with numbers as they were written. Bytes in texts that are not UTF-8, which tokens may produce,
+// are replaced.
 std::string as_text(const Json& value);
 
 // A short form of a value for complaints.

@@ -22,8 +22,8 @@ struct FormPart {
 constexpr std::size_t kMostFormParts = 16;
 constexpr std::size_t kMostPartHeadBytes = 4096;  // of the headers of one part
 
-// The fields of a body, by its Content-Type, which has the boundary between them. Errors: 400 with what is wrong and, where
-// there is one, the byte.
+// The fields of a body. The boundary between them is in its Content-Type. Errors: 400 with what is wrong and, if known,
+// the byte.
 ApiResult<std::vector<FormPart>> read_form(std::string_view content_type, std::string_view body);
 
 }  // namespace zinc_rt::server

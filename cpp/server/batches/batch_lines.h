@@ -36,7 +36,8 @@ struct LineError {
   std::string code, message, param;
 };
 
-// {"custom_id", "method": "POST", "url", "body"}; `endpoint`: the url that is wanted, or empty: any of kBatchPaths.
+// Reads {"custom_id", "method": "POST", "url", "body"}. `endpoint`: the url that is required; empty: any of
+// kBatchPaths.
 std::expected<BatchLine, LineError> read_batch_line(std::string_view text, std::uint64_t number,
                                                     std::string_view endpoint);
 
@@ -45,7 +46,8 @@ class BatchReader {
  public:
   // Errors: kNotFound.
   static Result<BatchReader> open(const std::string& path);
-  // The next line that is not blank; false: there is none. A line of more than kMostLineBytes comes cut behind these.
+  // Reads the next line that is not blank. Returns false if there is none. A line longer than kMostLineBytes is cut
+  // there.
   bool next(std::string& text);
   std::uint64_t number() const { return number_; }  // of the line that next() gave
 
@@ -58,13 +60,13 @@ struct BatchCheck {
   std::uint64_t n_lines = 0;
   std::vector<LineError> errors;  // the first kMostLineErrors
 };
-// Reads all lines: each is as read_batch_line wants it, and no custom_id is there twice. Errors: kNotFound.
+// Checks all lines: read_batch_line must accept each, and no custom_id may stand twice. Errors: kNotFound.
 Result<BatchCheck> check_batch_file(const std::string& path, std::string_view endpoint,
                                     std::uint64_t most_lines = UINT64_MAX);
 
 // How each line that goes out begins.
 constexpr std::string_view kOutputLinesBegin = R"({"id":"batch_req_)";
-// What goes out for a line, without the end of the line, as OpenAI writes it; `id`: of this output, behind batch_req_.
+// The output for a line, in OpenAI's form, without a line end. `id`: the output's id, after "batch_req_".
 std::string answered_line(const std::string& id, const std::string& custom_id, const HttpResponse& answer);
 // For a line that was not run.
 std::string unanswered_line(const std::string& id, const std::string& custom_id, std::string_view code,

@@ -36,22 +36,23 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
     std::string input, output, errors;  // files; those that failed go to `errors`
     std::string endpoint;               // as read_batch_line wants it
     std::shared_ptr<TenantEntry> tenant;
-    // Told how many bytes output and errors have; false: there is no room for more, and the lines after that are not run.
-    // Null: there is always room.
+    // Called with the bytes of output and errors so far. If it returns false there is no room for more, and the
+    // remaining lines are not run. Null: no limit.
     std::function<bool(std::uint64_t n_bytes)> has_room;
     std::function<void()> wake;                // step() has work; called from any thread, must not block
     FileAccess access = FileAccess::kByUmask;  // of output and errors
   };
-  // Finds out what earlier runs have done. REQUIRES: check_batch_file has found no error in `input`; core and router
-  // outlive the run. Errors: those of the files; kInvalidArgument for output that is not of this input.
+  // Finds out what earlier runs have done. REQUIRES: check_batch_file found no error in `input`; core and router
+  // outlive the run. Errors: those of the files; kInvalidArgument if the output does not belong to this input.
   static Result<std::shared_ptr<BatchRun>> open(ServerCore& core, const Router& router, Plan plan);
 
-  // Writes the answers that have come, and starts lines while there is room. Does not wait; to be called on each wake and
-  // now and then besides, since lines that were refused for the moment are tried again. True: nothing is left to do.
+  // Writes the answers that have come and starts lines while there is room. Does not wait. Call it on each wake, and
+  // now and then, because refused lines are tried again. Returns true when nothing is left to do.
   bool step();
-  // The first reason stays. The lines that have not ended are not run and are written as failed, with the reason.
+  // Stops the run. Lines that have not ended are not run but written as failed, with the reason. The first reason
+  // counts.
   void end_early(BatchEnding why);
-  // No line is started any more, those under way are cancelled, and what they answer is dropped: a later run runs them.
+  // Starts no more lines, cancels running ones, and drops their answers. A later run runs them again.
   void abandon();
   // After step() has returned true. All is on the disk then.
   Status sync();

@@ -25,7 +25,8 @@ class Batches {
   static constexpr std::size_t kMostUnfinished = 256;  // of a tenant
 
   explicit Batches(ServerCore& core) : core_(core) {}
-  // Goes on with what has not ended. REQUIRES: core's files are open; `router` outlives this. Errors: those of the state.
+  // Continues the batches that have not ended. REQUIRES: core's files are open; `router` outlives this. Errors: those
+  // of the state.
   Status start(const Router& router);
   // To be called now and then: has lines tried again, and ends what is over its time.
   void look();
@@ -33,7 +34,7 @@ class Batches {
   void close();
   std::uint32_t n_under_way() const;  // lines
 
-  // The objects are OpenAI's. Errors: 400 that names the field, 404, 409 for what has ended, 429 for too many.
+  // The objects are OpenAI's. Errors: 400 naming the field; 404; 409 for a batch that has ended; 429 for too many.
   ApiResult<Json> create(const std::string& tenant, const Json& body);
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
   ApiResult<std::string> list(const std::string& tenant, const ListPage& page);

@@ -1,4 +1,4 @@
-// Sends a file as an answer, a piece at a time, so that neither memory nor a thread is held by a client that reads slowly.
+// Sends a file as an answer, piece by piece, so that a slow client holds neither memory nor a thread.
 // Thread rule: send_file() from any thread.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace zinc_rt::server {
 
-// The client's answer is the file's bytes, as they are now; it is broken off where the server closes before its end.
-// False: the file cannot be opened, and nothing was answered.
+// Answers with the file's present bytes. The answer is cut off if the server closes first. Returns false, without an
+// answer, if the file cannot be opened.
 bool send_file(ServerCore& core, Exchange& exchange, const std::string& path, HttpResponse head);
 
 }  // namespace zinc_rt::server

@@ -19,8 +19,8 @@ class InnerCall final : public Connection {
   // Gets the whole answer, on any thread; it must not block.
   using Done = std::function<void(HttpResponse)>;
 
-  // Asks a path that tenants may ask, on behalf of one. `done` is called once, also where nothing answers: then with 499
-  // after cancel(), else with 500. REQUIRES: core and router outlive the call.
+  // Calls a path on behalf of a tenant. `done` is called exactly once; if nothing answers, with 499 after cancel(),
+  // else with 500. REQUIRES: core and router outlive the call.
   static std::weak_ptr<InnerCall> start(ServerCore& core, const Router& router, std::shared_ptr<TenantEntry> tenant,
                                         HttpRequest request, Done done);
 

@@ -1,4 +1,4 @@
-// A file that grows by whole lines, so that a later run can go on behind what an earlier one wrote, also after a kill.
+// A file that grows by whole lines. After a kill, a later run continues behind the last whole line.
 // Thread rule: one thread at a time; n_bytes() from any thread.
 #pragma once
 
@@ -22,14 +22,14 @@ class LineFile {
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  // Opens the file, or makes it. `each` gets the whole lines that are there, without their ends, numbers from 1 on; what
-  // follows the last of them was torn by a kill and is cut off. Errors: those of `each`; kUnavailable for a path that is
-  // no plain file, or that another process has open here; kInvalidArgument for a last line that does not begin as all
-  // lines do and so is not of this kind of file.
+  // Opens the file or makes it. `each` gets the existing whole lines, without line ends, numbered from 1. A last line
+  // torn by a kill is cut off. Errors: those of `each`; kUnavailable if the path is not a plain file or another process
+  // has it open here; kInvalidArgument if the last line does not begin as all lines do, because the file is then of
+  // another kind.
   Status open(const std::string& path, std::string_view lines_begin, const Each& each,
               FileAccess access = FileAccess::kByUmask);
-  // In the hands of the system when it returns: it survives a kill of this process. After an error the file is as
-  // before. REQUIRES: no '\n' in the line.
+  // Writes a line. When it returns, the system has the line and it survives a kill of this process. After an error the
+  // file is unchanged. REQUIRES: no '\n' in the line.
   Status append(std::string_view line);
   Status sync();  // to the disk
   std::uint64_t n_bytes() const { return n_bytes_; }

@@ -11,8 +11,7 @@
 
 namespace zinc_rt::server {
 
-// The fields of a query as an object of texts, so that Fields reads them. Errors: 400 for broken escapes, and for a field
-// that is there twice.
+// A query's fields as an object of texts, for Fields. Errors: 400 for broken escapes and for a field that stands twice.
 ApiResult<Json> read_query(std::string_view query);
 
 struct ListPage {
@@ -23,8 +22,8 @@ struct ListPage {
 // Takes limit, after and order from a query's fields. Errors: 400 that names the field.
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
 
-// {"object": "list", "data", "first_id", "last_id", "has_more"}, with what `shown` makes of each row. Errors: 400 for an
-// `after` that is not there.
+// {"object": "list", "data", "first_id", "last_id", "has_more"}; `shown` converts each row. Errors: 400 if `after` does
+// not exist.
 ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
                                const std::function<std::string(const StoredObject&)>& shown);
 

@@ -23,8 +23,8 @@ struct OfflineResult {
   std::uint64_t total = 0;
 };
 
-// Loads the model, and runs what earlier runs have not done. Errors: kInvalidArgument with the lines that are wrong, before
-// the model is loaded; those of the engine, of BatchRun::open and of the files.
+// Checks the lines, loads the model, and runs what earlier runs have not done. Errors: kInvalidArgument with the wrong
+// lines, before the model is loaded; those of the engine, of BatchRun::open and of the files.
 Result<OfflineResult> run_batch_offline(const OfflineBatch& batch);
 
 }  // namespace zinc_rt::server

@@ -22,41 +22,41 @@ namespace zinc_rt::server {
 class StoredFiles {
  public:
   static constexpr std::int64_t kKept_s = 30 * 86400;  // since a file was made
-  // Of a tenant's files, and of the rows of its files and batches; no upload and no batch begins beyond.
+  // The bounds on a tenant's files and on the rows of its files and batches. Beyond them no upload and no batch begins.
   static constexpr std::uint64_t kMostBytes = 1u << 30;
   static constexpr std::size_t kMostFiles = 10000;            // of a tenant
   static constexpr std::size_t kMostUploadBytes = 100000000;  // of one file
   static constexpr std::size_t kMostNameBytes = 255;
 
   explicit StoredFiles(StateStore& store) : store_(store) {}
-  // Makes the folder. Empty: the server keeps nothing, and every call below is refused. Errors: kUnavailable.
+  // Makes the folder. If it is empty, the server keeps nothing and refuses every call below. Errors: kUnavailable.
   Status open(const std::string& folder);
   // Errors: 501 that says what to start the server with.
   ApiResult<void> expect_kept() const;
 
-  // The objects are OpenAI's. Errors: those of the disk and the state; 400 for what is over a bound.
+  // The objects are OpenAI's. Errors: those of the disk and the state; 400 beyond a bound.
   ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
-  // Makes a file of the tenant of what lies at path_of(id), such as a batch's output; again without harm.
+  // Makes the data at path_of(id), such as a batch's output, a file of the tenant. Calling it twice does no harm.
   ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
   // `param`: the field that the id came in, for the 404.
   ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
-  // The text of the list. `purpose` empty: all. Errors: 400 for an `after` that the tenant has not.
+  // The text of the list. `purpose` empty: all files. Errors: 400 if the tenant has no file `after`.
   ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
   ApiResult<void> remove(const std::string& tenant, const std::string& id);
   // How many bytes a tenant may still have, besides what is being written.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
-  // Something that is no file of the tenant yet, such as the output of a batch that runs, has so many bytes by now; 0: it
-  // is over, or a file. False: the tenant has no room for more.
+  // Counts bytes that are not in a file yet, such as the output of a running batch. 0: the batch ended or its output
+  // became a file. Returns false if the tenant has no room for more.
   bool note_growing(const std::string& tenant, const std::string& id, std::uint64_t n_bytes);
   std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
 
-  // All files of a tenant; their contents can be removed when their rows are gone, as those of a tenant that was removed.
+  // All files of a tenant. Their contents can be removed once their rows are gone, as those of a removed tenant.
   ApiResult<std::vector<ObjectName>> names(const std::string& tenant) const;
   void remove_contents(const std::vector<ObjectName>& files) const;
   // Removes what is too old, but for the ids that are in use.
   void sweep(std::int64_t now_s,
              const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
-  // Removes what lies in the folder and is nobody's: what a kill left. `others`: ids that are not adopted yet.
+  // Removes data in the folder that belongs to nobody, as a kill may leave it. `others`: ids that are not adopted yet.
   Status remove_strays(const std::set<std::string>& others) const;
 
  private:

@@ -1,4 +1,4 @@
-// The chat page's files, in the program itself: CMake makes their source of cpp/server/ui/dist.
+// The chat page's files, embedded in the program. CMake generates their source from cpp/server/ui/dist.
 // Thread rule: constants.
 #pragma once
 

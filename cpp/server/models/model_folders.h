@@ -1,4 +1,4 @@
-// Which files the API may load as models: those in folders that the server was given for it.
+// Restricts the files that the API may load as models to certain folders.
 // Thread rule: any thread.
 #pragma once
 
@@ -17,8 +17,8 @@ class ModelFolders {
   // The folders with all links resolved. Errors: kNotFound for a path that is not a folder.
   static Result<Paths> find(const std::vector<std::string>& folders);
   void set(Paths folders);  // uses these from now on; find() gave them
-  // The file or folder with all links resolved. Errors: 400 for a path that cannot be a model, 403 for one outside of
-  // the folders or not readable, 404 for one that does not exist.
+  // The file or folder with all links resolved. Errors: 400 for a path that cannot be a model; 403 for one outside the
+  // folders or unreadable; 404 for one that does not exist.
   ApiResult<std::string> resolve(const std::string& path) const;
 
  private:

@@ -30,7 +30,7 @@ struct ModelSpec {
 // What clients call it.
 std::string served_id(const ModelSpec& spec);
 
-// Who had a model loaded. Those of the configuration go when it changes, those of requests when they are idle.
+// Who loaded a model. Models of the configuration are removed when it changes, those of requests when they are idle.
 enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
 
 struct ServedModel {
@@ -45,7 +45,7 @@ struct ServedModel {
   ModelCard card;
   ModelMemory memory;
   std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, at the last update
-  // Shared by all to whom find() gave the model. The model is not removed until none of them is left, so that they can
+  // Shared by everyone to whom find() gave the model. The model is removed only when none of them is left, so they can
   // still submit to it.
   std::shared_ptr<const void> hold;
 };
@@ -53,29 +53,29 @@ struct ServedModel {
 // What requests may ask of a model: "completion", "embedding" or "rerank".
 const char* capability_of(const ModelCard& card);
 
-// Ids stand in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
+// Ids appear in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
 bool is_good_model_id(std::string_view id);
 
 class Models {
  public:
   explicit Models(Engine engine) : engine_(std::move(engine)) {}
 
-  // Loads a model, which may take minutes. Errors: the engine's; 409 for an id that is taken.
+  // Loads a model, which may take minutes. Errors: the engine's; 409 if the id is taken.
   ApiResult<void> load(const ModelSpec& spec, LoadedBy by);
-  // Loads a model of the configuration before the first request. Errors: the engine's; kInvalidArgument for an id that
-  // is taken.
+  // Loads a model of the configuration before the first request. Errors: the engine's; kInvalidArgument if the id is
+  // taken.
   Status load_at_start(const ModelSpec& spec);
-  // Loads and removes configured models until they are those of `specs`. Errors are logged; where a model could not be
-  // loaded, none is removed. One thread at a time.
+  // Loads and removes configured models until they match `specs`. Errors are logged. If a model could not be loaded,
+  // none is removed. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
-  // Removes a model: no request finds it from now on, and requests that have found it or are under way end first.
-  // Errors: 404.
+  // Removes a model. From now on no request finds it; requests that have found it or are running end first. Errors:
+  // 404.
   ApiResult<void> unload(const std::string& id);
-  // A model by its id, an alias or the engine's name; empty: the first one that no request had loaded. Errors: 404 with
-  // the ids that exist.
+  // Finds a model by its id, an alias or the engine's name; empty: the first one that no request had loaded. Errors:
+  // 404 with the existing ids.
   ApiResult<ServedModel> find(const std::string& name) const;
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
-  // Whether its template writes another text when there are tools; also true for a template that writes no text at all.
+  // Whether the template writes another text if there are tools. Also true if the template writes no text at all.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
   // Takes over the engine's count. Does nothing for a name that is not there.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
@@ -90,7 +90,7 @@ class Models {
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const;
-  // Removes the model from the engine, once no other copy of it is left. REQUIRES: it is no longer in models_.
+  // Removes the model from the engine once no other copy of it is left. REQUIRES: it is no longer in models_.
   Status remove(ServedModel& model);
   ApiError not_found(const std::string& name) const;  // REQUIRES: mutex_
 
@@ -98,8 +98,8 @@ class Models {
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
   std::map<std::string, std::uint32_t> n_loads_;  // by id
-  // What is known of templates, by id and the request's template variables. These come from clients, so only so many
-  // are kept.
+  // Cached results about templates, by id and the request's template variables. Their number is limited, because
+  // variables come from clients.
   static constexpr std::size_t kMostKnown = 1024;
   void forget_template(const std::string& id);  // REQUIRES: mutex_
   std::map<std::pair<std::string, std::string>, bool> reads_tools_;

@@ -1,4 +1,4 @@
-// Models that are loaded when a request names them, and unloaded when nobody has used them for a while.
+// Loads models when a request names them, and unloads them when nobody has used them for a while.
 // Thread rule: any thread. Loads and unloads happen on the queue of slow tasks alone, one after the other.
 #pragma once
 
@@ -28,7 +28,7 @@ struct OfferedModel {
 };
 
 struct OnDemandOptions {
-  // The models that there are now. Called for each listing and for each name that is not known; from any thread.
+  // The models that exist now. Called for each listing and for each unknown name, from any thread.
   std::function<std::vector<OfferedModel>()> offered;
   EngineOptions engine;          // of each model
   std::uint32_t max_loaded = 3;  // at once; at least 1
@@ -52,17 +52,17 @@ class OnDemand {
 
   void set(std::optional<OnDemandOptions> options);  // nothing: only models that are loaded are found
 
-  // Gives `then` the model of this name. A model that is loaded: at once, on this thread. One that is not: on a thread
-  // of `work`, when it is; if the asker has left by then, `then` is destroyed without a call. Empty: the first model of
-  // the configuration, else the only one that there is. Errors: 404 with the ids; those of Models::load; 429 where the
-  // payer has had too many models loaded; 503 when all that might make room are in use, or too many wait.
+  // Calls `then` with the model of this name. If it is loaded: at once, on this thread. Otherwise on a thread of
+  // `work`, once it is loaded; if the client has left by then, `then` is destroyed without a call. Empty name: the
+  // first model of the configuration, else the only existing one. Errors: 404 with the ids; those of Models::load; 429
+  // if the payer has had too many models loaded; 503 if no model can make room or too many requests wait.
   void find(const std::string& name, Asker asker, Then then);
   // A model that is not loaded, by its name, without loading it. Errors: 404 with the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
 
-  // Has a model that a request had loaded unloaded, unless requests use it. Does nothing for others.
+  // Unloads a model that a request had loaded, unless requests use it. Does nothing for other models.
   void release(const std::string& id);
   // Has idle models unloaded. Called now and then.
   void look(const EngineStats& stats);
@@ -77,15 +77,15 @@ class OnDemand {
     bool is_leaving = false;
     std::map<std::string, std::int64_t> by_owner = {};  // when each used it last
   };
-  // A model that another tenant has used within this time makes no room, unless that tenant holds more models than the
-  // one that asks, even without this one.
+  // A model that another tenant used within this time is not unloaded to make room, unless that tenant, even without
+  // it, holds more models than the asking one.
   static constexpr std::int64_t kLatelyMs = 30'000;
   static constexpr std::size_t kMostWaiting = 4096;  // requests for one model
 
   static double idle_s(const Use& use);
   std::optional<OnDemandOptions> options() const;
   std::vector<OfferedModel> offered() const;
-  // The one that has the name or alias, letter case aside; of an empty name, the only one. Null: none.
+  // The model with this name or alias, letter case aside. For an empty name, the only one. Null: none.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
   ApiResult<ServedModel> find_loaded(const std::string& name, const std::string& owner);
@@ -95,7 +95,7 @@ class OnDemand {
   ApiResult<ServedModel> load(const OfferedModel& wanted, const Asker& asker);
   ApiResult<void> make_room(std::uint32_t most, const Asker& asker);
   bool unload_idlest(const Asker& asker);
-  // Of the models that requests had loaded and nobody uses now, the one that makes room for the asker; empty: none does.
+  // The model to unload for the asker, among those that requests had loaded and nobody uses now. Empty: none.
   std::string idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats);
   void unload_if_idle(const std::string& id);
   ApiResult<void> unload(const std::string& id);

@@ -48,8 +48,8 @@ class ObjectTable {
  public:
   explicit ObjectTable(StateFile& file) : file_(file) {}
 
-  // Errors of all: kUnavailable for what was not stored, kCorrupt for what cannot be read.
-  // Committed when it returns; takes the place of an earlier one of this kind, tenant and id.
+  // Replaces an earlier row of the same kind, tenant and id, and is committed when it returns. Errors of all:
+  // kUnavailable for what could not be stored, kCorrupt for what cannot be read.
   Status put(const StoredObject& object);
   Result<std::optional<StoredObject>> find(const std::string& kind, const std::string& tenant, const std::string& id);
   Result<bool> remove(const std::string& kind, const std::string& tenant, const std::string& id);  // false: none was

@@ -23,13 +23,13 @@ namespace zinc_rt::server {
 class StateFile {
  public:
   ~StateFile();
-  // Opens the file, which has the schema then. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
+  // Opens the file and brings its schema up to date. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
   Status open(const std::string& path);
   // What SQLite's check of all pages finds first; empty: nothing.
   std::string damage() const;
-  // Looks whether the name still leads to the file that is open. Where the file was removed it is written anew, since
-  // it is still whole for who has it open. Errors: kUnavailable where another took its place, or writing failed. Takes
-  // the lock itself.
+  // Checks that the name still leads to the open file. If the file was removed it is written again, because the open
+  // file is still complete. Errors: kUnavailable if another file took the name or writing failed. Takes the lock
+  // itself.
   Status look();
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }

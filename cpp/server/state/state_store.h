@@ -50,25 +50,25 @@ class StateStore {
   static constexpr std::int64_t kResponsesKept_s = 86400;     // how long they are kept
   static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes of a tenant; the oldest ones go
 
-  // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written, kCorrupt for one that is
-  // no state file, is damaged, or is of a later version.
+  // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written; kCorrupt for one that is
+  // not a state file, is damaged, or is of a later version.
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
   virtual ~StateStore() = default;  // as close()
 
-  // `committed` is called once the row would survive a kill, or when the disk has refused it. A refusal is logged and
-  // is trouble() until the row has been written; that is tried again every second.
+  // Calls `committed` once the row would survive a kill, or when the disk has refused it. A refused row is logged,
+  // counts as trouble(), and is tried again every second until it is written.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
-  // Why rows cannot be written now; empty: they can. A file that is removed or replaced while it is in use is noticed
-  // within kLook. A file that was removed is written anew; where another took its place, nothing is written.
+  // Why rows cannot be written now; empty: they can. A file that is removed or replaced while in use is noticed within
+  // kLook. A removed file is written again; if another file took its name, nothing is written.
   virtual std::string trouble() const = 0;
   static constexpr std::chrono::milliseconds kLook{500};
-  // Commits all that was recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not
-  // be written; each of them is in the log then.
+  // Commits everything recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not be
+  // written; each of them is then in the log.
   virtual Status close() = 0;
   virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
 
-  // Committed when it returns. Forgets what is too old, and the tenant's oldest ones beyond its bytes. Errors:
-  // kUnavailable; kExhausted for one that is larger than all of them may be.
+  // Committed when it returns. Drops answers that are too old, and the tenant's oldest ones beyond its bytes. Errors:
+  // kUnavailable; kExhausted for an answer larger than the tenant's bytes.
   virtual Status put_response(const StoredResponse& response) = 0;
   // How many bytes its body has; nothing: the tenant has none of this id.
   virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;

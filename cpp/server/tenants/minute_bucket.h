@@ -6,7 +6,8 @@
 
 namespace zinc_rt::server {
 
-// Fills by `per_minute` a minute, up to that amount. It may be overdrawn, by amounts that are known only afterwards.
+// A token bucket that gains `per_minute` per minute, up to that amount. It may be overdrawn by amounts known only
+// afterwards.
 class MinuteBucket {
  public:
   using Clock = std::chrono::steady_clock;

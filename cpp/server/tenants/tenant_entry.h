@@ -23,13 +23,13 @@ class TenantEntry {
 
   TenantSettings settings() const;
   ApiResult<void> set_settings(const TenantSettings& settings);
-  // A request begins. It counts as open until close_request, and so do its choices: prompts times n, as the engine's
+  // Begins a request. Until close_request it counts as open, and so do its choices: prompts times n, as the engine's
   // queue counts them. Errors: 429 with the time to wait.
   ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
   // Adds headers that say what is left of its rates, where it has some.
   void tell_rates(Headers& headers);
-  // A request of it has a model loaded. Errors: 429 with the time to wait, beyond kLoadsPerMinute, or beyond as many as
-  // it may make requests, whichever is less.
+  // Counts a model load for one of its requests. The limit is kLoadsPerMinute or the tenant's requests per minute,
+  // whichever is less. Errors: 429 with the time to wait.
   ApiResult<void> take_load();
   static constexpr double kLoadsPerMinute = 10;
   void close_request(std::uint64_t n_choices, std::uint64_t tokens);

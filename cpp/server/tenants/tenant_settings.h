@@ -12,11 +12,12 @@
 namespace zinc_rt::server {
 
 constexpr std::size_t kMaxTenantNameBytes = 128;
-// Names stand in paths (/v1/tenants/{id}), logs and metrics. In paths `me` is the caller, so no tenant is called so.
+// Names appear in paths (/v1/tenants/{id}), logs and metrics. In paths `me` is the caller, so no tenant may have that
+// name.
 bool is_good_tenant_name(std::string_view name);
 inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.@: wanted, and neither me, . nor ..";
 
-// The quota that the engine keeps for a tenant, and the limits that the server keeps. 0: no limit.
+// The quota, which the engine enforces, and the limits that the server enforces. 0: no limit.
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;

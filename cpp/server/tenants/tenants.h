@@ -1,4 +1,4 @@
-// Who calls: the tenants that there are, and the API keys that belong to them. Keys are kept as SHA-256 hashes.
+// Finds the caller: the tenants, and the API keys that belong to them. Keys are stored as SHA-256 hashes.
 // Thread rule: any thread.
 #pragma once
 
@@ -35,16 +35,16 @@ class TenantRegistry {
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
   void set_objectives(Objectives objectives);
-  // Takes the whole configuration; called again on reload. Tenants that are no longer in it lose their keys. Errors:
-  // one key for two tenants, and a reload that leaves no key at all.
+  // Applies the whole configuration, also on reload. Tenants that are no longer in it lose their keys. Errors: one key
+  // for two tenants; a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
   // Whose key a request has (api_keys.h). Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
   std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null: there is none
-  // Makes a tenant at run time and gives its first key, which is shown once. Errors: 400; 409 for a name that is taken.
-  // Another thread may have removed the tenant by the time that this returns.
+  // Makes a tenant at run time and returns its first key, which is shown only once. Another thread may have removed the
+  // tenant by the time this returns. Errors: 400; 409 if the name is taken.
   struct Created {
     std::shared_ptr<TenantEntry> entry;
     std::string key;
@@ -62,8 +62,8 @@ class TenantRegistry {
     bool is_configured = false;
   };
   std::vector<KnownKey> keys(const std::string& name) const;
-  // From now on the tenant's key whose hash begins with `hash_prefix` is refused; requests that it made go on. Returns
-  // the whole hash. Errors: 404; 409 for a key of the configuration file, and for a beginning that several hashes have.
+  // Refuses the tenant's key whose hash begins with `hash_prefix` from now on; its running requests go on. Returns the
+  // whole hash. Errors: 404; 409 for a key of the configuration file, and for a prefix that several hashes share.
   ApiResult<std::string> revoke_key(const std::string& name, std::string_view hash_prefix);
   ApiResult<void> remove(const std::string& name);
   bool is_open_to_all() const;

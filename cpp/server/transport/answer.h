@@ -1,4 +1,4 @@
-// One answer on its way to the client: handlers put bytes in from any thread, and the I/O thread takes them out.
+// The answer that is being sent to a client: handlers add bytes on any thread, and the I/O thread takes them out.
 // Thread rule: any thread.
 #pragma once
 
@@ -22,7 +22,7 @@ struct AnswerOptions {
 
 class Answer final : public Connection {
  public:
-  // `wake` tells the I/O thread that there is something to take; it is called without a lock held.
+  // `wake` tells the I/O thread that there are bytes to take. It is called without holding a lock.
   Answer(const AnswerOptions& options, std::function<void()> wake);
   ~Answer() override = default;
 
@@ -46,10 +46,10 @@ class Answer final : public Connection {
   void set_gone();
   // Fills in the status and the notes, and whether the answer was brought to its end.
   void describe(AnsweredRequest& request);
-  // Puts in something that a client ignores, so that the network tells whether the client is there: a heartbeat in a
-  // stream of events, an interim response before the answer. False: nothing can be put in at this point.
+  // Adds something that clients ignore, so that the network shows whether the client is still there: a heartbeat in an
+  // event stream, or an interim response before the answer. Returns false if nothing can be added at this point.
   bool probe();
-  // Called when no handler will say more: an answer that has not begun becomes a refusal, a stream is aborted.
+  // Called when no handler will add more. An answer that has not begun becomes an error; a stream is aborted.
   void drop();
   // Puts in a heartbeat if this is a stream in which nothing happened since `before`.
   void beat(std::chrono::steady_clock::time_point before);

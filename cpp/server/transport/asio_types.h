@@ -1,5 +1,5 @@
-// The types of Boost.Asio that this library is built from: sockets, timers and coroutines whose executor is a strand,
-// so that what belongs to one connection never runs on two threads at once.
+// The Boost.Asio types of this library: sockets, timers and coroutines whose executor is a strand, so the work of one
+// connection never runs on two threads at once.
 #pragma once
 
 #include <boost/asio.hpp>
@@ -20,8 +20,7 @@ using TlsStream = asio::ssl::stream<Socket>;
 using Task = asio::awaitable<void, Executor>;
 template <class T>
 using TaskOf = asio::awaitable<T, Executor>;
-// Arguments of coroutines are named variables throughout: g++ 12 destroys some temporaries of a co_await expression
-// twice.
+// Pass named variables to coroutines: g++ 12 destroys some temporaries of a co_await expression twice.
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 
 inline Clock::duration seconds(double s) {

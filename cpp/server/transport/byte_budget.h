@@ -1,4 +1,4 @@
-// Bounds on the bytes that unanswered requests hold in memory: of all together, of each peer, of each owner.
+// Limits the bytes that unanswered requests hold in memory: in total, per peer and per owner.
 // Thread rule: any thread; one Hold by one thread at a time.
 #pragma once
 
@@ -19,7 +19,7 @@ class ByteBudget {
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
-  // The bytes that one request or connection holds; they are given back when it is destroyed.
+  // The bytes that one request or connection holds. Destroying the object returns them.
   class Hold {
    public:
     Hold() = default;
@@ -29,7 +29,8 @@ class ByteBudget {
     Hold(Hold&& other) noexcept { *this = std::move(other); }
     Hold& operator=(Hold&& other) noexcept;
 
-    // Holds n bytes from now on. Any result but kNo names the bound that is in the way; it then holds what it held.
+    // Changes the holding to n bytes. A result other than kNo names the limit that prevents it; the holding is then
+    // unchanged.
     Full resize(std::size_t n);
     void release();
     std::size_t size() const { return size_; }

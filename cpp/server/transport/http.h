@@ -46,36 +46,36 @@ struct AnsweredRequest {
   Headers notes;             // Connection::note, HeadVerdict::notes
 };
 
-// Makes the answer to a request that is refused: its status, its path as far as that is known, and what is wrong with it.
+// Makes the answer to a refused request from the status, the path as far as known, and what is wrong.
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& path, const std::string& why)>;
 HttpResponse plain_refusal(int status, const std::string& path,
                            const std::string& why);  // as plain text; 429 and 503 with Retry-After
 
 // The answer to one request. It is made once: by respond(), or by start_stream(), any number of write(), and finish().
-// If all owners drop it unanswered the client gets a 500. Calls after the client has left do nothing.
+// If all owners drop it unanswered the client gets a 500. Calls after the client has left have no effect.
 class Connection {
  public:
   virtual ~Connection() = default;
   // Adds a header to the answer, whatever that becomes. REQUIRES: the answer has not begun.
   virtual void add_header(std::string name, std::string value) = 0;
-  // Tells something to TransportOptions::on_answered, besides what is seen from outside. A later value of the same name
-  // takes the place of an earlier one. REQUIRES: the answer has not ended.
+  // Passes a named value to TransportOptions::on_answered. A later value of the same name replaces it. REQUIRES: the
+  // answer has not ended.
   virtual void note(std::string name, std::string value) = 0;
   virtual void respond(HttpResponse response) = 0;
 
-  // Status and headers now; the body follows in pieces. Server-sent events get a heartbeat comment when nothing was
+  // Sends status and headers; the body follows in pieces. An event stream gets a heartbeat comment if nothing was
   // written for a while.
   virtual void start_stream(HttpResponse head) = 0;
-  // False: the stream has not started, or so much waits to be sent that nothing was taken; try again later. Never
-  // blocks.
+  // Returns false, and takes nothing, if the stream has not started or too much waits to be sent; try again later.
+  // Never blocks.
   virtual bool write(std::string_view piece) = 0;
   // `last` is taken however much waits.
   virtual void finish(std::string_view last) = 0;
-  // Ends the stream without its closing piece, so that the client sees that something is missing.
+  // Ends the stream without its closing piece, so the client sees that it is incomplete.
   virtual void abort() = 0;
 
-  // Calls `left` once, on an I/O thread, if the client goes away before the answer is complete (at once, if it has).
-  // It must not block. A later `left` takes the place of an earlier one.
+  // Calls `left` once, on an I/O thread, if the client leaves before the answer is complete; at once if it has left. It
+  // must not block. A later `left` replaces it.
   virtual void on_gone(std::function<void()> left) = 0;
 };
 

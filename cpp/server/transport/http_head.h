@@ -18,24 +18,22 @@ struct HeadScan {
   std::string complaint;  // kBad: what is wrong, and the limit if one was passed
 };
 
-// `bytes` is all that has come of this message so far. The result is kBad as soon as no continuation could make it
-// good.
+// `bytes`: all bytes of this message so far. The result is kBad as soon as no continuation could make them valid.
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 
-// A request target: a path with its query, and the host if the target is a whole address (RFC 9112, section 3.2.2).
+// A request target: the path with its query, plus the host if the target is a full URL (RFC 9112, section 3.2.2).
 struct Target {
   std::string host, path;  // path empty: the target is neither a path nor an address
 };
 Target split_target(std::string_view target);
 
-// The path that the request line of a head names, even where the rest of the head is broken or missing; empty: there is
-// none yet.
+// The path in a head's request line, even if the rest of the head is broken or missing. Empty: no path yet.
 std::string path_of_head(std::string_view bytes);
 
 // Without the spaces and tabs around it, which are no part of a header's value.
 std::string_view trimmed(std::string_view text);
 
-// A path or query with %XX decoded; false for a broken escape, a zero byte or a result that is not UTF-8.
+// Decodes %XX in a path or query. Returns false for a broken escape, a zero byte, or a result that is not UTF-8.
 bool percent_decode(std::string_view text, std::string& out);
 
 }  // namespace zinc_rt::server

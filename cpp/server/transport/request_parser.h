@@ -1,4 +1,4 @@
-// A request's head and body by Boost.Beast's parser, after scan_head has found nothing wrong with the head.
+// Parses head and body with Boost.Beast, after scan_head has accepted the head.
 // Thread rule: a Parser by one thread at a time.
 #pragma once
 
@@ -22,11 +22,11 @@ HeadScan complaint(std::string text, int status = 400);
 HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes);
 HeadScan too_large(std::size_t max_body_bytes);
 
-// Reads a whole head into `parser` and, as handlers see it, into `request`. kBad: what is wrong with it. The parser has no
-// limit on the body yet, since the handler may give it one.
+// Reads a whole head into `parser` and, in the handlers' form, into `request`. kBad: says what is wrong with it. The
+// parser has no limit on the body yet, because the handler may set one.
 HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request);
 
-// Whether the client waits for "100 Continue" before it sends the body. Clients of HTTP/1.0 know of no expectations.
+// Whether the client waits for "100 Continue" before it sends the body. HTTP/1.0 clients never do.
 bool expects(const Parser& parser);
 
 }  // namespace zinc_rt::server

@@ -69,8 +69,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   TaskOf<bool> serve(std::size_t head_size);
   Task refuse(HeadScan bad);  // answers a message that is no request
   std::shared_ptr<Answer> make_answer(const Parser& parser, bool may_go_on);
-  // Answers a request whose body nobody wants. A short body that is on its way is passed over, so that the connection
-  // can go on.
+  // Answers a request without reading its body. A short body that is being sent is skipped, so that the connection can
+  // go on.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
   // How many bytes the body may have.
   std::size_t limit_of(const HeadVerdict& verdict) const;

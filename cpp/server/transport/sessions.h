@@ -46,8 +46,8 @@ struct Sessions {
   void leave(const std::shared_ptr<Session>& session, const std::string& address);
 };
 
-// A session on a socket that was accepted, with TLS where `tls` is not null. It shares ownership of the io_context,
-// since answers may outlive the transport and post to it.
+// A session on an accepted socket, with TLS if `tls` is not null. It shares ownership of the io_context, because
+// answers may outlive the transport and post to it.
 std::shared_ptr<Session> make_session(std::shared_ptr<Sessions> shared, std::shared_ptr<asio::io_context> io,
                                       const std::string& address, Socket socket, asio::ssl::context* tls);
 

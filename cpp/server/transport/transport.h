@@ -25,24 +25,24 @@ struct TransportOptions {
   std::size_t max_unsent_bytes = 256u << 10;  // of one answer; a stream takes no more until the client has read
   std::uint32_t max_connections = 16384;
   std::uint32_t max_connections_per_address = 8192;
-  // Seconds for the head, from its first byte or the start of the connection; for the body; between two requests; for
-  // the client to take what was sent; between two heartbeats of a stream.
+  // Timeouts in seconds: for the head, from its first byte or the start of the connection; for the body; between two
+  // requests; for the client to take what was sent; between two heartbeats of a stream.
   double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
   double body_stall_timeout_s = 10;  // seconds between two pieces of a body
   // Bytes of bodies that are read or wait for a handler; a request beyond is refused.
   ByteBudget::Limits bodies{256u << 20, 128u << 20, 112u << 20};
-  // Bytes that clients sent and that are not part of a request yet, beyond kFreeInput of each; a connection beyond the
-  // bound is closed.
+  // The limit on bytes from clients that are not part of a request yet, not counting kFreeInput per connection. A
+  // connection beyond it is closed.
   static constexpr std::size_t kFreeInput = 4096;
   ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
   // The answers to what never reaches a handler, or what a handler leaves unanswered.
   MakeRefusal refusal = plain_refusal;
-  // Called for each request, also those that no handler saw, on an I/O thread: it must not block.
+  // Called on an I/O thread for each request, including those that no handler saw. It must not block.
   std::function<void(const AnsweredRequest&)> on_answered;
 };
 
-// What becomes of a request, by its head: it is answered at once and its body is not read, or it is handled when it is
-// whole.
+// The decision about a request, made from its head: answer at once without reading the body, or handle it when it is
+// complete.
 struct HeadVerdict {
   std::optional<HttpResponse> answer;
   // Without `answer`: called once with the whole request.
@@ -50,7 +50,7 @@ struct HeadVerdict {
   std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
   Headers notes;      // for TransportOptions::on_answered
   std::string owner_words = "this request's owner";  // how an error names the owner to the client
-  // For a body that may be larger than others, and takes longer in proportion; 0: TransportOptions::max_body_bytes.
+  // For a body that may be larger than usual; its time limit grows in proportion. 0: TransportOptions::max_body_bytes.
   std::size_t max_body_bytes = 0;
 };
 
@@ -65,14 +65,14 @@ class Transport {
   // Called when the head of a request is there, before a byte of its body is read.
   using Handler = std::function<HeadVerdict(const HttpRequest&)>;
 
-  // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable for a port that is taken.
+  // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable if the port is taken.
   static Result<std::unique_ptr<Transport>> listen(const TransportOptions& options, Handler handler);
   virtual ~Transport() = default;  // as close()
 
   virtual std::uint16_t port() const = 0;
   virtual TransportCounts counts() const = 0;
-  // Takes no more connections, and no more requests on open ones, and waits until the answers under way have gone out.
-  // False: some had not when the time was over.
+  // Takes no more connections and no more requests on open ones, and waits until all answers have been sent. Returns
+  // false if some had not when the time was up.
   virtual bool drain(double timeout_s) = 0;
   virtual void close() = 0;
 };

@@ -1,5 +1,5 @@
-// The reference of integer cells of the KV cache (kernels/common/kv_integer.h): their writing and reading.
-// All functions are pure and thread safe; tokens of one page may be written at once.
+// The reference for writing and reading the KV cache's integer cells (kernels/common/kv_integer.h). All functions are
+// pure and thread safe; tokens of one page may be written at once.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct IntegerPart {
 void write_integer_keys(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 void write_integer_values(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 
-// n floats as the digits of 16-bit codes, by the rule of QUANTIZE with 32639 for 127. Returns the scale.
+// Converts n floats to the digits of 16-bit codes, by QUANTIZE's rule with 32639 in place of 127. Returns the scale.
 float quantize_to_digits(const float* x, std::uint32_t n, std::int16_t* high, std::int16_t* low);
 
 struct IntegerQuery {
@@ -28,7 +28,7 @@ struct IntegerQuery {
   alignas(64) std::int16_t low[kv_integer::kMaxHead];
 };
 
-// dots[j] = fma(float(A), 256, float(B)) * d_j for the 16 tokens of a page, whatever those hold that were not written. A
+// dots[j] = fma(float(A), 256, float(B)) * d_j for the 16 tokens of a page, including tokens that were never written. A
 // and B are the sums of their codes times the high and the low digits of q.
 void integer_dots(const IntegerQuery& q, const void* page, std::uint32_t head, const IntegerPart& part, float* dots);
 

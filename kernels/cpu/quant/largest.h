@@ -1,5 +1,5 @@
-// The largest magnitude of some floats, which scales of integers are made of. Inlined into the caller's ZRT_MULTIVERSION
-// function, as everything of walk.h is.
+// The largest magnitude of some floats, from which integer scales are computed. Like everything in walk.h it is inlined
+// into the caller's ZRT_MULTIVERSION function.
 #pragma once
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// What the 32-element formats with 4-bit codes share: code i of the low nibbles is value i, of the high ones value
-// 16 + i. kLow and kHigh give the integer value of a code.
+// Shared by the 32-element formats with 4-bit codes: low nibble i is value i, high nibble i is value 16 + i. kLow and
+// kHigh give the integer value of a code.
 #pragma once
 
 #include "kernels/cpu/quant/walk.h"

@@ -24,7 +24,7 @@ struct PanelField {
   std::uint8_t count;    // elements
 };
 
-// The fields of a format's block, in the order in which a panel holds them; empty for formats that have no panel form.
+// The fields of a format's block, in the order in which a panel stores them. Empty for formats without panels.
 std::span<const PanelField> panel_fields(DType dtype);
 inline bool has_panels(DType dtype) {
   return !panel_fields(dtype).empty();
@@ -35,9 +35,9 @@ constexpr std::uint32_t rows_in_panels(std::uint32_t rows) {
   return rows / kPanelRows * kPanelRows;
 }
 
-// Interleaves one group, n_blocks blocks of each row: rows[r] points at the first block of row r; null: zeros.
+// Interleaves one group, n_blocks blocks per row. rows[r] points to the first block of row r; null stands for zeros.
 void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_blocks, std::byte* to);
-// Interleaves a whole matrix [rows, k] as it is in a file. `to` has as many bytes and does not overlap it.
+// Interleaves a matrix [rows, k] from the layout of a file. `to` has as many bytes and does not overlap it.
 void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to);
 // One row of a packed matrix as floats.
 void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* matrix, std::uint32_t row,

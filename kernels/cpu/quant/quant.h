@@ -1,5 +1,5 @@
-// The table of weight formats. Each format is a row of it, in a file of its own (q4_k.cpp holds the row of q4_k).
-// All functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
+// The table of weight formats. Each format is a row, defined in its own file (q4_k.cpp defines the row of q4_k). All
+// functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace zinc_rt::cpu {
 
 struct QuantFormat {
   DType dtype;
-  // The activation type that QUANTIZE makes for it: kQ8A256 for K-quants, kQ8A32 for 32-blocks, kQ16A256 for fixed16; kF32
-  // for float weights, where x is not quantized.
+  // The type to which QUANTIZE converts x for this format: kQ8A256 for K-quants, kQ8A32 for 32-blocks, kQ16A256 for
+  // fixed16. kF32 for float weights: x is not quantized.
   DType act;
   // y[0..k) = the row's values as float.
   void (*dequantize_row)(const void* row, float* y, std::int64_t k);

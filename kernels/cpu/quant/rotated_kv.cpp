@@ -40,7 +40,7 @@ std::uint16_t encode_r8(const float* x, std::int8_t* codes) {
   return d;
 }
 
-// The codes nearest to z * factor, and their table values. Returns the sum of the squares of these.
+// The codes nearest to z * factor, and their table values. Returns the sum of the squares of the table values.
 ZRT_MULTIVERSION std::int32_t nearest_codes(const float* z, float factor, std::uint8_t* codes, float* of_table) {
   for (std::uint32_t i = 0; i < kBlock; ++i) {
     const float y = z[i] * factor;

@@ -1,5 +1,5 @@
-// The reference of rotated cells of the KV cache (kernels/common/kv_rotate.h): their writing and reading.
-// All functions are pure and thread safe; tokens of one page may be written at once.
+// The reference for writing and reading the KV cache's rotated cells (kernels/common/kv_rotate.h). All functions are
+// pure and thread safe; tokens of one page may be written at once.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ struct RotatedQuery {
 };
 void rotate_query(const float* q, std::uint32_t head_dim, RotatedQuery& out);
 
-// dots[j] = the dot of q with the key of token j of the page, for all 16 tokens, whatever those hold that were not
-// written: v = 0; for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. It is R times the dot of
-// what was rotated.
+// dots[j] = the dot of q with the key of token j, for all 16 tokens of the page, including tokens that were never
+// written: v = 0; for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. This is R times the dot
+// of the vectors before rotation.
 void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, const RotatedPart& part, float* dots);
 
 // The end of an output, in place: y = s H(y) * (1 / head_dim).
@@ -50,8 +50,8 @@ struct RotatedBlock {
 };
 // d[j] = the scale of token j's block.
 void rotated_value_scales(const void* page, const RotatedBlock& of, float* d);
-// Adds kTable[c_i] of the 16 tokens, times the digits of their weights, to the first 64 sums. Tokens that were not
-// written have digits 0.
+// Adds kTable[c_i] of the 16 tokens, times the digits of their weights, to the first 64 sums. The digits of tokens that
+// were not written are 0.
 void add_rotated_values(const std::int16_t* high, const std::int16_t* low, const void* page, const RotatedBlock& of,
                         IntegerSums& sums);
 

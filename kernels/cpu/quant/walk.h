@@ -11,8 +11,8 @@
 
 #define ZRT_INLINE static inline __attribute__((always_inline))
 
-// Keeps a loop of 16 rolled: GCC otherwise unrolls it completely before its vectorizer sees it, and then does not
-// vectorize it.
+// Prevents GCC from unrolling a loop of 16 completely before its vectorizer sees it, because the vectorizer then skips
+// it.
 #if defined(__GNUC__) && !defined(__clang__)
 #define ZRT_ROLLED _Pragma("GCC unroll 1")
 #else
