@@ -9,8 +9,8 @@ namespace zinc_rt::client {
 
 class EventStream {
  public:
-  // Calls on_data(std::string_view) for each event that ends in this piece. Lines of other fields and comments are
-  // skipped. on_data returns whether to go on.
+  // Calls on_data(std::string_view) for each event that ends in this piece, until it returns false. Comments and lines
+  // with other fields are skipped.
   template <class OnData>
   bool push(std::string_view piece, OnData&& on_data) {
     for (const char c : piece) {

@@ -47,7 +47,7 @@ struct Link {
     else
       return stream.next_layer();
   }
-  // Whether no byte has come since the last answer and the server has not closed the connection.
+  // Whether the connection is idle and usable: no byte came since the last answer, and the server has not closed it.
   bool is_quiet() {
     char byte;
     return ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
@@ -183,8 +183,7 @@ class ClientOf final : public HttpClient {
     });
   }
 
-  // Arguments of coroutines are named variables throughout: g++ 12 destroys some temporaries of a co_await expression
-  // twice.
+  // Pass named variables to coroutines: g++ 12 destroys some temporaries of a co_await expression twice.
   Task connect(StatePtr state) {
     auto& link = *state->link;
     const auto [ec, endpoint] = co_await asio::async_connect(link.socket(), endpoints_, kAwait);
@@ -240,7 +239,7 @@ class ClientOf final : public HttpClient {
     auto& link = *state->link;
     const std::string message = head(state->call) + state->call.body;
     const auto bytes = asio::buffer(message);
-    // A server may answer and close before it has read the whole request, so its answer is read in any case.
+    // A server may answer and close before it has read the whole request, so the answer is read in any case.
     const auto [unsent, n_sent] = co_await asio::async_write(link.stream, bytes, kAwait);
     http::response_parser<GrowingBody> parser;
     parser.header_limit(kMaxHead);

@@ -25,7 +25,7 @@ struct Url {
 
   std::string authority() const;  // as in a Host header
 };
-// Errors: kInvalidArgument, naming what is wrong. User names, queries and fragments are refused.
+// Errors: kInvalidArgument naming the problem. User names, queries and fragments are refused.
 Result<Url> parse_url(std::string_view text);
 
 using Headers = std::vector<std::pair<std::string, std::string>>;  // names in lower case where they are received
@@ -65,9 +65,9 @@ class HttpHandle {
 
 class HttpClient {
  public:
-  // Looks up the host; connects when there are calls. Connections are kept for later calls, one call each at a time; a
-  // call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). With a proxy (of HTTP)
-  // that one is looked up, and asked for the host. Errors: kUnavailable.
+  // Looks up the host; connections are made when there are calls. They are kept for later calls, one call at a time
+  // each; a call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). With an HTTP
+  // proxy, the proxy is looked up and asked for the host. Errors: kUnavailable.
   static Result<std::unique_ptr<HttpClient>> open(const Url& url, const std::optional<Url>& proxy = {});
   // Hangs up all calls and waits for their ends.
   virtual ~HttpClient() = default;
@@ -80,7 +80,7 @@ struct HttpAnswer {
   Headers headers;
   std::string body;
 };
-// The usual words for a status, such as "Bad Gateway"; empty: the status is not known.
+// The usual words for a status, such as "Bad Gateway"; empty for an unknown status.
 std::string_view words_of_status(int status);
 
 // Waits for the whole answer. Errors: kUnavailable, for every end but kWhole.

@@ -28,8 +28,8 @@ std::uint32_t count_of(const Json& object, const char* key) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
-// The message of an error answer: that of OpenAI's error object, or of similar objects that other servers send, or the
-// beginning of the body.
+// The message of an error answer: from OpenAI's error object, from similar objects of other servers, or the beginning
+// of the body.
 std::string error_words(const std::string& body) {
   const auto json = Json::parse(body, nullptr, false);
   if (json.is_object()) {
@@ -43,7 +43,7 @@ std::string error_words(const std::string& body) {
   return body.substr(0, 300);
 }
 
-// What to say about an answer with a status other than 200: proxies and redirects often send no text, or HTML.
+// The message for a status other than 200 without an error object. Proxies and redirects often send no text, or HTML.
 std::string refusal_words(int status, const Headers& headers, const std::string& body) {
   auto out = fmt::format("status {}", status);
   if (const auto usual = words_of_status(status); !usual.empty()) out += fmt::format(" {}", usual);

@@ -41,12 +41,12 @@ struct ApiEvents {
   std::function<void(const ApiEnd& end)> on_end;        // last, once
 };
 
-// A request for chat/completions or completions, by what `body` has: messages or a prompt. `stream` and
-// `stream_options` are put in here.
+// A request for chat/completions if `body` has messages, for completions if it has a prompt. Adds `stream` and
+// `stream_options`.
 std::shared_ptr<HttpHandle> stream(HttpClient& client, const ApiServer& server, Json body, double timeout_s,
                                    ApiEvents events);
 
-// The first model that the server names. Errors: kUnavailable, in the server's words.
+// The first model that the server lists. Errors: kUnavailable, in the server's words.
 Result<std::string> first_model(HttpClient& client, const ApiServer& server);
 
 }  // namespace zinc_rt::client

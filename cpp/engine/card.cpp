@@ -11,9 +11,8 @@ bool is_mtp(const Tensor& tensor, const ModelConfig& c) {
   return false;
 }
 
-// Counts parameters and bytes. A token reads every matrix once, with these exceptions: of tables (of embeddings, of
-// positions and types) that are no output matrix it reads one row, of experts those that it is sent to, and of blocks
-// that are not run nothing.
+// Counts parameters and bytes. A token reads every matrix once, with three exceptions: one row of a table (embeddings,
+// positions, types) that is not the output matrix; only the chosen experts; and nothing of blocks that are not run.
 void count_weights(const Weights& weights, const ModelConfig& c, bool has_output, ModelCard& card) {
   constexpr std::string_view kTables[] = {"per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"};
   for (const Tensor& tensor : weights.all()) {

@@ -34,7 +34,7 @@ Json* function_of(Json& call) {
   return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
 }
 
-// The arguments of a call as the history has them: an object and, where they came as one's text, this text.
+// A call's arguments in the history: an object and, if they were sent as text, also this text.
 struct Arguments {
   Json object;
   std::optional<std::string> text;

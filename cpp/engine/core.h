@@ -29,7 +29,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
-  // models.cpp Empty: the first. Errors: kUnavailable once closed, kNotFound.
+  // models.cpp
+  // Empty: the first. Errors: kUnavailable once closed, kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
@@ -104,8 +105,9 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void settle(Generation& generation);
   void forget(Generation& generation);  // from here on only its readers have it
 
-  // submit.cpp. Chooses the replica for the request, and returns how much of its prompt is cached there. Errors: those
-  // of check_loaded().
+  // submit.cpp
+  // Chooses the replica for the request, and returns how much of its prompt is cached there. Errors: those of
+  // check_loaded().
   struct Placed {
     Replica* replica = nullptr;
     std::uint32_t cached_tokens = 0;

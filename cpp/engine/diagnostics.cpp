@@ -1,5 +1,5 @@
-// Logits and hidden states of a text outside of any request. They are computed in a leased slot, step by step, by turns
-// with the steps of requests.
+// Logits and hidden states of a text, without a request. They are computed in a leased slot, between the steps of
+// requests.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -77,7 +77,7 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   return out;
 }
 
-// Runs both ways of prefill in pages of their own. In `exact` arithmetic the logits of the last prompt token must have
+// Prefills in two ways, each with its own pages. In `exact` arithmetic the logits of the last prompt token must have
 // the same bits.
 Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> prompt) {
   ZRT_TRY(const auto batched, logits(model, prompt, LogitsRows::kLast, 0));

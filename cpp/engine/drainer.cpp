@@ -1,5 +1,5 @@
-// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink:
-// what a sink has no room for is offered again until it has, and meanwhile the step loop holds that request up.
+// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink. An
+// event that a sink has no room for is offered again later, and the step loop holds up that request meanwhile.
 #include <algorithm>
 #include <chrono>
 
@@ -117,7 +117,7 @@ void EngineCore::run_drainer() {
     if (!any && output_.ring().is_closed()) break;
     if (!any) std::this_thread::sleep_for(kRetry);
   }
-  // The engine was closed while readers are behind. They find the rest in the completion.
+  // The engine was closed while readers were behind. They find the rest in the completion.
   while (output_.ring().pop(event)) handle(event);
   while (!held_.empty()) {
     Generation& g = *held_.back();

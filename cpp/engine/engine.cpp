@@ -178,7 +178,7 @@ Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sin
 }
 
 Result<Stream> Session::stream(const Request& request) const {
-  // Room for all events: one for each token, one for the text held back to the end, and some for preemptions.
+  // Room for all events: one per token, one for text held back to the end, and some for preemptions.
   const std::size_t all = (std::size_t{request.max_tokens} + 64) * std::max(1u, request.n);
   auto queue = std::make_shared<QueueSink>(request.stream_capacity > 0 ? request.stream_capacity : all, request.n,
                                            engine_->waiter());

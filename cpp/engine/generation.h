@@ -41,7 +41,8 @@ struct PromptRoom {
 
 class Generation {
  public:
-  // generation_request.cpp. Returns the prompt's tokens. Removes the text or messages and the tools from the request.
+  // generation_request.cpp
+  // Returns the prompt's tokens. Removes the text or messages and the tools from the request.
   // add_special: as for Tokenizer::encode; if empty, BOS and EOS are those that the model uses for such a prompt.
   // Errors: those of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is
   // room for; kCancelled.

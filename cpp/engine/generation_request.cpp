@@ -1,4 +1,4 @@
-// What is done with a request before there is a generation: every number is checked, and the prompt becomes tokens.
+// Prepares a request before its generation exists: checks every number and tokenizes the prompt.
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -46,7 +46,7 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
-// Whether the text that asks for an answer, at the end of a prompt, opens the reasoning.
+// Whether the prompt's last part, which asks for an answer, opens the reasoning.
 bool opens_reasoning(const Model& model, std::string_view prompt) {
   const auto* format = model.formats().reasoning();
   const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
@@ -144,8 +144,8 @@ Result<MarkedText> render(const Model& model, Request& request, const std::strin
   return text;
 }
 
-// Encodes a text that may have at most room.tokens. A text that cannot be so short is not encoded at all. One that is
-// up to twice too long is encoded, so that the caller can say how long it is.
+// Encodes a text of at most room.tokens tokens. A text that cannot be that short is not encoded. One that is up to
+// twice too long is encoded, so that the error can say how long it is.
 Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_view text, bool add_special,
                                                 const PromptRoom& room, const std::stop_token& cancel,
                                                 const OutsideText& outside = {}) {

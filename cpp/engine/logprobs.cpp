@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLanes = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Calls body(first logit, how many) with whole groups of kLanes; the last group's absent logits are -inf.
+// Calls body(first logit, count) with whole groups of kLanes. Missing logits of the last group are -inf.
 template <class Body>
 void for_groups(std::span<const float> logits, Body&& body) {
   const std::size_t whole = logits.size() / kLanes * kLanes;
@@ -37,8 +37,8 @@ float max_of(std::span<const float> logits) {
   return *std::ranges::max_element(best);
 }
 
-// Adds e^(l - max) to the sum of each lane, l <= max. e^x = 2^n e^r with x = n ln 2 + r, |r| <= ln 2 / 2, and the
-// series of e^r to degree 11: within 1e-14. Four at a time is what a register of x86-64-v3 holds.
+// Adds e^(l - max) to each lane's sum; l <= max. e^x = 2^n e^r with x = n ln 2 + r, |r| <= ln 2 / 2, and the series of
+// e^r to degree 11: within 1e-14. Four at a time, because a register of x86-64-v3 holds four.
 ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, double max, double* sums) {
   constexpr std::size_t kWidth = 4;
   using Floats [[gnu::vector_size(kWidth * sizeof(float))]] = float;

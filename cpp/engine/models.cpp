@@ -46,7 +46,7 @@ void EngineCore::take_out(Model& model) {
   }
 }
 
-// Requests may come as soon as the name is known, so the step loops know the model before.
+// The step loops must know the model before its name is known, because requests may come at once.
 Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
   ZRT_CHECK_OK(model->join(
       name, {book_, key_, timeline_, next_replica_id_, [this](const DeviceId& device) { return loop_for(device); }}));
@@ -112,8 +112,8 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  // A request that was checked before is_closing was set may reach a scheduler now. Its step loop refuses those that
-  // come after the replica is freed.
+  // A request that was checked before is_closing was set may still reach a scheduler. Its step loop refuses requests
+  // that arrive after the replica was freed.
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });

@@ -74,7 +74,7 @@ class Maker {
 
   grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
 
-  // A text of the format's own, in which its mark is a token where the vocabulary has it.
+  // A text of the format. Its mark is a token if the vocabulary has one for it.
   Symbol written(std::string_view text) {
     const auto mark = format_->mark;
     std::vector<Symbol> parts;
@@ -130,7 +130,7 @@ class Maker {
     return bits;
   }
 
-  // The reasoning is free; the model may also begin with one where its marker is a token.
+  // Reasoning is free text. The model may also open it itself if its marker is a token.
   Result<grammar::Grammar> behind_reasoning(Symbol rest) {
     const auto* reasoning = input_.formats.reasoning();
     const auto open = marker(reasoning->open), close = marker(reasoning->close);
@@ -154,8 +154,8 @@ class Maker {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
       return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
                                          tool.name, format_->name));
-    // The schema of a tool that is not strict binds as far as it is supported. It leaves half of the work to those that
-    // follow.
+    // A tool that is not strict is bound by the supported parts of its schema. Each tool leaves half of the remaining
+    // work to the next ones.
     constexpr double kPart = 0.5;
     const auto form = form_of(tool);
     auto arguments = builder_.arguments(tool.schema, form, tool.is_strict ? 1 : kPart);
@@ -244,7 +244,7 @@ class Maker {
     return format_->is_list ? calls : builder_.repeat(calls, 1, most, between());
   }
 
-  // Free text, in which a call of a strict tool is bound, and one of another is any object.
+  // Free text. A call of a strict tool in it is bound to the schema; a call of another tool takes any object.
   Result<Symbol> strict_calls() {
     const std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     Builder::TaggedText text;
@@ -258,7 +258,7 @@ class Maker {
     const auto mark = marker(format_->mark);
     const auto at = opening.marker.find(mark.text);
     if (mark.token && !marker(opening.marker).token && at != std::string::npos) {
-      // A token within the opening is what begins it; what stands before it is text as any other.
+      // Only a token within the opening begins a call. Text before it is ordinary text.
       calls = builder_.sequence({written(opening.marker.substr(at + mark.text.size())), calls, sign(opening.close)});
       text.tags.push_back({mark, calls, {}});
       return builder_.tagged_text(text);
@@ -358,7 +358,7 @@ void GrammarCache::add(std::uint32_t tenant, const std::string& key, const Outpu
   Entry& entry = mine.entries.front();
   by_id_.emplace(Id{hash, tenant, entry.key}, mine.entries.begin());
   entry.used = now_us();
-  // The tables of a grammar grow while it is used. All are measured now and again, so that it costs little a grammar.
+  // A grammar's tables grow while it is used. All are measured now and then, so the cost per grammar is small.
   entry.bytes = size_of(entry);
   mine.bytes += entry.bytes;
   if (++mine.n_added > mine.entries.size() / 16) {

@@ -24,8 +24,8 @@ bool OutputRing::push(const OutputEvent& event) {
   // Everything but the sequence, which the consumer may be reading.
   std::memcpy(static_cast<void*>(&cell), &event, offsetof(OutputEvent, sequence));
   tail_.store(tail + 1, std::memory_order_relaxed);
-  // This store and the load in wake(), and the store and the load of wait_pop(), are sequentially consistent: at least
-  // one side sees what the other wrote, so the consumer never sleeps while an event waits.
+  // This store, the load in wake(), and the store and load in wait_pop() are sequentially consistent. So at least one
+  // side sees what the other wrote, and the consumer never sleeps while an event waits.
   std::atomic_ref(cell.sequence).store(tail + 1, std::memory_order_seq_cst);
   wake();
   return true;

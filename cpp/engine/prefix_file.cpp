@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLongestHeader = 4096;
 static_assert(std::endian::native == std::endian::little);
 
-// What must be the same for the pages to have the bits that this engine would compute.
+// The properties that must match so that the pages have the bits that this engine would compute.
 Json identity(const Replica& replica, std::uint32_t variant) {
   const auto& info = replica.info;
   return {{"format", "zinc_rt prefix"},

@@ -60,8 +60,8 @@ int QueueSink::readable_fd() {
 
 namespace {
 
-// What the sink and its thread share. The thread may outlive the sink while a call is under way, since the drainer
-// releases the sink and must not wait for the thread.
+// Shared by the sink and its thread. The thread may outlive the sink during a call, because the drainer releases the
+// sink and must not wait for the thread.
 struct Callbacks {
   std::function<void(const StreamEvent&)> callback;
   std::size_t capacity;

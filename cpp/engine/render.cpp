@@ -10,10 +10,10 @@
 namespace zinc_rt {
 namespace {
 
-// Appended to the content of the last message, so that the prompt can be cut off where it stands in the rendered text.
+// A mark after the content of the last message. The rendered text is cut off there.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
 
-// Templates write roles into the names of tokens, '<|' + message.role + '|>'; any other role is text as all the rest.
+// Templates put roles into token names: '<|' + message.role + '|>'. Any other role counts as plain text.
 constexpr std::string_view kRoles[] = {"system",   "developer",   "user",    "assistant", "tool",
                                        "function", "observation", "ipython", "model"};
 
@@ -70,7 +70,7 @@ Result<MarkedText> Model::render_with(const NamedTemplate& chat, Conversation co
   if (!options.is_probe)
     ZRT_CHECK_OK(fit_history(context["messages"], context.contains("tools") ? &context["tools"] : nullptr, chat.traits,
                              options_.tools));
-  // transformers gives its templates these variables as none where the caller has not set them.
+  // transformers sets these variables to None if the caller has not set them.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
   context["add_generation_prompt"] = options.add_generation_prompt;
@@ -111,7 +111,7 @@ Status Model::probe_templates() {
       return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }
-  // Calls are made where there are tools; what else an answer has, the template without them shows, too.
+  // Probes with tools if there are any. The template without tools shows everything except calls.
   const auto traits = [&](bool has_tools) {
     const auto* chat = templates_.find(has_tools);
     return chat != nullptr ? chat->traits : output::TemplateTraits();

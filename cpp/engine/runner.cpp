@@ -91,7 +91,7 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   return words->first(std::min(words->size(), n_words));  // a tokenizer may have more tokens than logits
 }
 
-// Adds a row for each text that this step completes, where the model gives embeddings.
+// For models with embeddings: adds a row per text that this step completes.
 void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   embedded_.clear();
   bad_embeddings_.clear();
@@ -121,7 +121,7 @@ void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
     if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
-// A request whose processor or mask failed, or left nothing that can be picked, ends before it gets a token.
+// A request ends before it gets a token if its processor or mask failed or left nothing to pick.
 void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
   for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
     const sched::PlanRow& row = plan.rows[i];

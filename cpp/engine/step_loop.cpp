@@ -76,7 +76,7 @@ void StepLoop::take_commands() {
 void StepLoop::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
   Replica& replica = *g.place;
-  // The model may have been removed meanwhile, after the request was checked or after it had ended.
+  // The model may have been removed since the request was checked, or since it ended.
   const bool is_loaded = replica.is_loaded();
   if (command.kind == Command::kEnd) {
     if (is_loaded) replica.runner().scheduler().cancel(g.id, command.reason);
@@ -107,14 +107,14 @@ bool StepLoop::process(std::uint64_t user, std::span<const std::int32_t> tokens,
   return generations_[user].process(tokens, logits);
 }
 
-// Asked while the device computes. The first one makes those of all, on all threads.
+// Called while the device computes. The first call makes the masks of all requests, on all threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user) {
   row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
   quick_masks_.clear();
   return generations_[user].mask_words();
 }
 
-// Stale masks that take little are made within the step, the others on threads of their own.
+// Quick stale masks are made within the step, the others on threads of their own.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
   details_.clear();  // a step that failed may have left some
   quick_masks_.clear();
@@ -190,7 +190,7 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
   shared_.output.push(out);
 }
 
-// Chooses by the time that each model has used here. A model that was idle starts level with the others.
+// Chooses by the time that each model has used on this device. A model that was idle starts level with the others.
 Replica* StepLoop::next_replica() {
   Replica* next = nullptr;
   double least = -1;
@@ -248,7 +248,7 @@ ModelRunner::Turn StepLoop::look() {
   look_began_.store(now_us(), std::memory_order_relaxed);
   const auto result = run_turn();
   look_began_.store(0, std::memory_order_relaxed);
-  // Quotas hold over all devices, so what came free here may be what a request elsewhere waits for.
+  // Quotas count over all devices, so a request elsewhere may be waiting for what was freed here.
   if (room_epoch() != epoch) shared_.poke_others(*this);
   return result;
 }

@@ -36,7 +36,7 @@ struct TagPart {
   std::unexpected<Error> refuse(std::string_view what) const {
     return fail(kFault, "[structural_tag] {}: {}", name(), what);
   }
-  // An error of something within it. One that names a field has its place in the message already.
+  // An error within the named part. If the error already names a field, its message already has the position.
   std::unexpected<Error> pass(Error error) const {
     if (error.field.empty()) error.message = fmt::format("[structural_tag] {}: {}", name(), error.message);
     return std::unexpected(about(kFault.field, std::move(error)));
@@ -162,7 +162,7 @@ class TagReader {
     return made;
   }
 
-  // `ends`: what ends the part that this is the last of. Free text before it has none of them.
+  // `ends`: what may end the last part. Free text before it must contain none of them.
   Result<Symbol> format(const TagPart& part, const Texts& ends) {
     static constexpr Row kRows[] = {{"const_string", &TagReader::constant},
                                     {"json_schema", &TagReader::json_schema},

@@ -1,4 +1,4 @@
-// How a request comes in: it is checked on the thread of the client, then put into the inbox.
+// Submits a request: checks it on the client's thread, then puts it into the inbox.
 #include <algorithm>
 #include <iterator>
 #include <random>
@@ -10,8 +10,8 @@
 
 namespace zinc_rt {
 
-// The tokens that may be generated where as many are wanted as fit. At least 1, so that the error of a prompt that is
-// too long names the length of the prompt.
+// The number of tokens to generate if the request wants as many as fit. At least 1, so that the error for a prompt that
+// is too long names the prompt's length.
 std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt) {
   std::uint64_t context = model.info().max_context;
   {

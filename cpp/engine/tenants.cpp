@@ -1,4 +1,4 @@
-// The tenants of an engine: their quotas, what is reserved for them, and their ledgers.
+// The tenants of an engine: their quotas, reservations and ledgers.
 #include "base/error.h"
 #include "engine/clock.h"
 #include "engine/core.h"
@@ -101,9 +101,9 @@ Status EngineCore::remove_tenant(const std::string& name) {
   return {};
 }
 
-// Frees the ids of tenants that nobody knows any more. The next tenant that gets an id must find nothing of the former
-// one: no request, no cached prefix. While steps are traced no id is freed, since its records would show under the name
-// of the next tenant. REQUIRES: no lock, since it waits for the turns.
+// Frees the ids of tenants that nobody refers to any more. The next tenant with such an id must find nothing of the old
+// one: no request, no cached prefix. While steps are traced no id is freed, because its records would show the next
+// tenant's name. REQUIRES: no lock is held, because it waits for the turns.
 void EngineCore::reuse_free_tenants() {
   if (timeline_.is_on()) return;
   const auto ids = free_tenants_->take();
@@ -117,7 +117,7 @@ void EngineCore::reuse_free_tenants() {
   for (const auto id : ids) book_.remove(id);
 }
 
-// Checks that every model has enough pages for all reservations, when one tenant reserves `now` in place of `before`.
+// Checks that every model has enough pages for all reservations if one tenant reserves `now` instead of `before`.
 // REQUIRES: names_mutex_ and the book's lock.
 Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
   const std::uint64_t reserved = book_.total_reserved() - before + now;

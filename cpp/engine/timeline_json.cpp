@@ -1,6 +1,6 @@
-// Tracks: process 1 is the engine, with a thread for the steps and one a slot; process 2 is the tenants, a thread each.
-// What a request does outside slots overlaps with its tenant's other requests, so it is written as asynchronous events;
-// their ids are texts, since viewers read numbers as doubles.
+// Tracks: process 1 is the engine, with a thread for the steps and one per slot; process 2 is the tenants, with a
+// thread each. What a request does outside slots overlaps with its tenant's other requests, so it is written as
+// asynchronous events. Their ids are texts, because viewers read numbers as doubles.
 #include "engine/timeline_json.h"
 
 #include <algorithm>
@@ -16,8 +16,7 @@ namespace zinc_rt {
 namespace {
 
 constexpr int kEngine = 1, kTenants = 2;
-// Thread numbers; Perfetto takes 0 for the idle thread.
-// The tracks of further step threads come after those of all slots.
+// Thread numbers. Perfetto treats 0 as the idle thread. Tracks of further step threads follow those of all slots.
 constexpr std::uint64_t steps_thread(std::uint32_t thread) {
   return thread == 0 ? 1 : std::uint64_t{2'000'000'000} + thread;
 }

@@ -29,7 +29,7 @@ bool is_of_side(const EngineOption& row) {
   return row.audience != EngineOption::Audience::kEngine && std::string_view(row.name) != "tier";
 }
 
-// "chunk_cap=7". A list has / in place of commas, because commas separate the sides of a command.
+// "chunk_cap=7". A list uses / instead of commas, because commas separate the sides of a command.
 Status set_from_text(EngineOptions& options, std::string_view text) {
   const std::size_t equals = std::min(text.find('='), text.size());
   const auto rows = engine_options();

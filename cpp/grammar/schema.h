@@ -125,7 +125,8 @@ class SchemaCompiler {
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);
 
-  // The claim's own const or enum that a value comes from, if any (listed_in in schema_values.cpp).
+  // schema_values.cpp
+  // listed_in: the claim's own const or enum that the value comes from, if any.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
   // `also`: what holds beside the branches; null: nothing.

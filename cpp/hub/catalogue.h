@@ -1,4 +1,4 @@
-// Names of well-known models, and where their files are. Adding a model is adding a row in catalogue.cpp.
+// Names of well-known models, and where their files are. To add a model, add a row in catalogue.cpp.
 // Thread rule: constants.
 #pragma once
 

@@ -78,8 +78,8 @@ struct Answer {
   Headers headers;
 };
 
-// One GET with its redirects. take(answer, piece) is called with each piece of the body of the last answer; false ends
-// it. `headers` of Authorization go to the first host alone. Errors: kUnavailable where no whole answer comes.
+// One GET with its redirects. Calls take(answer, piece) for each piece of the last answer's body, until it returns
+// false. Authorization in `headers` goes only to the first host. Errors: kUnavailable if no complete answer comes.
 using Take = std::function<bool(const Answer& answer, std::string_view piece)>;
 Result<Answer> get(std::string url, const Headers& headers, const Take& take) {
   std::string first_host;

@@ -30,10 +30,10 @@ struct Fetched {
   std::string sha256;
 };
 
-// Into `to`, by way of `to` + ".part", which stays where the transfer is cut off. Errors: kUnavailable for networks and
-// disks, with the cause and what to do; kNotFound for 404; kInvalidArgument for 401 and 403; kCorrupt for another hash
-// or size than wanted (the part is removed then) and for what is no GGUF file; what `check` says, and then the part is
-// removed, too. A site that says no length is refused.
+// Downloads into `to` by way of `to` + ".part", which stays if the transfer breaks off. Errors: kUnavailable for
+// network and disk errors, with the cause and what to do, and for a site that gives no length; kNotFound for 404;
+// kInvalidArgument for 401 and 403; kCorrupt, with the part removed, for another hash or size than wanted and for a
+// file that is not GGUF; what `check` returns, also with the part removed.
 Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress,
                          const Check& check);
 

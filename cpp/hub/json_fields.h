@@ -1,4 +1,4 @@
-// Fields of JSON that others wrote: one that is absent or of another type is empty. Thread rule: pure functions.
+// Fields of JSON from outside. A field that is absent or of another type reads as empty. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

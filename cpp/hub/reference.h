@@ -22,7 +22,8 @@ struct Reference {
   std::string text() const;  // in its first form above
 };
 
-// Errors: kInvalidArgument with the forms; kNotFound for a name that the catalogue does not have, with a near one.
+// Errors: kInvalidArgument with the accepted forms; kNotFound for a name that the catalogue does not have, with a near
+// one.
 Result<Reference> parse_reference(std::string_view text);
 
 }  // namespace zinc_rt::hub

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where a repository has several files and no quant is named, the first of these that it has.
+// The preferred quants: if a repository has several files and the user names no quant, the first of these is used.
 constexpr std::string_view kPreferred[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K", "BF16", "F16", "F32"};
 
 std::string without_slash(std::string text) {
@@ -57,7 +57,7 @@ bool has_quant(std::string_view path, std::string_view quant) {
   return false;
 }
 
-// The files of one model: those whose names differ in the number of a split one alone.
+// The files of one model: their names differ only in the number of the split.
 Result<std::vector<Candidate>> chosen(const Reference& reference, const std::vector<Candidate>& all) {
   std::vector<std::string> names;
   for (const auto& file : all) names.push_back(file.path);

@@ -15,8 +15,8 @@ struct NamedFile {
   RemoteFile remote;
 };
 
-// One file, or all of a split model in order. Errors: of fetch_text(); kNotFound where the repository has no such GGUF
-// file, with those that it has.
+// One file, or all files of a split model in order. Errors: those of fetch_text(); kNotFound if the repository has no
+// such GGUF file, with those that it has.
 Result<std::vector<NamedFile>> files_of(const Reference& reference);
 
 }  // namespace zinc_rt::hub

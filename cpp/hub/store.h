@@ -24,7 +24,7 @@ struct StoredModel {
   std::string source, sha256;        // what it was fetched as; empty: not fetched by this program
 };
 
-// ZINC_RT_MODELS, else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Empty: the user has none of these.
+// ZINC_RT_MODELS, else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Empty if the user has none of these.
 std::filesystem::path default_folder();
 
 class Store {
@@ -34,19 +34,20 @@ class Store {
 
   const std::filesystem::path& folder() const { return folder_; }
   std::vector<StoredModel> list() const;  // sorted by name; folders that cannot be read are left out
-  // By name or alias. Errors: kNotFound, naming the folder, a near name, and how to fetch it where the catalogue has it.
+  // Finds a model by name or alias. Errors: kNotFound, naming the folder, a near name, and how to fetch the model if
+  // the catalogue has it.
   Result<StoredModel> find(std::string_view name) const;
-  // The path of a model that is given as a path or as a name. A path that exists goes first; what has a slash or ends
-  // with .gguf and names no model is a path. Errors: of find().
+  // The path of a model given as a path or as a name. An existing path wins. A text with a slash or ending in .gguf
+  // that names no model counts as a path. Errors: those of find().
   Result<std::string> path_of(const std::string& path_or_name) const;
 
-  // Writes beside a file of a model from where it came, for list(). Errors: kUnavailable.
+  // Writes the origin of a model's file beside the file, for list(). Errors: kUnavailable.
   static Status note_source(const std::filesystem::path& file, const std::string& source, const std::string& url,
                             const std::string& sha256, std::uint64_t bytes);
-  // Errors: kInvalidArgument for a name that a model has, or that is no good name; of find() for `model`.
+  // Errors: kInvalidArgument for a name that a model has or that is not valid; those of find() for `model`.
   Status add_alias(const std::string& alias, std::string_view model) const;
-  // Removes an alias, or a model with its files, what is beside them and its aliases. Errors: of find(); kUnavailable
-  // where a file cannot be removed.
+  // Removes an alias, or a model with its files, the notes beside them and its aliases. Errors: those of find();
+  // kUnavailable if a file cannot be removed.
   Result<StoredModel> remove(std::string_view name) const;
 
  private:

@@ -85,7 +85,7 @@ Result<Value> item_at(Runtime& rt, const Value& object, std::int64_t index) {
   }
 }
 
-// object[key] proper, without falling back on attributes; missing for any key that is not there or does not fit.
+// object[key] without a fall-back to attributes. Missing for a key that does not exist or has the wrong type.
 Result<Value> own_item(Runtime& rt, const Value& object, const Value& key) {
   if (object.is(Kind::kDict)) {
     if (key.is(Kind::kList) || key.is(Kind::kDict)) return Value();
@@ -111,7 +111,7 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   ZRT_TRY(auto first, slice_index(start));
   ZRT_TRY(auto last, slice_index(stop));
   ZRT_TRY(auto stride, slice_index(step));
-  // Beyond this no other step makes a difference (but to how a range prints), and its products with indices fit.
+  // A larger step changes nothing (except how a range prints). Up to this one, products with indices do not overflow.
   std::int64_t limit = std::max<std::int64_t>(size + 1, 1 << 20);
   std::int64_t s = std::clamp<std::int64_t>(stride.value_or(1), -limit, limit);
   if (s == 0) return raise("slice step cannot be zero");

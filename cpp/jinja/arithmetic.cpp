@@ -1,4 +1,4 @@
-// Arithmetic. Integers are 64 bits wide; a result that does not fit is an error, never a wrong number.
+// Arithmetic on 64-bit integers. A result that does not fit is an error, never a wrong number.
 #include <charconv>
 #include <cmath>
 
@@ -252,7 +252,7 @@ Result<Value> round_value(Runtime& rt, const Value& given, std::int64_t precisio
     return Value::integer(low);
   }
   double d = value.as_real();
-  // 17 significant digits and exponents down to -323: beyond 340 decimals no double changes.
+  // 17 significant digits and exponents down to -323: more than 340 decimals change no double.
   if (!std::isfinite(d) || precision > 340) return Value::real(d);
   if (precision < -310) return Value::real(std::copysign(0.0, d));
   char buffer[800];

@@ -1,5 +1,5 @@
-// The tree of a parsed template. The parser fills in the shape, the scope pass (scope.h) the slots of variables; after
-// that it is read only.
+// The tree of a parsed template. The parser builds it, then the scope pass (scope.h) fills in the slots of variables.
+// After that it is read only.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Expr {
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// Where a variable lies: `hops` functions outward, at `slot` of that function's activation.
+// Where a variable is: `hops` functions outward, at `slot` of that function's activation.
 struct SlotRef {
   int hops = 0;
   int slot = -1;
@@ -90,7 +90,7 @@ struct CompareExpr : Expr {
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
 };
 
-// Left-associative operators of one precedence, flat so that a long chain is no deep tree.
+// A chain of left-associative operators of one precedence. It is flat so that a long chain is not a deep tree.
 struct BinaryExpr : Expr {
   explicit BinaryExpr(int line) : Expr(ExprKind::kBinary, line) {}
   ExprPtr first;
@@ -221,7 +221,7 @@ struct SetStmt : Stmt {
   ExprPtr value;
 };
 
-// set without a value, filter and with blocks, and plain scopes: a body with a scope of its own.
+// `set` without a value, filter and with blocks, and plain scopes: a body with its own scope.
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
   Target target;                                     // set
@@ -237,7 +237,7 @@ struct MacroParameter {
   int slot = -1;
 };
 
-// A macro, a call block, or a generation block: a body with an activation of its own.
+// A macro, a call block or a generation block: a body with its own activation.
 struct MacroStmt : Stmt {
   using Stmt::Stmt;
   MacroProto proto;

@@ -23,8 +23,8 @@ struct MacroProto {
 };
 Result<Value> macro_attribute(Runtime& rt, const Value& macro, std::string_view name);
 
-// Arguments of `function` by parameter, missing where not given; the first n_required must be there.
-// More arguments, unknown names and doubles are errors. A parameter named "" is positional only.
+// The arguments of `function` by parameter; missing if not given. The first n_required are required. Extra arguments,
+// unknown names and duplicates are errors. A parameter named "" is positional only.
 template <std::size_t N>
 using Bound = std::array<Value, N>;
 Status bind_arguments(std::string_view function, Args& args, const std::string_view* names, std::size_t n_names,

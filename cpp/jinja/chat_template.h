@@ -28,12 +28,13 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
-  // context is an object: messages, tools, add_generation_prompt, bos_token and whatever else the template names.
-  // Its texts are moved out of it, so that they are in memory once.
+  // context: an object with messages, tools, add_generation_prompt, bos_token and whatever else the template names. Its
+  // texts are moved out of it, so that memory holds only one copy.
   Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
 
   // The same text, with the bytes marked that came from the context and not from the template (docs/design/jinja.md).
-  // `own`: more variables, whose texts count as the template's. Of the context, words under a key may count as its too.
+  // `own`: further variables whose texts count as the template's. Some words of the context under certain keys count as
+  // the template's too.
   Result<MarkedText> render_marked(nlohmann::ordered_json context, nlohmann::ordered_json own,
                                    const jinja::OwnWords& words, const RenderLimits& limits = {}) const;
 

@@ -274,7 +274,7 @@ Result<std::uint64_t> hash_of(Runtime& rt, const Value& given) {
 }
 
 Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse) {
-  // Python's reverse keeps the order of equal items; so does sorting backwards twice.
+  // Python's reverse sort keeps the order of equal items. Reversing, sorting and reversing again does the same.
   auto flip = [&] {
     if (!reverse) return;
     std::reverse(items.begin(), items.end());

@@ -148,7 +148,7 @@ Value Interpreter::filtered(const ForStmt& stmt, const Value& iterable) {
   NextFunction next = [this, &stmt, cursor = Cursor(iterable), home = current_](Runtime&,
                                                                                 Value& item) mutable -> Result<bool> {
     Switch back(*this, home);
-    // Each run of the test sees the variables of its surroundings as they are when the first item is taken.
+    // Each run of the test sees the surrounding variables as they are when the first item is taken.
     for (;;) {
       ZRT_TRY(bool more, cursor.next(*this, item));
       if (!more) return false;

@@ -26,7 +26,7 @@ Result<Value> soft_str(Runtime& rt, const Value& value);
 // Python's TypeError for a value that a filter cannot walk.
 std::unexpected<Error> not_iterable(const Value& value);
 
-// Follows a dotted path of keys, whole numbers as indices. Nothing to follow for None.
+// Follows a dotted path of keys, in which whole numbers are indices. For None it returns the value unchanged.
 struct AttributePath {
   std::vector<Value> parts;
   Value otherwise;  // put in place of an undefined part, missing for none

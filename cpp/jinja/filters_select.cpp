@@ -9,7 +9,7 @@ namespace zinc_rt::jinja::filters {
 
 namespace {
 
-// select, reject and their attr forms: the test, its arguments, and what is tested of an item.
+// select, reject and their attr forms: the test, its arguments, and which part of an item is tested.
 struct Choice {
   AttributePath path;
   Value test;  // missing: the item's truth
@@ -25,7 +25,7 @@ struct Choice {
 
 template <bool wanted, bool by_attribute>
 Result<Value> choose(Runtime& rt, const Value& self, Args& args) {
-  // As a generator in Python, it complains about anything only when the first item is asked for.
+  // Like a generator in Python, it reports errors only when the first item is taken.
   NextFunction next = [source = self, cursor = Cursor(self), given = args, choice = Choice{}, started = false](
                           Runtime& rt, Value& item) mutable -> Result<bool> {
     if (!std::exchange(started, true)) {

@@ -19,7 +19,7 @@ Value iterate(Runtime& rt, std::string_view type_name, Value items) {
   return rt.iterator(type_name, std::move(next), Value());
 }
 
-// Python's reversed(): what has an order and a length. Missing when the value has none.
+// Python's reversed(), for values with an order and a length. Missing for other values.
 Result<Value> reversed_items(Runtime& rt, const Value& value) {
   bool fits = value.is_sequence() || value.is_str() || value.is(Kind::kDict) || value.is(Kind::kDictView) ||
               value.is(Kind::kRange) || value.is_undefined();
@@ -132,7 +132,7 @@ Result<Value> sum(Runtime& rt, const Value& self, Args& args) {
 
 namespace {
 
-// A filter that is a generator in Python: what it makes, errors included, comes when the first item is asked for.
+// A filter that is a generator in Python: its items and errors come only when the first item is taken.
 Value deferred(Runtime& rt, const Value& self, Bound<2> args,
                Result<std::vector<Value>> (*make)(Runtime& rt, const Value& self, const Bound<2>& args)) {
   NextFunction next = [self, args, make, cursor = Cursor(), started = false](Runtime& rt,

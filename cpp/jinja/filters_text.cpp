@@ -109,8 +109,8 @@ Result<Value> replace(Runtime& rt, const Value& self, Args& args) {
   return rt.str(std::move(out));
 }
 
-// The first character of every part is raised, the rest lowered; parts are the runs of -, white space and opening
-// brackets and what stands between them.
+// Raises the first character of every part and lowers the rest. Parts are separated by runs of -, white space and
+// opening brackets, which are kept.
 Result<Value> title(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("title", args));
   ZRT_TRY(Value value, soft_str(rt, self));

@@ -34,7 +34,7 @@ Result<Value> to_int(Runtime& rt, const Value& given, Args& args) {
   const Value self = counted(given);
   ZRT_TRY(auto a, bind("int", args, {"default", "base"}, 0));
   Value otherwise = a[0].is_missing() ? Value::integer(0) : a[0];
-  // A base that is none makes every text a wrong one, which a second try as a float may still read.
+  // With an invalid base every text is wrong as an int, but a second try as a float may still succeed.
   std::int64_t base = a[1].is_missing() ? 10 : a[1].is_integral() ? a[1].as_int() : 1;
   if (self.is_undefined()) return undefined_error(rt, self);
   if (self.is_integral()) return Value::integer(self.as_int());

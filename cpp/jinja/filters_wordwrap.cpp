@@ -1,5 +1,5 @@
-// The filter wordwrap: Python's textwrap as Jinja calls it (no tabs expanded, no white space replaced), in one pass
-// over the text and without a list of its words.
+// The filter wordwrap: Python's textwrap as Jinja calls it (tabs not expanded, white space not replaced). One pass over
+// the text, without a list of its words.
 #include <algorithm>
 #include <optional>
 
@@ -24,8 +24,8 @@ struct Chunk {
   std::int64_t n_chars = 0;
 };
 
-// Cuts a line into chunks. With hyphens a word also ends after one between letters ("well-" "known") and on both sides
-// of a dash of two or more ("so", "--", "called").
+// Cuts a line into chunks. With hyphens, a word also ends after a hyphen between letters ("well-" "known") and on both
+// sides of a dash of two or more hyphens ("so", "--", "called").
 class Chunks {
  public:
   Chunks(std::string_view line, bool hyphens) : line_(line), hyphens_(hyphens) {}
@@ -62,15 +62,15 @@ class Chunks {
     return is_word(code) || (code < 0x80 && std::string_view("!\"'&.,?").contains(static_cast<char>(code)));
   }
 
-  // The end of a dash at `at` that stands between a word and a word; 0 when there is none.
+  // The end of a dash at `at` between two words; 0 if there is none.
   std::size_t dash_end(std::size_t at) const {
     if (line_[at] != '-' || at == 0 || !is_word_or_mark(char_before(line_, at).code)) return 0;
     const std::size_t end = line_.find_first_not_of('-', at);
     return end != std::string_view::npos && end - at >= 2 && is_word(char_at(line_, end).code) ? end : 0;
   }
 
-  // Whether a word may end after line[at]: a hyphen after two letters, or after a letter, a hyphen and one character,
-  // and before two letters or a letter, a hyphen and a letter.
+  // Whether a word may end after line[at]. Before the end: two letters and a hyphen, or a letter, a hyphen, one
+  // character and a hyphen. After it: two letters, or a letter, a hyphen and a letter.
   bool is_word_hyphen(std::size_t at) const {
     if (line_[at] != '-') return false;
     const Char one = char_before(line_, at);
@@ -96,7 +96,7 @@ bool is_blank(std::string_view text) {
   return leading_space(text) == text.size();
 }
 
-// Bytes of the start of a word that fills a line with room for n characters. REQUIRES: the word is longer.
+// How many bytes of a word fill a line with room for n characters. REQUIRES: the word is longer.
 std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyphens) {
   const std::size_t end = char_offset(word, static_cast<std::size_t>(n), false);
   if (!break_on_hyphens) return end;

@@ -200,7 +200,7 @@ class PrettyPrinter {
   Runtime& rt_;
 };
 
-// The entities that text of a prompt may hold; others are refused rather than shown wrongly.
+// The entities that a prompt's text may contain. Others are refused, because they would be shown wrongly.
 Result<std::string> unescape(std::string_view text) {
   static constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
       {"amp;", "&"},   {"lt;", "<"},    {"gt;", ">"},    {"quot;", "\""}, {"apos;", "'"},   {"nbsp;", "\u00a0"},
@@ -251,7 +251,7 @@ Result<Value> pprint(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("pprint", args));
   PrettyPrinter printer(rt);
   ZRT_CHECK_OK(printer.print(self, 0, 0, 1));
-  // Where the pieces of a text went is not followed: all is foreign where anything is.
+  // It is not tracked where each piece went. If any piece is foreign, the whole text is.
   ZRT_TRY(const MarkedText shown, to_repr(rt, self));
   return rt.str(MarkedText(std::move(printer.out), shown.has_marks()));
 }

@@ -33,7 +33,7 @@ class PercentArguments {
   }
   bool all_used() const {
     if (arguments_.is(Kind::kTuple)) return used_ == arguments_.as<SeqObject>().items.size();
-    // Anything that can be indexed might have been asked by name, so Python does not mind it unused.
+    // Anything indexable might have been used by name, so Python does not report it as unused.
     bool indexed = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange);
     return used_ == 1 || by_name_ || indexed || arguments_.is_undefined();
   }
@@ -192,7 +192,7 @@ class Formatter {
       for (; pos < format.size() && depth > 0; ++pos) depth += format[pos] == '{' ? 1 : format[pos] == '}' ? -1 : 0;
       if (depth > 0) return raise("expected '}}' before end of string");
       ZRT_TRY(MarkedText text, field(marked.sub(start, pos - 1 - start), nesting));
-      // A field that is foreign in any part is foreign as a whole: what it lays out is the outside's choice.
+      // If any part of a field is foreign, the whole field is, because the outside text determines the layout.
       if (marked.sub(start - 1, pos - start + 1).has_marks()) text.mark_all();
       out += text.view();
       ZRT_CHECK_OK(rt_.reserve(out.held_bytes()));

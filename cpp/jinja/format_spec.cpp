@@ -194,7 +194,7 @@ Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double val
   if (type == 0 && spec.precision < 0) {
     text = float_repr(magnitude);
   } else if (type == 0) {
-    // Like g, but a whole number keeps one decimal; fixed notation ends one digit earlier than g's.
+    // Like g, but a whole number keeps one decimal, and fixed notation ends one digit earlier than in g.
     text = float_digits(magnitude, spec, 'g');
     std::int64_t precision = spec.precision == 0 ? 1 : spec.precision;
     if (text.find_first_of(".e") == std::string::npos) {

@@ -12,7 +12,7 @@
 
 namespace zinc_rt::jinja {
 
-// The variables of one run of a function. `parent` is the run in which the function was defined.
+// The variables of one run of a function. `parent`: the run in which the function was defined.
 struct Activation {
   std::vector<Value> slots;
   Activation* parent = nullptr;

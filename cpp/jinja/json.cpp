@@ -47,7 +47,7 @@ class Writer {
 
   static void escape_unit(std::string& out, std::uint32_t unit) { out += fmt::format("\\u{:04x}", unit); }
 
-  // A foreign stretch is whole characters, so a character never lies across two stretches.
+  // A foreign stretch consists of whole characters, so no character is in two stretches.
   Status quote(MarkedView text) {
     if (rt_.over(text.size() / 64)) return rt_.limit_error();
     ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + text.size()));

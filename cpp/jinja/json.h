@@ -1,4 +1,4 @@
-// JSON documents as template values and back, the latter as Python's json.dumps writes them.
+// Converts JSON documents to template values, and values to the text that Python's json.dumps writes.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace zinc_rt::jinja {
 
-// All texts of it, keys included, are foreign but the own words; with `is_own` none is.
+// All texts, keys included, are foreign except the own words. With `is_own` none is.
 Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json, const OwnWords& words, bool is_own = false);
 
 struct JsonStyle {

@@ -81,7 +81,7 @@ class Lexer {
     return looking_at(pos, "%}") ? pos + 2 : std::string::npos;
   }
 
-  // Text before a tag whose opening sign is `sign`, white space cut as the sign and lstrip_blocks say.
+  // The text before a tag. White space is cut as the tag's opening sign `sign` and lstrip_blocks say.
   std::string_view cut(std::string_view data, char sign, bool is_variable, bool line_starting) const {
     if (sign == '-') return data.substr(0, data.size() - trailing_space(data));
     if (sign == '+' || is_variable) return data;

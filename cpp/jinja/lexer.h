@@ -1,4 +1,5 @@
-// Template text to tokens, with Jinja's white space rules: trim_blocks and lstrip_blocks on, one final newline dropped.
+// Turns template text into tokens, with Jinja's white space rules: trim_blocks and lstrip_blocks on, one final newline
+// dropped.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,8 @@ namespace zinc_rt::jinja {
 
 struct ForStmt;
 
-// A position in an iterable. A cursor over an iterator shares it: what one takes, no other sees.
+// A position in an iterable. Cursors over one iterator share its position: an item that one takes is gone for the
+// others.
 class Cursor {
  public:
   Cursor() = default;

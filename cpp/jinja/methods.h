@@ -7,7 +7,7 @@
 
 namespace zinc_rt::jinja {
 
-// The method of that name, null when the type has none. forbidden: the type has it, but it would change its object.
+// The method of that name, null if the type has none. forbidden: the type has it, but it would change its object.
 const Builtin* find_method(const Value& object, std::string_view name, bool& forbidden);
 
 // methods_str.cpp, methods_split.cpp

@@ -1,4 +1,4 @@
-// Python's operations on values. Each fails as Python would, with a message of its own; none throws.
+// Python's operations on values. Each fails where Python would, with its own message; none throws.
 #pragma once
 
 #include <optional>
@@ -18,10 +18,10 @@ Status append_str(Runtime& rt, MarkedText& out, const Value& value);   // str(va
 Status append_repr(Runtime& rt, MarkedText& out, const Value& value);  // repr(value)
 Result<MarkedText> to_str(Runtime& rt, const Value& value);
 Result<MarkedText> to_repr(Runtime& rt, const Value& value);
-// What `map` makes of a text, in one piece. Where it works byte by byte the marks stay in their places; else all of a
-// text that is marked in parts is marked.
+// Applies `map` to a whole text. Bytes that it maps one by one keep their marks. Otherwise, if any part of the text is
+// marked, the whole result is.
 MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
-// The same for a `map` that does not look beyond single characters: the marks stay exact.
+// The same for a `map` of single characters: the marks stay exact.
 MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // repr of a str
@@ -49,7 +49,7 @@ Status dict_update(Runtime& rt, DictObject& target, const Value& source);
 
 // access.cpp
 Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name);  // object.name
-// getattr(object, name) without a look at items; missing when there is no such attribute.
+// getattr(object, name) without a fall-back to items; missing if there is no such attribute.
 Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name);
 Result<Value> get_item(Runtime& rt, const Value& object, const Value& key);  // object[key]
 Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, const Value& stop, const Value& step);
@@ -75,7 +75,7 @@ Result<Value> percent_format(Runtime& rt, const Value& format, const Value& argu
 Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& arguments);    // format.format(...)
 
 // methods_split.cpp
-// The lines lie in the text.
+// The lines are views of `text`.
 Result<std::vector<std::string_view>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
 // At most limit replacements, all when limit < 0.
 Result<MarkedText> replace_text(Runtime& rt, MarkedView text, std::string_view old_text, MarkedView new_text,

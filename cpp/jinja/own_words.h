@@ -7,8 +7,8 @@
 
 namespace zinc_rt::jinja {
 
-// A text that is one of these words and stands in an object under this key. Templates put such words into the middle of
-// a token's name: '<|' + message.role + '|>'.
+// A text that is one of these words and stands under this key of an object. Templates put such words into token names:
+// '<|' + message.role + '|>'.
 struct OwnWords {
   std::string_view key = {};
   std::span<const std::string_view> words = {};

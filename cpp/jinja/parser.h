@@ -1,4 +1,4 @@
-// Tokens to a tree, with Jinja's grammar. parser.cpp has the expressions, parser_stmt.cpp the statements.
+// Turns tokens into a tree by Jinja's grammar. parser.cpp parses expressions, parser_stmt.cpp statements.
 #pragma once
 
 #include <initializer_list>

@@ -14,7 +14,8 @@ Result<Body> Parser::parse() {
   return parse_body({});
 }
 
-// Statements up to one of the end tags, whose name is then the current token; to the end of the template without any.
+// Parses statements up to one of the end tags, whose name is then the current token. Without end tags, up to the
+// template's end.
 Result<Body> Parser::parse_body(Names end_names) {
   Nested nested(*this);
   ZRT_CHECK_OK(enter());

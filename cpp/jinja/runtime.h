@@ -1,4 +1,4 @@
-// The state of one render that operations, filters and methods share: the heap, the limits, and calls back into
+// The state of one render, shared by operations, filters and methods: the heap, the limits, and calls back into
 // templates. Thread rule: one render, one thread.
 #pragma once
 
@@ -13,13 +13,13 @@
 
 namespace zinc_rt::jinja {
 
-// Every error of a template's own making. The line is put before it where the render ends.
+// Makes every error that a template causes. The line number is added where the render ends.
 template <class... Args>
 std::unexpected<Error> raise(fmt::format_string<Args...> format, Args&&... args) {
   return fail(StatusCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
-// Text that is made or compared costs steps, so that filters over few but long texts meet the clock too.
+// Making or comparing text costs steps, so that filters over a few long texts also check the clock.
 inline constexpr std::size_t kBytesPerStep = 256;
 
 class Runtime {
@@ -37,13 +37,13 @@ class Runtime {
     return check_limits();
   }
   std::unexpected<Error> limit_error() const;
-  // Whether values may grow by this many bytes; asked before an operation that multiplies.
+  // Whether values may grow by this many bytes. Ask before an operation that multiplies.
   Status reserve(std::uint64_t bytes, std::uint64_t count = 1);
 
   Value str(std::string text, bool markup = false);  // the template's own text
   Value str(MarkedText text, bool markup = false);   // what is marked is foreign
   Value foreign_str(std::string text);
-  // `text` lies in the memory of str's text; its bytes are as foreign as they are there.
+  // A text within str's memory. Its bytes have the marks that they have in str.
   Value part(const Value& str, std::string_view text, bool markup);
   Value number(std::string text);  // REQUIRES: a number of JSON
   Value list(std::vector<Value> items);
@@ -73,7 +73,7 @@ class Runtime {
    private:
     Runtime& rt_;
   };
-  // True when the recursion is deeper than allowed or the thread's stack is used up to our share.
+  // True if the recursion is too deep or our share of the thread's stack is used up.
   bool too_deep() const;
   std::unexpected<Error> depth_error() const;
 

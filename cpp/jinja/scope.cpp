@@ -36,7 +36,7 @@ struct Start {
   Variable from;
 };
 
-// One scope's names. Branches of an if are layers over their scope, so that what they add can be told apart.
+// The names of one scope. Branches of an if are layers over their scope, so that their additions can be told apart.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
   explicit Symbols(Symbols* below)
@@ -111,7 +111,8 @@ struct Symbols {
   std::map<std::string, int> slots;  // of the owner only
 };
 
-// First visit of a scope: which names it loads and stores. Inner scopes only count by what their opening tags evaluate.
+// First visit of a scope: finds the names that it loads and stores. Of inner scopes it sees only what their opening
+// tags evaluate.
 class Survey {
  public:
   static void body(Symbols& symbols, const Body& body) {
@@ -181,7 +182,7 @@ class Survey {
   }
 };
 
-// Second visit: every name gets its slot, inner scopes are surveyed and resolved in turn.
+// Second visit: gives every name its slot, then surveys and resolves the inner scopes.
 class Resolver {
  public:
   explicit Resolver(ConstantPool& pool) : pool_(pool) {}
@@ -197,7 +198,7 @@ class Resolver {
   }
 
  private:
-  // soft: inside an if, where an unknown filter or test is an error only when it is reached.
+  // soft: inside an if, an unknown filter or test is an error only when it is reached.
   Status body(Body& body, Symbols& symbols, bool soft) {
     for (StmtPtr& statement : body) ZRT_CHECK_OK(this->statement(*statement, symbols, soft));
     return {};

@@ -37,7 +37,8 @@ Result<std::string> decode_string_literal(std::string_view body) {
     if (pos >= body.size()) return fail(StatusCode::kInvalidArgument, "\\ at end of string");
     char e = body[pos];
     if (static_cast<unsigned char>(e) >= 0x80) {
-      // Jinja spells other characters as escapes before it decodes them; a backslash before one escapes that backslash.
+      // Jinja first writes other characters as escapes, then decodes. So a backslash before such a character escapes
+      // that escape's backslash.
       Char wide = char_at(body, pos);
       out += '\\';
       out += wide.code < 0x100     ? fmt::format("x{:02x}", wide.code)

@@ -48,7 +48,8 @@ Result<Value> is_in(Runtime& rt, const Value& self, Args& args) {
 Result<Value> same_as(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("sameas", args, {"other"}, 1));
   if (self.kind() != a[0].kind()) return Value::boolean(false);
-  // Constants and equal small values are one object in Python; containers are one only if they are the same.
+  // In Python, constants and equal small values are the same object. Containers are the same only if they are one
+  // object.
   if (self.kind() < Kind::kUndefined || self.is_str()) {
     ZRT_TRY(bool same, equals(rt, self, a[0]));
     return Value::boolean(same);

@@ -18,7 +18,7 @@ Status append_items(Runtime& rt, MarkedText& out, const Items& items, Append app
   for (const auto& item : items) {
     if (!first) out += ", ";
     first = false;
-    // One value may be held many times over, so the text can be far larger than the values.
+    // The text can be far larger than the values, because one value may be referenced many times.
     ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
     ZRT_CHECK_OK(append(item));
   }
@@ -98,7 +98,7 @@ void append_quoted(MarkedText& out, MarkedView view) {
   bool has_double = text.find('"') != std::string_view::npos;
   char quote = has_single && !has_double ? '"' : '\'';
   out += quote;
-  // A foreign stretch is whole characters, so a character never lies across two stretches.
+  // A foreign stretch consists of whole characters, so no character is in two stretches.
   view.for_each_run([&](std::string_view run, bool is_foreign) {
     std::string escaped;
     append_escaped(escaped, run, quote);

@@ -51,7 +51,8 @@ void append_mapped(std::string& out, std::uint32_t code, const CaseMap& map) {
   append_char(out, code);
 }
 
-// A capital sigma becomes a final sigma after a cased letter and before no cased letter, case-ignorable ones skipped.
+// A capital sigma becomes a final sigma if a cased letter precedes it and none follows; case-ignorable characters in
+// between are skipped.
 bool is_final_sigma(std::string_view text, std::size_t pos, std::size_t size) {
   bool cased_before = false;
   for (std::size_t i = pos; i > 0;) {

@@ -38,7 +38,7 @@ Char char_at(std::string_view text, std::size_t pos);
 Char char_before(std::string_view text, std::size_t pos);
 void append_char(std::string& out, std::uint32_t code);
 std::size_t count_chars(std::string_view text);
-// Byte offset of character n, text.size() when there are fewer. is_ascii: every byte is a character.
+// Byte offset of character n; text.size() if there are fewer characters. is_ascii: every byte is a character.
 std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii);
 
 std::uint16_t char_flags(std::uint32_t code);

@@ -1,5 +1,5 @@
-// Character classes and case mappings as Python's str sees them, sorted by first code point.
-// FlagRun i holds for the code points from its own first to before the next run's first.
+// Character classes and case mappings of Python's str, sorted by first code point. FlagRun i covers the code points
+// from its own first to the one before the next run's first.
 #pragma once
 
 #include <cstddef>

@@ -76,7 +76,7 @@ void clear_values(JoinerObject* o) {
 }  // namespace
 
 Heap::~Heap() {
-  // References within the rest go first, while every object still exists; then the objects.
+  // First drops the references among the remaining objects, while all of them still exist; then frees the objects.
   busy_ = true;
   for (Object* o = first_; o != nullptr; o = o->next) {
     with_type(o, [](auto* typed) { clear_values(typed); });
@@ -108,7 +108,7 @@ void Heap::unlink(Object* object) {
   live_bytes_ -= object->bytes;
 }
 
-// A work list instead of recursion: a chain of a million nested values must not use a million stack frames.
+// A work list, because recursion over a chain of a million nested values would need a million stack frames.
 void Heap::unreferenced(Object* object) {
   if (busy_) {
     pending_.push_back(object);

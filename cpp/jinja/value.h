@@ -49,7 +49,7 @@ class Value;
 struct Args;
 struct Object;
 
-// A function that templates can call. self is the object of a method, missing for a global.
+// A function that templates can call. self: the object of a method; missing for a global.
 using Function = Result<Value> (*)(Runtime&, const Value& self, Args& args);
 struct Builtin {
   std::string_view name;
@@ -130,7 +130,8 @@ struct Object {
   Object* next = nullptr;
 };
 
-// All objects of one render. Counts live bytes; frees what is left at the end, reference cycles included.
+// All objects of one render. Counts live bytes, and at the end frees everything that is left, including reference
+// cycles.
 class Heap {
  public:
   Heap() = default;
@@ -160,12 +161,12 @@ struct StrObject : Object {
   std::string text;
   std::int64_t n_chars = -1;  // counted on first use, at once for immortals
   bool markup = false;        // already escaped for HTML
-  // Which bytes came from outside the template; the result of no operation depends on it.
+  // Tells which bytes came from outside the template. No operation's result depends on it.
   bool is_foreign = false;                         // all
   std::unique_ptr<const TextSpans> foreign_parts;  // these, where it is some
 };
 
-// A number of the context that prints as it was written, since no int or float of 64 bits does: 2^64, 0.10, 1e5.
+// A number of the context that keeps its text, because no 64-bit int or float prints so: 2^64, 0.10, 1e5.
 struct NumberObject : Object {
   std::string text;
   double real = 0;        // the nearest
@@ -188,14 +189,14 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
-// Bound on the magnitude of a range's numbers, which keeps all arithmetic on them inside 64 bits.
+// A bound on the numbers of a range. It keeps all arithmetic on them within 64 bits.
 inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
   std::int64_t size() const;
 };
 
-// Undefined keeps what it takes to explain itself: a hint, or the name and the type of the object that lacks it.
+// Undefined keeps what its error needs: a hint, or the name and the type of the object that lacks it.
 struct UndefinedObject : Object {
   std::string hint;
   std::string owner;
@@ -305,8 +306,8 @@ class ConstantPool {
   std::vector<std::unique_ptr<StrObject>> strings_;
 };
 
-// What counts in operations: a kNumber as an int or float where one stands for it. Any other value is itself, and so is
-// an int beyond 64 bits.
+// The value to compute with: for a kNumber the int or float that stands for it. Other values are returned as they are,
+// and so is an int beyond 64 bits.
 Value counted(const Value& value);
 // An int beyond 64 bits. REQUIRES: counted(value) is the value.
 inline bool is_beyond_ints(const Value& value) {

@@ -15,7 +15,7 @@ using ExprVisit = std::function<void(const Expr&)>;
 // The direct children of an expression, in source order.
 void for_each_child(const Expr& expr, const ExprVisit& visit);
 
-// Which of the names a body loads before it stores them, inner scopes and macros included.
+// The names that a body loads before it stores them, including inner scopes and macros.
 using NameUses = std::set<std::string, std::less<>>;
 NameUses undeclared_names(const Body& body, std::initializer_list<std::string_view> names);
 

@@ -53,8 +53,8 @@ bool is_count(std::string_view name) {
 
 }  // namespace
 
-// Writes to stderr when that takes something, so that a reader that has stopped reading cannot hold up the process's
-// end: then what waits is dropped after a second.
+// Writes to stderr when it accepts data. So a reader that stopped reading cannot hold up the process's end; waiting
+// lines are dropped after a second.
 class AccessLog::Stderr final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void end_soon() { end_ms_ = steady_ms() + 1000; }

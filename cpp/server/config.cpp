@@ -12,7 +12,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The keys of [server] that are taken over when the file is read again; the others wait for a restart.
+// The keys of [server] that take effect when the file is read again. The others need a restart.
 const std::set<std::string> kReadAgain = {"tolerant",   "max_answer_bytes", "model_dirs",      "on_demand",
                                           "max_loaded", "keep_alive_s",     "drain_timeout_s", "shutdown_delay_s"};
 

@@ -9,7 +9,7 @@
 
 namespace zinc_rt::server {
 
-// Tells the job of an input's end. An embedding has no other events but that it was preempted.
+// Tells the job when an input has ended. Apart from that, an embedding has only preemption events.
 class EmbeddingJob::InputSink final : public Sink {
  public:
   InputSink(std::shared_ptr<EmbeddingJob> job, std::uint32_t input) : job_(std::move(job)), input_(input) {}
@@ -43,7 +43,7 @@ void EmbeddingJob::start() {
   submit_more();
 }
 
-// One thread at a time does this (is_submitting_). Tokenizing takes as long as texts are, so the lock is not held.
+// One thread at a time runs this (is_submitting_). The lock is not held, because tokenizing long texts takes long.
 void EmbeddingJob::submit_more() {
   const auto session = call_.tenant->tenant.session();
   for (;;) {
@@ -148,7 +148,7 @@ void EmbeddingJob::go_on() {
   }
 }
 
-// Called once, when nothing of the call is under way any more. The call is in the ledger before the client gets the
+// Called once, when none of the call's requests runs any more. The call is in the ledger before the client gets the
 // answer.
 void EmbeddingJob::conclude() {
   call_.model_hold.reset();

@@ -45,7 +45,7 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
   const auto type = request.header("content-type");
   if (request.method == "GET" || request.method == "HEAD" || type.empty()) return {};
   const auto is = [&](std::string_view wanted) { return equals_in_any_case(type.substr(0, wanted.size()), wanted); };
-  // Browsers tell from where they send a form: what has none of these headers is no browser's.
+  // Browsers say where a form comes from, so a request without these headers is not from a browser.
   const bool is_no_browsers =
       request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
   constexpr std::string_view kForm = "multipart/form-data";

@@ -143,7 +143,7 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   if (call_.stream && !has_stream_begun_) return SinkResult::kFull;
   if (!choice.is_waiting) {
     if (event.is_token) {
-      // The time since the step that made the token before; for the first token, since the request came.
+      // The time since the step that made the previous token; for the first token, since the request arrived.
       if (choice.last_us == 0)
         series_.time_to_first_token->Observe(seconds_since(started_));
       else

@@ -42,7 +42,7 @@ ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
 Request default_request(const Exchange& exchange) {
   Request defaults;
   defaults.temperature = 1;
-  // Without keys a request may ask for any class; a request that asks for none is a standard one.
+  // Without keys a request may ask for any class. The default is standard.
   if (exchange.caller.is_admin) defaults.qos = "standard";
   if (!exchange.caller.qos_class.empty()) defaults.qos = exchange.caller.qos_class;
   return defaults;

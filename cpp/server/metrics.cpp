@@ -41,8 +41,8 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// Adds what a counter that is kept elsewhere has grown by. It may have several sources; one that starts again counts
-// from 0.
+// Adds the growth of a counter that is kept elsewhere. It may have several sources; a source that restarts counts from
+// 0.
 void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
                        double value) {
   auto& c = counter(name, help, labels);
@@ -52,8 +52,7 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
   last = value;
 }
 
-// Sets a gauge that the next update removes, since what it describes may be gone by then. Values of one set of labels
-// add up.
+// Sets a gauge that the next update removes, because its subject may be gone by then. Values with equal labels add up.
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);

@@ -46,8 +46,8 @@ void ResumableStream::start_stream(HttpResponse head) {
   watch(client);
 }
 
-// Asks to be called when this client leaves. REQUIRES: the mutex is not held, since a client that has left already
-// calls back at once.
+// Asks to be told when this client leaves. REQUIRES: the mutex is not held, because a client that has left calls back
+// at once.
 void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
   client->on_gone([weak = weak_from_this(), client = client.get()] {
     if (const auto self = weak.lock()) self->client_left(client);
@@ -74,7 +74,7 @@ void ResumableStream::keep(std::string_view events) {
   trim();
 }
 
-// Forgets events that were sent, as far as there is no room for them. REQUIRES: mutex_.
+// Drops events that were sent, if there is no room for them. REQUIRES: mutex_.
 void ResumableStream::trim() {
   registry_.keeps(*this, kept_bytes_, is_over_);
   while ((kept_bytes_ > kMostKept || registry_.is_full(owner_)) && first_ < next_sent_ && !is_over_) {
@@ -85,7 +85,7 @@ void ResumableStream::trim() {
   }
 }
 
-// Sends events to the client, as many as it takes; of a stream that has ended, all the rest.
+// Sends as many events as the client accepts. If the stream has ended, sends all the rest.
 void ResumableStream::send() {
   if (client_ == nullptr) return;
   for (; next_sent_ < first_ + events_.size(); ++next_sent_) {

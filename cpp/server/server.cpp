@@ -139,7 +139,7 @@ Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, 
   return ModelFolders::find(folders_of(paths));
 }
 
-// The client's own id of the request, if it may stand in headers and logs, else a new one.
+// The client's request id if it is safe in headers and logs, else a new one.
 std::string id_of(const HttpRequest& request) {
   const auto given = request.header("x-request-id");
   const bool is_good = !given.empty() && given.size() <= 128 && std::ranges::all_of(given, [](unsigned char c) {
@@ -246,7 +246,7 @@ class ServerImpl final : public Server {
     core_.is_draining = true;
     const auto start = steady_ms();
     const auto left_s = [&] { return timeout_s - 1e-3 * static_cast<double>(steady_ms() - start); };
-    // Calls for embeddings still have inputs to submit, which a draining engine refuses.
+    // Calls for embeddings may still submit inputs, which a draining engine would refuse.
     while (core_.n_embedding > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool has_ended = core_.engine.drain(1e3 * std::max(0.0, left_s()));
     // Lines of batches that have ended are to be written yet.
@@ -256,7 +256,7 @@ class ServerImpl final : public Server {
   }
 
  private:
-  // Runs on an I/O thread. The head tells who calls and for what, so the body of a request that is refused is not read.
+  // Runs on an I/O thread. The head tells the caller and the path, so the body of a refused request is never read.
   HeadVerdict judge(const HttpRequest& request) {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
@@ -335,7 +335,8 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // Finds the route; fills in the caller and the path's params. Errors: all that can be wrong apart from the body.
+  // Finds the route, and fills in the caller and the path's parameters. Errors: every error that does not concern the
+  // body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
     auto site = site_;
     site.is_open = core_.tenants.is_open_to_all();
@@ -364,7 +365,7 @@ class ServerImpl final : public Server {
     return std::ranges::any_of(cors_origins_, [&](const auto& one) { return one == "*" || one == origin; });
   }
 
-  // The answer to a browser that asks whether a page of another site may send a request.
+  // The answer to a browser that asks whether a page of another site may send a request (CORS preflight).
   HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
     auto wanted = request.header("access-control-request-headers");  // clients send many headers of their own

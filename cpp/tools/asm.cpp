@@ -1,4 +1,4 @@
-// zinc-rt asm: what kernels of AMD GPUs take of a compute unit, and symbols of .zrt files.
+// zinc-rt asm: the resources that AMD kernels take of a compute unit, and the symbols of .zrt files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ constexpr ClassRow kInstructionClasses[] = {{"v_wmma", "wmma"},
                                             {"scratch_", "scratch"}};
 constexpr const char* kColumns[] = {"valu", "wmma", "approximate", "salu", "smem", "vmem", "lds", "wait", "scratch"};
 
-// Of one SIMD of RDNA3 and RDNA4 cards with 192 KiB of registers, in waves of 32 lanes.
+// Per SIMD of RDNA3 and RDNA4 cards with 192 KiB of registers, in waves of 32 lanes.
 constexpr std::uint32_t kVgprsOfASimd = 1536, kVgprStep = 24, kMostWaves = 16, kLdsOfAUnit = 64 << 10;
 std::uint32_t waves_by_vgprs(std::uint32_t n) {
   return std::min(kMostWaves, kVgprsOfASimd / ((n + kVgprStep - 1) / kVgprStep * kVgprStep));

@@ -1,4 +1,4 @@
-// What the parts of zinc-rt bench share: what is asked, what was measured, and how it is written down.
+// Shared by the parts of zinc-rt bench: the options, the measurements and the reports.
 // Thread rule: one thread.
 #pragma once
 
@@ -58,7 +58,7 @@ struct BenchResult {
   std::vector<BenchRow> rows;
 };
 
-// Opens the engine (prefix cache off), warms it up and takes the rows. Errors: the engine's; kInvalidArgument when the
+// Opens the engine (prefix cache off), warms it up and measures the rows. Errors: the engine's; kInvalidArgument if the
 // options leave nothing to measure.
 Result<BenchResult> measure_engine(BenchOptions& options);
 
@@ -69,7 +69,7 @@ struct ReadRate {
   Samples gb_per_s;
 };
 
-// Rate of the multiply-adds of bytes that the kernel set's LINEAR is made of, on registers alone; two operations each.
+// The rate of byte multiply-adds that the kernel set's LINEAR uses, on registers only; each counts as two operations.
 struct Int8Peak {
   std::string kernels;
   int n_threads = 1;
@@ -95,8 +95,8 @@ struct Roofline {
 };
 Result<Roofline> measure_roofline(const BenchResult& result);
 
-// Prints, and writes where paths are given, the perplexity of kProse (prose.txt) with each of o.kv_quality, and how far
-// its logits are from those with an f32 cache.
+// Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how far its logits are from
+// those with an f32 cache. Also writes it to files if paths are given.
 extern const char kProse[];
 Status bench_kv_quality(const BenchOptions& o);
 

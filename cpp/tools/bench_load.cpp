@@ -18,15 +18,15 @@ namespace {
 using Moments = std::vector<std::uint64_t>;  // microseconds; when the steps that made a stream's tokens ended
 
 constexpr std::uint32_t kWindow = 32;  // most tokens of a repetition in the context sweep: the context hardly grows
-// Tokens of the context sweep before those that are timed. The first step at a new depth builds its launches (T-CUDA: 3 to
-// 8 ms, once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
+// Untimed tokens at the start of a context sweep. The first step at a new depth builds its launches (T-CUDA: 3 to 8 ms,
+// once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
 constexpr std::uint32_t kWarmTokens = 4;
 
 double seconds_between(std::uint64_t from, std::uint64_t to) {
   return static_cast<double>(std::max<std::uint64_t>(to - from, 1)) * 1e-6;
 }
 
-// Writes down when each token was made; no reader takes processor time from the engine.
+// Records when each token was made. There is no reader, which would take processor time from the engine.
 class MomentSink final : public Sink {
  public:
   explicit MomentSink(std::size_t n_tokens) { moments_.reserve(n_tokens); }
@@ -48,7 +48,7 @@ struct LoadRun {
   std::vector<std::string> clamps;
 };
 
-// Tokens a second of all streams while all of them decode: from the last first token to the first last one.
+// Tokens per second of all streams while all of them decode: from the last first token to the first last one.
 Result<double> decode_rate(const LoadRun& run) {
   auto from = run.streams[0].front(), to = run.streams[0].back();
   for (const Moments& stream : run.streams) {
@@ -132,7 +132,7 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0});
   if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0});
   for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0});
-  // A row a context; those that the model cannot hold are taken as near to its end as the tokens to decode allow.
+  // One row per context. A context that is too long for the model is cut so that the timed tokens still fit.
   const std::uint32_t window = std::min(o.gen, kWindow), all = kWarmTokens + o.reps * window + 1;
   for (const auto wanted : o.context) {
     const std::uint32_t context = std::min(wanted, max_context > all ? max_context - all : 1);
@@ -164,7 +164,7 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
     row.n_steps = load.n_steps() - before;
     row.tokens_per_s.values.push_back(row.n_tokens / std::max(run.prefill_s, 1e-6));
   } else {
-    // On a busy machine the first of some short streams may end before the last begins: such a run says nothing.
+    // On a busy machine the first short stream may end before the last one begins. Such a run measures nothing.
     constexpr int kTries = 20;
     Result<double> rate = 0.0;
     for (int i = 0; i < kTries; ++i) {
@@ -181,7 +181,7 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
   return {};
 }
 
-// Fills the context once; the repetitions are stretches of one generation, behind its first tokens.
+// Fills the context once. The repetitions are parts of one generation, after its first tokens.
 Status measure_context(Load& load, BenchRow& row, std::uint32_t reps) {
   ZRT_TRY(const auto run, load.run(1, row.context, kWarmTokens + reps * row.n_tokens + 1));
   for (std::uint32_t rep = 0; rep < reps; ++rep) {
@@ -212,7 +212,7 @@ Result<BenchResult> measure_engine(BenchOptions& o) {
   const StatusLine status(o.model.progress);
   status.show("warming up");
   ZRT_CHECK_OK(load.run(1, std::min(o.prompt, 64u), 8));
-  // Repetitions take turns, so that what else the machine does falls on all rows alike.
+  // The rows take turns, so that other activity of the machine affects all of them alike.
   for (std::uint32_t rep = 0; rep < o.reps; ++rep)
     for (BenchRow& row : result.rows) {
       if (row.phase == BenchPhase::kContext) continue;

@@ -1,4 +1,4 @@
-// zinc-rt bench --kv-quality: what types of the KV cache cost in quality, on a text that is part of the program.
+// zinc-rt bench --kv-quality: the loss of quality per type of KV cache, measured on a text in the program.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vec
   return logits;
 }
 
-// The exact cache against itself is a row like the others. One engine is open at a time, and each has one run.
+// The exact cache against itself is a row too. One engine is open at a time, and each has one run.
 Result<Quality> measure_quality(const BenchOptions& o) {
   std::vector<std::string> types{std::string(kExactCache), std::string(kUsualCache)};
   for (const auto& name : o.kv_quality)

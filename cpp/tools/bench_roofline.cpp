@@ -1,6 +1,6 @@
-// zinc-rt bench --roofline: bytes and operations of a step against the rates at which this machine reads memory and
-// multiplies bytes, taken in the same run. The reading is a sum over 64-bit words, which costs the processor less than
-// a load.
+// zinc-rt bench --roofline: compares the bytes and operations of a step with the rates at which this machine reads
+// memory and multiplies bytes, measured in the same run. The read test sums 64-bit words, which costs the processor
+// less than plain loads.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -110,8 +110,8 @@ Result<std::optional<Int8Peak>> measure_int8_peak(const BenchResult& result) {
   return peak;
 }
 
-// Counts of the model that the bytes and operations of a step follow from. Layers with a window are taken to be like
-// the others in all else.
+// The counts from which a step's bytes and operations follow. Layers with a window count like the others apart from the
+// window.
 struct StepWork {
   double weight_bytes, kv_bytes_per_token, state_bytes, matrix_parameters, head_parameters;
   double attention_dim, n_attention, n_sliding, window;  // attention_dim: of all query heads of a layer

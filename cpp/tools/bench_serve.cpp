@@ -1,4 +1,4 @@
-// zinc-rt bench serve: a load on any server that speaks OpenAI's API, and what its clients saw.
+// zinc-rt bench serve: puts a load on any server with OpenAI's API and reports what its clients saw.
 #include "tools/bench_serve.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What the parts of zinc-rt bench serve share: the load that is asked for, what came of each request, and how it is
-// written down. Thread rule: one thread.
+// Shared by the parts of zinc-rt bench serve: the requested load, the result of each request, and the reports. Thread
+// rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct ServeTenant {
   double start_s = 0;            // when its load begins
   TokenRange prompt{128, 128}, output{64, 64};
 };
-// "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B"; what is not there is as in `others`. Errors:
-// kInvalidArgument naming what is wrong.
+// "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B". Missing parts are taken from `others`.
+// Errors: kInvalidArgument naming what is wrong.
 Result<ServeTenant> parse_serve_tenant(const std::string& text, const ServeTenant& others);
 
 struct ServeBenchOptions {
@@ -66,14 +66,14 @@ struct ServeBenchResult {
   bool is_cut_short = false;  // by Ctrl-C
   std::vector<ServeSample> samples;  // in the order of their ends
 };
-// Errors: kUnavailable, in the server's words, when it does not answer a first request.
+// Errors: kUnavailable, in the server's words, if it does not answer a first request.
 Result<ServeBenchResult> measure_server(ServeBenchOptions options);
 
 // Milliseconds to the first piece of text; below 0: none came.
 double first_piece_ms(const ServeSample& sample);
 nlohmann::ordered_json serve_bench_json(const ServeBenchResult& result);
 std::string serve_bench_text(const ServeBenchResult& result, bool markdown);
-// An SVG picture: times to the first token over time and their distribution, tokens a second, worst gaps.
+// An SVG picture: times to the first token over time, their distribution, tokens per second, worst gaps.
 std::string serve_bench_svg(const ServeBenchResult& result);
 
 }  // namespace zinc_rt::tools

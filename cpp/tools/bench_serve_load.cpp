@@ -56,7 +56,7 @@ bool happens(std::mt19937_64& random, double part) {
   return std::uniform_real_distribution<>(0, 1)(random) < part;
 }
 
-// A request that is under way. The client's thread fills the sample until it has ended.
+// A running request. The client's thread fills the sample until the request has ended.
 struct Flight {
   ServeSample sample;
   std::uint32_t drop_at_piece = UINT32_MAX;

@@ -1,4 +1,4 @@
-// The picture of zinc-rt bench serve: four plots in one SVG file that needs nothing else.
+// The picture of zinc-rt bench serve: four plots in one self-contained SVG file.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -60,7 +60,7 @@ std::vector<ServeSums> tenants_sums(const ServeBenchResult& result) {
   return out;
 }
 
-// Jain's index of the tenants' output tokens: 1 where all got the same, 1/n where one got all.
+// Jain's index of the tenants' output tokens: 1 if all got the same, 1/n if one got everything.
 double fairness(const std::vector<ServeSums>& tenants) {
   double sum = 0, squares = 0;
   for (const auto& t : tenants) {

@@ -42,7 +42,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// What was written where a command was wanted; empty: a command is there, or nothing.
+// The word that stands where a command is expected. Empty if that is a command or nothing is there.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   const auto names = command_names(app);
@@ -65,7 +65,8 @@ const CLI::App& deepest(const CLI::App& app) {
   return parsed.empty() ? app : deepest(*parsed.front());
 }
 
-// Each word that the command does not take, with a near option, or how a prompt is given where it looks like one.
+// Reports each word that the command does not accept, with a near option. If it looks like a prompt, says how to give
+// one.
 void print_unexpected(const CLI::App& app) {
   const auto& command = deepest(app);
   std::string name = command.get_name();
@@ -93,7 +94,7 @@ std::string_view wanted_of(std::string_view type) {
   return type.starts_with("FLOAT") ? "a number" : "another value";
 }
 
-// Values that are not of their option's type. CLI11 names the option and the value: "Could not convert: --top-k = x".
+// Values of the wrong type. CLI11's message names the option and the value: "Could not convert: --top-k = x".
 bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return false;
   const std::string text = error.what();

@@ -14,20 +14,20 @@
 
 namespace zinc_rt::tools {
 
-// Exit codes, the same for every command. The last: what a shell makes of a process that SIGPIPE ended.
+// Exit codes of all commands. The last one is what a shell reports for a process that SIGPIPE ended.
 enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3, kReaderGone = 141 };
 
-// Prints the error on stderr; kRefused when the input is at fault, else kFailed. Of a reader of the output who left, nothing
-// is printed.
+// Prints the error on stderr. Returns kRefused if the input is at fault, else kFailed. Prints nothing if the reader of
+// the output has left.
 int report(const Error& error);
 
 // Of --version: the version, and what was built in.
 std::string version_text();
 
-// For options of 64 bits: CLI11 makes the nearest number of -1 and of what is too large.
+// For 64-bit options. CLI11 itself would turn -1 and too large numbers into the nearest number.
 CLI::Validator whole_number();
 
-// A bar on stderr where that is a terminal, else, with `always`, a line now and then; otherwise an empty function.
+// A progress bar if stderr is a terminal; else, with `always`, a line now and then; otherwise an empty function.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
@@ -37,7 +37,7 @@ void raise_descriptor_limit();
 // The file appears whole or not at all; an empty path: nothing is written.
 Status write_whole(const std::string& path, const std::string& text);
 
-// A line on stderr that is rewritten, where that is a terminal or `always` is set; gone at the end.
+// A line on stderr that is rewritten and erased at the end, if stderr is a terminal or `always` is set.
 class StatusLine {
  public:
   explicit StatusLine(bool always);
@@ -58,11 +58,11 @@ struct ModelOptions {
 };
 // `names`: of the option that names the model. REQUIRES: options outlives app.
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
-// Opens it with a progress bar on stderr when that is a terminal or --progress is given.
+// Opens the engine, with a progress bar if stderr is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
-// A conversation on the terminal (or from a pipe, a line a turn) until its end; the whole history goes into each turn.
-// `given`: the settings of sampling that were asked for (sampling_options.h).
+// A conversation on the terminal (or from a pipe, one line per turn) until its end. Each turn sends the whole history.
+// `given`: the sampling settings that the user gave (sampling_options.h).
 Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
                      const std::string& system);
 

@@ -1,5 +1,5 @@
-// zinc-rt completion: the script by which a shell completes command lines, or the manual page. Each is written from the
-// commands and options that the program parses, so none of them can be older than the program.
+// zinc-rt completion: a script that completes command lines in a shell, or the manual page. Both are written from the
+// commands and options that the program parses, so they are never older than the program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ Argument argument_of(const CLI::Option& option) {
   return argument;
 }
 
-// What is in no group is not shown to people. A group of options is an App without a name.
+// Options without a group are hidden from people. A group of options is an App without a name.
 void collect_arguments(const CLI::App& app, Command& command) {
   for (const CLI::Option* option : app.get_options())
     if (!option->get_group().empty())
@@ -70,7 +70,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Command>&
   for (const CLI::App* sub : app.get_subcommands(shown)) collect(*sub, path + "/" + sub->get_name(), commands);
 }
 
-// The pattern of a `case` that takes a word to be a command: "/run | /bench | /bench/serve".
+// The `case` pattern that matches a command word: "/run | /bench | /bench/serve".
 std::string paths(const std::vector<Command>& commands, const char* between) {
   std::string text;
   for (const Command& command : commands)

@@ -1,4 +1,4 @@
-// zinc-rt convert: a model from one format to the other, GGUF file to MLC folder or back.
+// zinc-rt convert: converts a GGUF file to an MLC folder or back.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace {
 
 volatile std::sig_atomic_t stopped_by = 0;
 
-// Ctrl-C and SIGTERM end the writing between two tensors, so that what is there of it is taken away; a second one ends
-// the process at once.
+// Ctrl-C and SIGTERM stop the writing between two tensors, and the unfinished output is removed. A second one ends the
+// process at once.
 void catch_signals() {
   struct sigaction action{};
   action.sa_handler = [](int signal) { stopped_by = signal; };
@@ -38,7 +38,7 @@ void dequantize(DType dtype, const std::byte* row, std::span<float> out) {
   cpu::quant_format(dtype)->dequantize_row(row, out.data(), static_cast<std::int64_t>(out.size()));
 }
 
-// All keys but those that tell the parts of a split model: what is written is one file.
+// All keys except those about parts of a split model, because the output is one file.
 Result<gguf::Metadata> whole(const gguf::Metadata& metadata) {
   gguf::Metadata out;
   for (const auto& [key, value] : metadata.entries())

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::tools {
 
-// Of the wanted tier, or of all that can run here and have diagnostics. Errors: kUnavailable, kInvalidArgument.
+// The wanted tier, or all tiers with diagnostics that can run here. Errors: kUnavailable, kInvalidArgument.
 Result<std::vector<const ring::Tier*>> tiers_with_diagnostics(const std::string& wanted);
 // A row a check, or a JSON array. True: none has an error.
 bool show_checks(std::span<const ring::DeviceCheck> checks, bool json);

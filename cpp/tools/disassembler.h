@@ -1,5 +1,4 @@
-// The text of AMD GPUs' instructions, by libLLVM's disassembler, which is loaded when it is wanted.
-// Thread rule: one thread at a time.
+// The text of AMD GPU instructions, by libLLVM's disassembler, which is loaded on first use.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace zinc_rt::tools {
 
 class Disassembler {
  public:
-  // processor: "gfx1201". Errors: kUnavailable where there is no libLLVM as new as the compiler.
+  // processor: "gfx1201". Errors: kUnavailable without a libLLVM as new as the compiler.
   static Result<Disassembler> open(const std::string& processor);
   Disassembler(Disassembler&& other) noexcept;
   Disassembler& operator=(Disassembler&& other) = delete;

@@ -22,7 +22,7 @@ struct InfoOptions {
   bool json = false, tensors = false;
 };
 
-// Bytes and counts as people read them, by the endings and beginnings of their names.
+// Formats bytes and counts for people. The beginning and end of a value's name decide which it is.
 std::string readable(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) {

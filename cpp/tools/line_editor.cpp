@@ -22,7 +22,7 @@ volatile std::sig_atomic_t interrupted = 0;
 constexpr std::string_view kQuotes = "\"\"\"";
 constexpr std::size_t kMostPasted = 4u << 20;  // characters
 
-// editline reads characters, by the locale; without one of UTF-8 it drops all but ASCII.
+// editline reads characters by the locale. Without a UTF-8 locale it drops everything but ASCII.
 void read_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -36,7 +36,7 @@ std::string to_utf8(const wchar_t* text) {
   return out;
 }
 
-// Called at the mark that a terminal puts before what is pasted: all until the mark behind it is one text.
+// Called at the mark that a terminal puts before pasted text. Everything up to the closing mark is one text.
 unsigned char paste(EditLine* editor, wint_t) {
   constexpr std::wstring_view kEnd = L"\x1b[201~";
   std::wstring text;

@@ -13,8 +13,8 @@ class LineEditor {
   LineEditor();
   ~LineEditor();
   bool is_terminal() const { return editor_ != nullptr; }
-  // A line without its end; nothing at the end of the input. On a terminal what is pasted is one text with its line
-  // breaks, where the terminal tells (bracketed paste), and Ctrl-C drops the line. A text between two """ goes over
+  // Reads a line without its end; nothing at the end of the input. On a terminal, pasted text is one text with its line
+  // breaks if the terminal marks it (bracketed paste), and Ctrl-C drops the line. A text between two """ may span
   // several lines.
   std::optional<std::string> read();
 

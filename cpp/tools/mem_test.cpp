@@ -1,4 +1,4 @@
-// zinc-rt mem-test: the memory of a tier: heaps, alignment, exhaustion, and many objects that come and go.
+// zinc-rt mem-test: tests a tier's memory: heaps, alignment, exhaustion, and many objects that come and go.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ Status expect_bytes(Ring& ring, const Buffer& buffer, std::span<const std::byte>
               wanted.size(), buffer.id, static_cast<int>(*at), static_cast<int>(*other));
 }
 
-// An object of each size: zeros, then what is written; what the host sees of it is aligned and the same.
+// Tests an object of each size: it holds zeros, then what was written; the host's view is aligned and equal.
 Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   ZRT_TRY(const auto buffer, ring.alloc_bo(bytes, heap));
   const auto check = [&]() -> Status {
@@ -65,7 +65,7 @@ Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   return status;
 }
 
-// More than there is, then blocks until there are no more; all of it is there again afterwards.
+// Asks for more than there is, then for blocks until none is left. Afterwards all memory must be free again.
 Status exhaustion(Ring& ring) {
   constexpr std::uint64_t kBlock = std::uint64_t{256} << 20, kTooMuch = std::uint64_t{1} << 60;
   const auto too_much = ring.alloc_bo(kTooMuch, Heap::kDeviceLocal);

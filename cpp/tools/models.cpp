@@ -31,7 +31,7 @@ struct Facts {
   std::uint64_t kv_bytes_per_token = 0;  // of i16
 };
 
-// K and V of one token. Layers that are recurrent, or that read another layer's, have none of their own.
+// The K and V of one token. Recurrent layers, and layers that read another layer's K and V, have none.
 std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
   std::uint64_t values = 0;
   for (std::uint32_t layer = 0; layer + c.n_shared_kv_layers < c.n_layers; ++layer) {
@@ -144,7 +144,7 @@ struct PullOptions {
   bool progress = false, json = false;
 };
 
-// Where a file of a model is stored: under its own name, or with --as under that one.
+// The file name of a downloaded model: the given name with --as, else its own.
 Result<std::filesystem::path> place_of(const hub::Store& store, const hub::NamedFile& file, const std::string& as,
                                        const std::string& source) {
   auto name = file.name;
@@ -160,7 +160,8 @@ Result<std::filesystem::path> place_of(const hub::Store& store, const hub::Named
   return path;
 }
 
-// What is cut off, or calls itself a model and is none, gets no name. The first file of a split model may have no tensors.
+// A file that is cut off, or only claims to be a model, gets no name. The first file of a split model may have no
+// tensors.
 Status check_model_file(const std::filesystem::path& path) {
   ZRT_TRY(const auto file, MappedFile::open(path.string()));
   ZRT_TRY(const auto parsed, gguf::parse(file.bytes(), "the file"));

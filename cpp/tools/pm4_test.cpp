@@ -1,4 +1,4 @@
-// zinc-rt pm4-test: every kind of packet that the tiers of AMD GPUs use, tried on the device.
+// zinc-rt pm4-test: tests every kind of packet that the AMD tiers use on the device.
 #include <fmt/format.h>
 
 #include <memory>

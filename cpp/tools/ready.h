@@ -1,5 +1,5 @@
-// How whoever started a server learns its address: a line on a descriptor that it names (zinc-rt serve --ready-fd).
-// Thread rule: one thread.
+// Tells the program that started a server the server's address: it writes a line to a descriptor that the program names
+// (zinc-rt serve --ready-fd).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace zinc_rt::tools {
 
 // Errors: kInvalidArgument unless the descriptor is open for writing.
 Status check_ready_fd(int fd);
-// Writes the line and closes the descriptor, so that its reader meets the end of the file. Errors: kUnavailable.
+// Writes the line and closes the descriptor, so that its reader sees the end of file. Errors: kUnavailable.
 Status tell_ready(int fd, const std::string& line);
 
 }  // namespace zinc_rt::tools

@@ -63,7 +63,7 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// Puts together what is asked: of -p, --chat, -f and standard input. False: nothing is, so a conversation is wanted.
+// Joins the prompt from -p, --chat, -f and standard input. Returns false if there is none; then a conversation begins.
 Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   if (o.file.empty() && !has_prompt && !o.is_chat) {
     if (isatty(STDIN_FILENO) != 0) return false;

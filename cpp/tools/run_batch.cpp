@@ -1,4 +1,4 @@
-// zinc-rt run-batch: the lines of an OpenAI batch from a file to a file, without a server.
+// zinc-rt run-batch: runs the lines of an OpenAI batch from a file to a file, without a server.
 #include <fmt/format.h>
 
 #include <filesystem>

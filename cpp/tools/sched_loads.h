@@ -4,7 +4,7 @@
 
 namespace zinc_rt::tools {
 
-// What clients see of one GPU under some loads, by the gap that standard streams are promised.
+// What clients of one GPU see under some loads, per gap that is promised to standard streams.
 void print_loads();
 
 }  // namespace zinc_rt::tools

@@ -1,4 +1,4 @@
-// zinc-rt sched-test: the scheduler alone, in a simulated world, under all its invariants.
+// zinc-rt sched-test: runs the scheduler alone in a simulated world and checks all its invariants.
 #include <fmt/format.h>
 
 #include <chrono>

@@ -58,7 +58,7 @@ std::vector<server::OfferedModel> offered() {
   return models;
 }
 
-// What the command line says of models without naming one: it goes before the file, for each model there.
+// Model options on the command line without a model's name. They override the file, for each of its models.
 Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& models) {
   if (!o.id.empty() && models.size() > 1)
     return fail(StatusCode::kInvalidArgument,
@@ -167,8 +167,8 @@ void reload(server::Server& server, const ServeOptions& o, server::Config& runni
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-// A thread that was there before, as numpy's are in `python -m zinc_rt serve`, blocks no signal. One that is given one
-// blocks them from then on, and hands it back to the process.
+// Threads that existed before (as numpy's in `python -m zinc_rt serve`) do not block signals. When such a thread gets a
+// signal, it blocks signals from then on and passes this one back to the process.
 void hand_back(int signal, siginfo_t*, void* context) {
   for (const int each : kSignals) sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, each);
   kill(getpid(), signal);
@@ -229,7 +229,7 @@ Result<int> serve(ServeOptions& o) {
     if (const auto is_open = check_ready_fd(o.ready_fd); !is_open) return std::unexpected(is_open.error());
   auto config = configuration(o);
   if (!config) return std::unexpected(config.error());
-  // Loading cannot be told to stop; nobody has been served yet, so the process just ends.
+  // Loading cannot be interrupted. Nobody has been served yet, so the process simply ends.
   std::jthread quitter([](const std::stop_token& is_ready) {
     sigset_t ends;
     sigemptyset(&ends);
@@ -295,7 +295,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A shell makes an empty key of a variable that is not set, and an empty key would be none.
+// A shell turns an unset variable into an empty key, which would mean no key at all.
 CLI::Validator is_key() {
   return CLI::Validator(
       [](const std::string& key) {

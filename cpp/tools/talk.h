@@ -20,7 +20,7 @@ struct TurnAnswer {
   double tokens_per_s = 0;
 };
 
-// What is said so far, and how it is answered. Commands of the conversation change it.
+// The conversation so far and its settings. Commands in the conversation change it.
 struct Talk {
   Request request;                // sampling and max_tokens
   std::string system;             // empty: none
@@ -30,10 +30,10 @@ struct Talk {
   nlohmann::ordered_json messages() const;  // with the system message in front
 };
 
-// Answers the last message; prints the text as it comes, and a line break. Looks for was_interrupted().
+// Answers the last message: prints the text as it comes, then a line break. Checks was_interrupted().
 using Answerer = std::function<Result<TurnAnswer>(const Talk& talk)>;
 
-// Until the input's end or /exit. kFailed where the input is no terminal and the last turn had no answer.
+// Runs until the end of input or /exit. Returns kFailed if the input is not a terminal and the last turn had no answer.
 int converse(Talk& talk, const Answerer& answerer);
 
 }  // namespace zinc_rt::tools

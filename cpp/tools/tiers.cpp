@@ -1,4 +1,4 @@
-// zinc-rt tiers: what this machine has, what `auto` takes and why; --env lists every environment variable.
+// zinc-rt tiers: what this machine has, what `auto` picks and why. --env lists every environment variable.
 #include <fmt/format.h>
 
 #include <memory>

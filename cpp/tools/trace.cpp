@@ -1,4 +1,4 @@
-// zinc-rt trace: a small load of several tenants, recorded step by step for ui.perfetto.dev.
+// zinc-rt trace: records a small load of several tenants, step by step, for ui.perfetto.dev.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ struct TraceOptions {
   bool json = false;
 };
 
-// Tenants by turns interactive, standard and batch; the most urgent come last, when the slots are taken.
+// The tenants are interactive, standard and batch in turn. The most urgent ones come last, when the slots are taken.
 constexpr const char* kClasses[] = {"batch", "standard", "interactive"};
 
 void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {

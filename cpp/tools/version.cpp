@@ -1,4 +1,4 @@
-// zinc-rt --version: the first line is for programs, the others tell people what this build has.
+// zinc-rt --version: the first line is for programs; the others tell people what this build contains.
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>

@@ -23,7 +23,7 @@ const char* type_of(int status) {
   }
 }
 
-// The HTTP status of an error of the engine, by where it comes from: a request, or the file of a model.
+// The HTTP status of an engine error, by its source: a request, or the file of a model.
 struct StatusRow {
   StatusCode code;
   int request, model_file;
@@ -38,7 +38,7 @@ constexpr StatusRow kStatuses[] = {
     {StatusCode::kCancelled, 499, 499},  // the client has left, so nobody reads this
 };
 
-// Statuses for which OpenAI's clients send the request again, unless they are told that it will fail again.
+// OpenAI's clients repeat requests that get these statuses, unless told that a retry fails too.
 bool is_final(const ApiError& error) {
   return error.is_final || error.status == 409 || error.status == 501;
 }
@@ -72,7 +72,7 @@ ApiError to_api_error(const Error& error, ErrorSource source) {
   out.is_final = error.reason == Reason::kBadLogits;
   const auto* row = std::ranges::find(kStatuses, error.code, &StatusRow::code);
   out.status = source == ErrorSource::kRequest ? row->request : row->model_file;
-  // A queue that is full has a time to try again; a limit that the request itself exceeds has none.
+  // A full queue has a retry time. A limit that the request itself exceeds has none.
   if (error.code == StatusCode::kExhausted && error.retry_after_s > 0) out.status = 503;
   if (out.status == 503) out.retry_after_s = std::max(out.retry_after_s, 1.0);
   return out;

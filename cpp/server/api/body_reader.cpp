@@ -84,7 +84,7 @@ void read_service_tier(BodyReader& r, const std::vector<std::string>& names, Gen
   const auto tier = r.take(r.fields().get_choice("service_tier", names));
   if (!tier) return;
   call.service_tier = *tier;
-  // flex asks for a lower class than the tenant's; priority asks for no more than the tenant's class allows.
+  // flex requests a lower class than the tenant's. priority requests interactive, within the tenant's class.
   if (*tier == "flex")
     q.qos = "batch";
   else if (*tier == "priority")

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxMessages = 8192, kMaxTools = 512;
 
-// What is wrong with the name of a function, since names go into prompts and logs; empty: nothing.
+// What is wrong with a function's name; empty if nothing is. Names are restricted because they go into prompts and
+// logs.
 std::string_view complaint_about_name(const Json& name) {
   constexpr std::string_view kWanted = "a text of 1 to 256 bytes without control characters wanted";
   if (!name.is_string()) return kWanted;
@@ -36,8 +37,8 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// A `content`: a string, or a list of parts that are texts; an assistant's may be refusals, too, which become texts. Which of
-// them a model is given, its template decides.
+// A `content`: a string, or a list of text parts. An assistant's list may have refusals too, which become texts. The
+// template decides which form the model gets.
 ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at) {
   if (content.is_string()) return content;
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");

@@ -25,7 +25,7 @@ void put_numbers(std::string& out, std::span<const float> values) {
   out += ']';
 }
 
-// Makes a request of each input in a field: a text, a list of token ids, or a list of these.
+// Makes a request per input in a field: a text, a list of token ids, or a list of these.
 void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCall& call) {
   const Json* input = r.fields().get(field);
   if (input == nullptr) return r.wrong(field, "it is missing");
@@ -59,7 +59,7 @@ Request embedding_request(const Request& defaults) {
   return q;
 }
 
-// What both bodies of Ollama have. Options that tell how to generate say nothing here.
+// Fields that both of Ollama's bodies have. Options about generation have no effect here.
 void read_ollama(BodyReader& r, Request& q, EmbeddingCall& call) {
   read_ollama_model(r, q);
   Request generating;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-// What a client is told of broken JSON. The library says "[json.exception.parse_error.101] parse error at line 1, column
-// 2: ...", or "[json.exception.out_of_range.406] number overflow parsing '1e999'".
+// Rewords the library's error for clients. The library says "[json.exception.parse_error.101] parse error at line 1,
+// column 2: ...", or "[json.exception.out_of_range.406] number overflow parsing '1e999'".
 std::string complaint_of(const JsonFault& fault) {
   if (fault.kind == JsonFault::Kind::kDepth) return fmt::format("nested deeper than {}", kMaxDepth);
   if (fault.kind == JsonFault::Kind::kValue) return fault.what;
@@ -44,7 +44,8 @@ ApiResult<Json> parse_json(std::string_view text) {
 }
 
 std::uint64_t bytes_as_parsed(std::string_view text) {
-  // A value of a list, with the room that a growing list leaves; a member of an object; a list or an object; a string.
+  // Bytes per list entry (with the spare room of a growing list), per object member, per list or object, and per
+  // string.
   constexpr std::uint64_t kOfEntry = 32, kOfMember = 96, kOfContainer = 64, kOfString = 64;
   std::uint64_t bytes = 3 * text.size();
   bool is_in_string = false;

@@ -25,9 +25,9 @@ bool is_token_byte(unsigned char c) {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-// What a quoted value means, from behind its opening quote on; `text` then begins behind the closing one. Nothing: it
-// has no end. A backslash stands before a quote or another backslash; before anything else it is itself, as in the
-// paths that some clients send.
+// Reads a quoted value that begins after its opening quote. Afterwards `text` begins after the closing quote. Returns
+// nothing if there is no closing quote. A backslash escapes a quote or a backslash; before other characters it stands
+// for itself, as in paths that some clients send.
 std::optional<std::string> read_quoted(std::string_view& text) {
   std::string value;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,8 @@ std::optional<std::string> read_quoted(std::string_view& text) {
   return std::nullopt;
 }
 
-// The parameters of a header: `; name=value; name="value"`. Errors: 400 for other text, and for a name that is there twice.
+// The parameters of a header: `; name=value; name="value"`. Errors: 400 for other text and for a name that stands
+// twice.
 ApiResult<Parameters> read_parameters(std::string_view text, const char* header) {
   Parameters parameters;
   for (text = trimmed(text); !text.empty(); text = trimmed(text)) {

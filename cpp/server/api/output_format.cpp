@@ -1,4 +1,4 @@
-// What an answer must look like: OpenAI's response_format, and the fields of other servers.
+// The form of an answer: OpenAI's response_format, and the fields of other servers.
 #include <algorithm>
 
 #include "server/api/body_reader.h"
@@ -119,7 +119,7 @@ const Json* find_in(const Json& object, const char* name) {
   return object.is_object() && it != object.end() ? &*it : nullptr;
 }
 
-// OpenAI's allowed_tools: only these may be called, so the model is told of no others.
+// OpenAI's allowed_tools: only these may be called, so the model sees no others.
 void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q) {
   const auto wrong = [&](const std::string& what) { r.wrong("tool_choice", "allowed_tools: " + what); };
   const Json *mode = find_in(allowed, "mode"), *list = find_in(allowed, "tools");

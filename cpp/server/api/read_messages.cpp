@@ -6,8 +6,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// Claude Code puts a line in front of the system prompt that changes with each request, so that no prefix of it could
-// be found again.
+// Claude Code puts a line before the system prompt that changes with each request. With it, no cached prefix would ever
+// match, so it is removed.
 constexpr std::string_view kBilling = "x-anthropic-billing-header:";
 
 // Reads one conversation.
@@ -112,7 +112,7 @@ class MessagesReader : public ChatReader {
   }
 };
 
-// A tool as chats have it. One that the server would have to run itself is refused.
+// A tool in the form of chats. A tool that the server itself would have to run is refused.
 Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) {
   Json out;
   r.object_at(at.c_str(), tool, [&](BodyReader& one) {
@@ -124,7 +124,7 @@ Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) 
     static_cast<void>(one.fields().get("cache_control"));  // prefixes are kept anyway
     for (const char* harmless : {"eager_input_streaming", "input_examples", "allowed_callers"})
       static_cast<void>(one.fields().get(harmless));
-    // Tools of deferred loading are not shown until a search finds them, and there is none here: they stay hidden.
+    // Tools with deferred loading stay hidden until a search finds them. There is no such search here.
     if (one.boolean("defer_loading").value_or(false)) out = nullptr;
   });
   return out;
@@ -213,8 +213,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   q.chat_template_kwargs = as_text(variables);
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
-  // What is about the sender's records, or about caches, which are used anyway; and edits of the history, which
-  // is used as it comes.
+  // Fields for the sender's records; fields about caches, which are used anyway; and edits of the history, which is
+  // used as sent.
   read_metadata(r);
   for (const char* name : {"cache_control", "context_management", "speed"}) static_cast<void>(r.fields().get(name));
   r.refuse("container", "this server runs no code");

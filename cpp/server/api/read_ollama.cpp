@@ -12,7 +12,7 @@ namespace {
 constexpr float kTemperature = 0.8f, kTopP = 0.9f;
 constexpr std::uint32_t kTopK = 40;
 
-// The seconds of "1h30m", "-1s" or "0", as Go's time.ParseDuration reads it; nothing: it is no duration.
+// The seconds in "1h30m", "-1s" or "0", as Go's time.ParseDuration reads them; nothing if it is not a duration.
 std::optional<double> duration_s(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
@@ -62,7 +62,8 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
     read_stop(r, q);
-    // How a model is loaded is the server's affair, and penalties here look at the whole text.
+    // The server decides how models are loaded, and penalties here cover the whole text, so these options have no
+    // effect.
     for (const char* name : {"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
                              "use_mlock", "numa", "low_vram", "penalize_newline", "draft_num_predict"})
       static_cast<void>(r.fields().get(name));
@@ -108,7 +109,7 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
   call.gives_model_back = read_keep_alive(r) == 0.0;
 }
 
-// A message as chats have it: calls get the ids that Ollama's do not have, in the order in which results follow.
+// A message in the form of chats. Ollama's calls have no ids, so they get some, in the order in which results follow.
 Json chat_message(BodyReader& r, const Json& message, const std::string& at, std::vector<std::string>& open,
                   std::uint32_t& n_calls) {
   if (!message.is_object()) {

@@ -56,13 +56,13 @@ class ResponsesReader : public ChatReader {
     if (role == item.end() || (*role != "user" && *role != "assistant" && *role != "system" && *role != "developer"))
       return wrong(at + ".role", role == item.end() ? Json() : *role, "user, assistant, system or developer");
     if (content == item.end()) return wrong(at + ".content", Json(), "a text or a list of parts");
-    // An answer's reasoning, text and calls are one message; others are as many as there are items.
+    // Reasoning, text and calls of one answer become one message. Other items become one message each.
     if (*role != "assistant") chat_.close();
     const auto text = text_of(*content, at + ".content");
     chat_.text(*role == "developer" ? "system" : role->get_ref<const std::string&>().c_str(), text);
   }
 
-  // Its text, or what this server sent as encrypted_content; of another server's, the summary.
+  // Its text, or the encrypted_content that this server sent. For another server's, the summary.
   std::string reasoning_of(const Json& item, const std::string& at) {
     if (const auto content = item.find("content"); content != item.end() && content->is_array() && !content->empty())
       return text_of(*content, at + ".content");
@@ -94,8 +94,8 @@ class ResponsesReader : public ChatReader {
   }
 };
 
-// The functions, as chats have them. Tools of other kinds, which agents list beside, are left out: the answer's `tools`
-// shows which ones the model was told of.
+// The functions in the form of chats. Other kinds of tools, which agents also list, are left out; the answer's `tools`
+// lists those that the model was given.
 Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at, Json& shown) {
   Json out;
   if (!tool.is_object() || !tool.contains("type")) {

@@ -11,7 +11,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// A text: a string that is not empty, or an object with one in "text". Empty: the value is neither.
+// A text: a string that is not empty, or an object with such a string in "text". Returns empty for anything else.
 std::string text_of(const Json& value, bool may_be_object) {
   const bool is_object = may_be_object && value.is_object() && value.size() == 1 && value.contains("text");
   const Json& text = is_object ? value["text"] : value;

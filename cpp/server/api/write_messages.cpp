@@ -20,7 +20,8 @@ std::string usage_of(const Usage& u) {
       u.prompt_tokens - u.cached_tokens, u.cached_tokens, u.completion_tokens);
 }
 
-// A call's arguments as the object that the API shows. What is none, such as a call that was cut off, is an empty one.
+// A call's arguments as an object, as the API shows them. If they are not an object, as in a call that was cut off, an
+// empty one.
 std::string input_of(const std::string& arguments) {
   const auto value = read_any_json(arguments);
   return value && value->is_object() ? as_text(*value) : "{}";
@@ -82,7 +83,8 @@ class MessagesWriter final : public AnswerWriter {
         R"({{"id":"{}","type":"message","role":"assistant","model":{},"content":{},"stop_reason":{},"stop_sequence":{},"usage":{}}})",
         head_.id, json_string(head_.model), content, reason, sequence, usage);
   }
-  // Clients send a block of thinking back only with a signature. This one says nothing: the text comes with it.
+  // Clients return a thinking block only if it has a signature. This one carries nothing, because the text comes with
+  // it.
   static constexpr const char* kSignature = "zinc_rt";
 
   static std::string reason_of(const Completion& c) {

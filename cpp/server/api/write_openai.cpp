@@ -91,8 +91,8 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
                  values, tops, offsets);
 }
 
-// "token_ids": [...], "logits_hash": [...], each where it was asked for. A number of 64 bits is more than many readers
-// of JSON keep, so a hash is a text of 16 hexadecimal digits.
+// "token_ids": [...] and "logits_hash": [...], if requested. A hash is written as 16 hexadecimal digits, because many
+// JSON readers do not keep 64-bit numbers.
 void put_token_lists(std::string& out, const ChoiceText& c) {
   if (c.token_ids != nullptr) fmt::format_to(Out(out), R"("token_ids":[{}],)", fmt::join(*c.token_ids, ","));
   if (c.logits_hashes == nullptr) return;
@@ -159,7 +159,7 @@ void put_head(std::string& out, const AnswerHead& h, Api api, bool is_stream) {
   if (!h.service_tier.empty()) fmt::format_to(Out(out), R"("service_tier":"{}",)", h.service_tier);
 }
 
-// An entry of a stream's tool_calls: a call's beginning, or a piece of its arguments. Empty: nothing is shown.
+// An entry of a stream's tool_calls: the beginning of a call or a piece of its arguments. Empty: nothing to send.
 std::string call_delta(const OutputPiece& piece) {
   if (piece.kind == PieceKind::kCallBegin)
     return fmt::format(R"([{{"index":{},"id":"{}","type":"function","function":{{"name":{},"arguments":""}}}}])",

@@ -161,9 +161,9 @@ void BatchRun::start_lines() {
   for (BatchLine line; n_under_way_ < most && next_line(line);) start(std::move(line));
 }
 
-// Enough to keep the slots in use that the tenant may have of the largest model, and no more, since a server that drains
-// waits for them; at most half of what the tenant may have open and of what a model's queue holds, so that other requests
-// find room.
+// How many lines run at once. Enough to fill the slots that the tenant may have of the largest model, but not more,
+// because a draining server waits for them. Also at most half of the tenant's open requests and of a model's queue, so
+// that other requests find room.
 std::uint32_t BatchRun::window() const {
   constexpr std::uint32_t kSlotsOfNone = 8;  // where no model is loaded yet
   const auto settings = plan_.tenant->settings();

@@ -206,7 +206,7 @@ std::string Batches::user_of(const std::string& tenant, const std::string& file_
   return {};
 }
 
-// As it is now, where it is being run; the state has the counts of a batch that has ended.
+// A running batch reports its present counts. The counts of a batch that has ended are in the state.
 Json Batches::with_counts(const std::string& tenant, Json batch) const {
   const auto item = has_ended(batch) ? nullptr : item_of(tenant, batch["id"].get_ref<const std::string&>());
   const std::lock_guard lock(mutex_);

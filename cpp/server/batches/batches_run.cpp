@@ -30,7 +30,7 @@ void Batches::wake(const std::string& tenant) {
   work_.post(tenant, [this, tenant] { advance(tenant); });
 }
 
-// Works on the first batch, and on those that are to end without having had their turn.
+// Works on the first batch, and on batches that must end before their turn.
 void Batches::advance(const std::string& tenant) {
   std::deque<std::shared_ptr<Item>> items;
   {
@@ -143,7 +143,7 @@ ApiResult<void> Batches::fail_batch(const Item& item, const std::vector<LineErro
   return {};
 }
 
-// Makes files of what was written. Again without harm, where a kill or the state's trouble came between.
+// Makes files from what was written. Repeating it does no harm if a kill or an error of the state interrupted it.
 bool Batches::finish(const Item& item, BatchRun& run) {
   const auto done = [&]() -> ApiResult<void> {
     if (const auto synced = run.sync(); !synced) return std::unexpected(make_error(500, synced.error().message));

@@ -30,7 +30,7 @@ ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedMo
                  n > 1 ? "n" : "prompt"));
 }
 
-// About how many bytes one likely token takes in an answer, and how many a choice takes besides its text.
+// An estimate of the bytes per likely token in an answer, and of the other bytes per choice.
 std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
@@ -38,15 +38,15 @@ std::uint64_t bytes_of_logprob(Api api) {
 // `"0123456789abcdef",`
 constexpr std::uint64_t kBytesOfHash = 19;
 
-// Checks about how many bytes the answer may have, since it is kept until the client has read it. Errors: 400 for more
-// than is allowed.
+// Checks an estimate of the answer's size, because the answer is kept until the client has read it. Errors: 400 if it
+// is too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
   // What each field adds, in the order in which a refusal names them.
   std::pair<const char*, std::uint64_t> parts[] = {
       {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {
-    // A text has at most as many tokens as bytes, and a text longer than the context is refused elsewhere.
+    // A text has at most as many tokens as bytes. A text longer than the context is refused elsewhere.
     const std::uint64_t n_bytes = request.prompt ? request.prompt->size() : 0;
     const std::uint64_t n_prompt =
         std::min<std::uint64_t>(model.max_context, request.token_ids ? request.token_ids->size() : n_bytes);
@@ -87,7 +87,7 @@ ApiResult<void> check_generates(const ServedModel& model) {
       "model"));
 }
 
-// A path that generates: how its bodies are read, how its answers are written, and how their ids begin.
+// A path that generates: how to read its body, how to write its answer, and the prefix of its ids.
 struct Endpoint {
   const char* path;
   Parse parse;
@@ -112,7 +112,7 @@ ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exc
   if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, parsed->held));
   ZRT_TRY(parsed->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &parsed->ignored : nullptr));
   set_class(exchange, parsed->call.requests);
-  // From here on there are the messages, and, until the answer has ended, the input and what is kept of both.
+  // From here on the messages exist and, until the answer has ended, the input and the kept copy of both.
   std::uint64_t n_bytes = 2 * parsed->call.stored_input.size();
   if (n_bytes > 0 || parsed->held.size() > 0)
     for (const Request& request : parsed->call.requests) n_bytes += request.messages ? request.messages->size() : 0;
@@ -178,8 +178,8 @@ void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, P
   }
 }
 
-// Answers a request that only gives a model back. No model is loaded for it, and other tenants' requests keep theirs: one
-// that requests had loaded goes where whoever asks may unload models.
+// Answers a request that only unloads a model. It loads no model, and other tenants' requests keep theirs. A model that
+// requests had loaded is unloaded if the caller may unload models.
 void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, const GenerationCall& call) {
   const auto& name = call.requests.front().model;
   const auto id = [&]() -> ApiResult<std::string> {

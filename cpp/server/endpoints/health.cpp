@@ -19,14 +19,14 @@ constexpr double kProbeMs = 2000;
 // By then the steps that ended before the probe have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
-// Sends a request for one token through the engine. Ends within kProbeMs whatever the engine does.
+// Generates one token in the engine. It ends within kProbeMs whatever the engine does.
 class Probe final : public Sink {
  public:
   SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
   void end(std::uint32_t) override {}
 };
 
-// Returns what is wrong. Empty: a token came, or none came and yet steps go on; `n_steps` then says how many.
+// Returns what is wrong. Empty if a token came, or if none came but steps go on; `n_steps` tells how many.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   if (core.engine.models().empty()) return {};         // they are loaded on demand, and none is wanted now
   const auto tenant = core.engine.tenant("(health)");  // not a name that a tenant can have
@@ -51,7 +51,7 @@ std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   return status ? std::string() : status.error().message;
 }
 
-// Anyone may ask for a probe, and a probe takes seconds. All who ask while one runs get its answer.
+// A probe takes seconds and anyone may ask for one. So all callers that come while one runs share its answer.
 class SharedProbe {
  public:
   void ask(ServerCore& core, Exchange exchange) {
@@ -82,8 +82,8 @@ class SharedProbe {
   std::vector<Exchange> waiting_;  // those who wait for the probe that runs
 };
 
-// Names models whose weights seem broken. The server is ready nevertheless: other models may be good, and a prompt that
-// makes a model's numbers overflow must not take the server out of service.
+// Names models whose weights seem broken. The server is ready nevertheless, because other models may work, and a prompt
+// that makes one model overflow must not take the server out of service.
 std::string ready_json(ServerCore& core) {
   std::string ids;
   for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);
@@ -109,7 +109,7 @@ std::string scrape(ServerCore& core, bool shows_tenants) {
   return core.metrics.scrape(core.transport->counts(), age_s, shows_tenants);
 }
 
-// How much there is to do, as of the end of the last step. server_load is what vLLM calls it.
+// The load at the end of the last step. server_load is vLLM's name for it.
 ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
   const auto stats = core.engine.stats();
   const auto of = [](const ModelStats& m) {

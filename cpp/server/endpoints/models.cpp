@@ -26,7 +26,7 @@ Json describe_model(const ServedModel& model) {
   return out;
 }
 
-// A model that is loaded when a request names it. What else there is to tell of it is in its file.
+// A model that is loaded when a request names it. Its other properties are in its file.
 Json describe_offered(const ServerCore& core, const OfferedModel& model) {
   return {{"id", model.id},
           {"object", "model"},
@@ -83,8 +83,8 @@ ApiResult<std::string> written(ServerCore& core, const Request& request) {
   return std::unexpected(std::move(error));
 }
 
-// The tokens of a prompt. Where nothing is said of special tokens, these are the ones that a completion or a chat with
-// it is charged.
+// The tokens of a prompt. Unless the request says otherwise, they have the special tokens that a completion or a chat
+// with this prompt is charged for.
 ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
   const bool is_chat = request.messages.has_value();
   auto found = core.engine.prompt_tokens(std::move(request), special);
@@ -153,7 +153,7 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
-// For llama.cpp's clients, which ask before they begin: context, slots and template of the first model.
+// llama.cpp's clients ask for this first: context, slots and template of the first model.
 ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};

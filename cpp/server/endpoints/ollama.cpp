@@ -1,4 +1,4 @@
-// What Ollama's clients ask besides answers: /api/tags, /api/show, /api/ps, /api/version.
+// Ollama's paths without generation: /api/tags, /api/show, /api/ps, /api/version.
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
@@ -77,7 +77,8 @@ ApiResult<std::string> running(ServerCore& core, const Exchange&) {
   for (const auto& model : core.models.list()) {
     auto entry = entry_of(model);
     entry.erase("modified_at");
-    // A model of the configuration stays; one that a request had loaded goes when it was idle for long enough.
+    // A model of the configuration stays. A model that a request had loaded is unloaded once it was idle for long
+    // enough.
     entry["expires_at"] = "9999-12-31T23:59:59Z";
     entry["size"] = model.memory.allocated_bytes + model.memory.mapped_bytes;
     entry["size_vram"] = model.card.tier == "t_cpu" ? 0 : model.memory.allocated_bytes;

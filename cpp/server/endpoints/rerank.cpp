@@ -39,7 +39,7 @@ class PairsByModel final : public EmbeddingTask {
   PairCall call_;
 };
 
-// A request for each text, by a model that embeds: first the first texts, then the second ones.
+// One request per text, for a model that embeds: first the first texts, then the second ones.
 class PairsByCosine final : public EmbeddingTask {
  public:
   explicit PairsByCosine(PairCall call) : call_(std::move(call)) {}

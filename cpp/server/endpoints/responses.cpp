@@ -1,4 +1,4 @@
-// Answers of /v1/responses that are kept for a tenant that may have them kept: to go on from, to read, to delete.
+// Kept answers of /v1/responses, for tenants that may keep them: to continue from, to read, to delete.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ ApiError no_response(const std::string& id, const char* param) {
                     param);
 }
 
-// What is kept under an id: {"input", "response"}; `held` counts it. Each call of a conversation is kept with all that
-// was said before, so that is bounded as one body is: `n_more` are the bytes that the request adds.
+// Reads {"input", "response"} of an id; `held` counts its bytes. Each kept call includes all that was said before, so
+// it is limited like one body. `n_more`: the bytes that the request adds.
 ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param,
                           ByteBudget::Hold& held, std::uint64_t n_more = 0) {
   if (!exchange.caller.tenant) return std::unexpected(no_response(id, param));
@@ -86,7 +86,7 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
                        "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
   const auto earlier = body.find("previous_response_id");
   if (earlier == body.end() || !earlier->is_string()) return {};
-  // A line of a batch is in no budget of bodies; what it adds is small beside what a file of lines may have.
+  // A batch line counts in no budget of bodies. What it adds is small compared with what a file of lines may have.
   const auto n_more = std::max<std::uint64_t>(1, exchange.request.held.size());
   ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id", held, n_more));
   Json items = std::move(kept["input"]);

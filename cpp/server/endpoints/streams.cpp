@@ -1,4 +1,4 @@
-// /v1/streams/{id}: for clients that come back to a stream after their connection broke, or that want no more of it.
+// /v1/streams/{id}: lets clients reconnect to a stream after their connection broke, or end it.
 #include <fmt/format.h>
 
 #include "base/error.h"

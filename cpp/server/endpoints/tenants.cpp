@@ -19,7 +19,7 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-// The beginning of a key's hash, as the configuration file writes it: long enough to tell keys apart.
+// The first digits of a key's hash, as written in the configuration file. They are enough to tell keys apart.
 constexpr std::string_view kHashScheme = "sha256:";
 constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
 std::string shown_hash(const std::string& hash) {
@@ -55,7 +55,7 @@ Json ledger_json(const TenantLedger& l) {
               {"queue_ms", {{"p50", l.p50_queue_ms}, {"p99", l.p99_queue_ms}}}};
 }
 
-// The ledger's sums, which are kept for ever, and what the engine has counted since it started.
+// The ledger's sums, which are kept for ever, and the engine's counters since it started.
 ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
   const auto totals = core.store->totals(entry->name);

@@ -78,7 +78,7 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   return model;
 }
 
-// The id, with a number if it was used before, so that the counters of two models are never mixed up.
+// The id, with a number if it was used before, so that two models' counters are never mixed.
 std::string Models::new_engine_name(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto n = ++n_loads_[id];
@@ -139,7 +139,7 @@ Status Models::remove(ServedModel& model) {
   return engine_.remove_model(model.engine_name);  // waits until its requests have ended
 }
 
-// The new model takes over before the former one goes, so that every request finds one.
+// The new model takes over before the old one goes, so every request finds one.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
   auto model = open(spec, id, LoadedBy::kConfiguration);
   if (!model) return std::unexpected(of_model_file(model.error()));

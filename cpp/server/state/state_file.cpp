@@ -59,11 +59,12 @@ constexpr AddedColumn kAdded[] = {
      "LENGTH(CAST(body AS BLOB)) + CASE WHEN json_valid(body) THEN COALESCE(json_extract(body, '$.bytes'), 0) ELSE 0 "
      "END"},
 };
-// What the ledger and the tenants need. The texts of responses and objects may be gigabytes and are not read for this.
+// Checks the tables that the ledger and the tenants need. The texts of responses and objects may be gigabytes and are
+// not read.
 constexpr const char* kCheckedTables[] = {"requests", "totals", "tenants", "keys"};
 
-// From its first byte on the file can be read by its owner alone, since it holds texts; one of an earlier version is
-// narrowed. Where it cannot be made, SQLite says why.
+// Makes the file readable by its owner only, from the first byte, because it holds texts; restricts a file of an
+// earlier version. If the file cannot be made, SQLite says why.
 void make_private(const std::string& path, bool is_created) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_created ? O_CREAT : 0), 0600);
   if (fd < 0) return;
@@ -193,8 +194,8 @@ Status StateFile::look() {
   return {};
 }
 
-// All of it or nothing, so that a kill between leaves a file of the earlier version. False: the connection says why, and
-// is to be closed.
+// All changes or none, so that a kill in between leaves a file of the earlier version. False: the connection says why;
+// close it.
 bool StateFile::bring_up_to_date() {
   const auto add_columns = [&] {
     return std::ranges::all_of(kAdded, [&](const AddedColumn& added) {

@@ -160,7 +160,7 @@ class Store final : public StateStore {
                .bind(response.body)
                .run())
         return false;
-      // Those before which the newer ones take all that there is; the index responses_by_size has all of it.
+      // Deletes rows for which newer ones leave no room. The index responses_by_size covers the query.
       return Statement(file_.db(),
                        "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY time_s "
                        "DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
@@ -206,8 +206,8 @@ class Store final : public StateStore {
 
   using Waiting = std::vector<std::pair<UsageRow, std::function<void()>>>;
 
-  // Rows that cannot be written are kept and tried again, since a full disk may have room by then, and another process
-  // may have let go of the file. Whoever waits for a row is called after the first try.
+  // Rows that cannot be written are kept and tried again, because a full disk may get room and another process may
+  // release the file. Callers that wait for a row are called after the first try.
   void write_all() {
     std::vector<UsageRow> rows;
     std::unique_lock lock(queue_mutex_);

@@ -71,7 +71,7 @@ void TenantRegistry::set_objectives(Objectives objectives) {
   objectives_ = std::move(objectives);
 }
 
-// The tenant of that name, if there is one; else a tenant that is made for this caller, with the proxy's limits.
+// The tenant of that name. If there is none, one is made for this caller, with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))

@@ -36,7 +36,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
   const std::lock_guard lock(mutex_);
   if (tenants_.contains(name))
     return std::unexpected(make_error(409, fmt::format("[tenants] \"{}\" is there already", name)));
-  // With the first key, callers without one are shut out: there must be an admin who can go on.
+  // The first key shuts out callers without a key, so there must be an admin with one.
   if (std::ranges::none_of(configured_keys_, [](const Key& k) { return k.tenant.empty(); }))
     return std::unexpected(
         make_error(409, "[tenants] tenants need an admin key: start the server with --admin-key or admin_keys"));

@@ -1,4 +1,4 @@
-// Tenants and keys of the configuration file, which is read at the start and again on reload.
+// Tenants and keys of the configuration file, read at startup and again on reload.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
                 "[config] no key is left, which would make everyone an admin; to open the server, start it anew");
   ZRT_CHECK_OK(apply(tenants));
   configured_keys_ = std::move(keys);
-  // The file has the last word on who is in it; who is there no more can be changed and removed like others.
+  // The file decides about the tenants in it. A tenant that is no longer in it can be changed and removed like others.
   std::erase_if(stored_keys_, [&](const Key& key) { return !is_kept(key); });
   for (const auto& [name, entry] : tenants_)
     if (is_in_file(name) || configured_names_.contains(name)) entry->is_configured = is_in_file(name);

@@ -42,7 +42,7 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
-// Headers that may be given once only: where there are two, another program on the way may have believed the other.
+// Headers that may stand only once. With two of them, another program in between may have believed the other one.
 constexpr std::string_view kOnce[] = {"host",
                                       "content-length",
                                       "transfer-encoding",

@@ -109,8 +109,8 @@ error_code SessionOf<Stream>::read_what_is_there() {
   return ec == asio::error::would_block ? error_code() : ec;
 }
 
-// Reads what the client still has to say, for a moment, and forgets it: closing on unread bytes would reset the
-// connection, and the answer might be lost with it.
+// Reads and drops, for a moment, what the client still sends. Closing with unread bytes would reset the connection, and
+// the answer might be lost.
 template <class Stream>
 Task SessionOf<Stream>::say_goodbye() {
   if (is_closed_) co_return;

@@ -62,7 +62,7 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
-    // Bytes without a line feed cannot complete anything. The first ones are looked at, since they may be of another
+    // Bytes without a line feed cannot complete anything. The first ones are checked, because they may be of another
     // protocol.
     const bool is_new = in_.size() > n_scanned && (n_scanned == 0 || in_.find('\n', n_scanned) != std::string::npos ||
                                                    in_.size() > o.max_head_bytes);
@@ -126,7 +126,7 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   answer_ = make_answer(parser, true);
   phase_ = Phase::kAnswer;
   deadline_ = Clock::time_point::max();
-  // The answer is dropped when the handler, and all to whom it gave the connection, have released it.
+  // The answer is dropped when the handler and everyone it gave the connection to have released it.
   verdict.handle(std::move(request),
                  std::shared_ptr<Connection>(answer_.get(), [answer = answer_](Connection*) { answer->drop(); }));
   verdict.handle = nullptr;
@@ -148,7 +148,7 @@ std::shared_ptr<Answer> SessionOf<Stream>::make_answer(const Parser& parser, boo
   options.is_head = message.method() == http::verb::head;
   options.keep_alive = may_go_on && message.keep_alive() && !is_quitting_ && !shared_->is_draining;
   options.is_http_1_0 = message.version() == 10;
-  // The lambda may be the last owner of the io_context, which must outlive the executor: so `io` is captured first.
+  // Captures `io` first: the lambda may be the last owner of the io_context, which must outlive the executor.
   return std::make_shared<Answer>(options, [io = io_, weak = this->weak_from_this(), executor = executor_] {
     asio::post(executor, [weak] {
       if (const auto self = weak.lock()) self->wake_.cancel();
@@ -200,7 +200,7 @@ template <class Stream>
 std::size_t SessionOf<Stream>::limit_of(const HeadVerdict& verdict) const {
   const std::size_t most = shared_->options.max_body_bytes;
   if (verdict.max_body_bytes <= most) return most;
-  // A body that the budget could never hold would be refused as one to be sent again.
+  // A body that can never fit the budget. Otherwise it would get a status that tells the client to retry.
   const auto& budget = shared_->bodies->limits();
   return std::max(most, std::min({verdict.max_body_bytes, budget.in_all, budget.per_address, budget.per_owner}));
 }

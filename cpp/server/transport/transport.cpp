@@ -104,7 +104,7 @@ class TransportImpl final : public Transport {
     io_->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
-    // Runs what the closing of sockets has made ready: these handlers own sessions, and sessions own the io_context.
+    // Runs the handlers that closing the sockets made ready. They own sessions, and sessions own the io_context.
     io_->restart();
     io_->poll();
   }
