@@ -90,7 +90,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   // The step loop of a device, made when it is asked for first; it stays to the end.
   Result<StepLoop*> loop_for(const DeviceId& device);
   std::vector<StepLoop*> loops() const;
-  void post(Replica& place, std::vector<Command> commands);  // all together; all are of this place
+  void post(Replica& replica, std::vector<Command> commands);  // all at once; all concern this replica
   void poke(const StepLoop* but = nullptr);  // makes all step threads look again, since something became free
 
   // Waits until `is_idle` is true. It is checked whenever the last request, of all or of a model, has ended. Otherwise

@@ -38,7 +38,7 @@ void EngineCore::handle(const OutputEvent& event) {
 
 // Called after something happened to a generation.
 void EngineCore::settle(Generation& g) {
-  if (const auto reason = g.take_end()) post(*g.place, {{Command::kEnd, g.self, *reason}});
+  if (const auto reason = g.take_end()) post(*g.replica, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
     if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
     return;

@@ -99,7 +99,7 @@ class Generation {
 
   // Set by the core: where it runs, how to report a cancellation or a waiting caller, and what keeps this object alive
   // until its last event.
-  Replica* place = nullptr;  // of model()
+  Replica* replica = nullptr;  // of model()
   std::function<void()> on_cancel;
   Waiter on_wait;
   std::shared_ptr<Generation> self;

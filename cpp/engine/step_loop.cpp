@@ -75,7 +75,7 @@ void StepLoop::take_commands() {
 
 void StepLoop::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
-  Replica& replica = *g.place;
+  Replica& replica = *g.replica;
   // The model may have been removed since the request was checked, or since it ended.
   const bool is_loaded = replica.is_loaded();
   if (command.kind == Command::kEnd) {

@@ -141,7 +141,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
-    // The choices share their prompt, so they share the place.
+    // The choices share their prompt, so they share the replica.
     Placed placed{model->replicas().front().get(), 0};
     if (model->replicas().size() > 1) {
       ZRT_TRY(placed, place(*model, *tenant, request.cache_salt, prompt.ids));
@@ -153,13 +153,13 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt.ids, qos, session);
       g->pending.n_cached = placed.cached_tokens;
-      g->place = placed.replica;
+      g->replica = placed.replica;
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();
         if (!self || !generation) return;
-        Replica& place = *generation->place;
-        self->post(place, {{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
+        Replica& replica = *generation->replica;
+        self->post(replica, {{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
       };
       g->on_wait = waiter();
       if (i > 0) g->leader = generations[0];
@@ -183,16 +183,16 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     commands.push_back({Command::kSubmit, g, {}});
   }
   // All together: a leader must be there when its followers come.
-  post(*generations->front()->place, std::move(commands));
+  post(*generations->front()->replica, std::move(commands));
   return generations;
 }
 
-void EngineCore::post(Replica& place, std::vector<Command> commands) {
+void EngineCore::post(Replica& replica, std::vector<Command> commands) {
   // They are there still if the loop takes none.
   std::vector<std::shared_ptr<Generation>> submitted;
   for (const Command& command : commands)
     if (command.kind == Command::kSubmit) submitted.push_back(command.generation);
-  if (place.loop().post(std::move(commands))) return;
+  if (replica.loop().post(std::move(commands))) return;
   for (const auto& generation : submitted) {
     // The engine was closed after the check, so neither the step thread nor the drainer will see the generation.
     generation->fail_with(fail(StatusCode::kUnavailable, "[engine] the engine is closed").error());
