@@ -85,7 +85,7 @@ class Builder {
     BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
   };
   Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
-  // rows: how many rows of x a token has; 1, or one for each choice.
+  // rows: how many rows of x each token has: 1, or one per choice.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
@@ -120,7 +120,7 @@ class Builder {
   // Rows of a RoPE table with variants.
   BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
 
-  // A tensor that the family knows, and that no node of this graph reads.
+  // Marks a tensor of the file that the family knows but that this graph does not read.
   void leave_out(const std::string& tensor) { used_tensors_.insert(tensor); }
   // Reports what a family cannot run; finish() returns the first such mistake.
   void refuse(std::string message);

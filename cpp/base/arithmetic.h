@@ -10,13 +10,13 @@
 
 namespace zinc_rt {
 
-// What the order of sums is (docs/arithmetic.md).
+// The order of sums (docs/arithmetic.md).
 enum class Arithmetic : std::uint8_t {
   kExact,  // the contract's: the same bits on every tier and in every batch
   kFast,   // a tier may sum up in any order and round to 16 bits, where it gains
 };
 
-// What products of quantized weights read.
+// The type of x in products with quantized weights.
 enum class Activations : std::uint8_t {
   kInt8,  // rows of 8-bit codes
   kF32,   // rows as they are: a debugging mode of the reference kernels
@@ -24,7 +24,7 @@ enum class Activations : std::uint8_t {
 
 std::string_view to_string(Arithmetic arithmetic);
 std::string_view to_string(Activations activations);
-// Empty: there is no such name.
+// Empty for an unknown name.
 std::optional<Arithmetic> find_arithmetic(std::string_view name);
 std::optional<Activations> find_activations(std::string_view name);
 std::vector<std::string> arithmetic_names();

@@ -29,7 +29,7 @@ enum class DType : std::uint8_t {
   kI32,
   kU32,
   kU8,
-  // Quantized activations, made by the QUANTIZE op (kernels/common/act_q8.h).
+  // Quantized activations, which the QUANTIZE op makes (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
   // Cells of the KV cache alone: rotated by heads, of 8 and of 4 bits (kernels/common/kv_rotate.h).

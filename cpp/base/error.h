@@ -17,10 +17,10 @@ namespace zinc_rt {
 // on the words.
 using Reword = std::string (*)(std::string message);
 void reword_messages(Reword reword);
-// The message as it is to be shown. Whoever makes an error passes its message through this.
+// The message in the words to show. Every error's message passes through this.
 std::string worded(std::string message);
 
-// What an error is about, besides its message.
+// The code, reason and field of an error; the message comes separately.
 struct Fault {
   StatusCode code;
   std::string field{};  // as in Error
@@ -39,7 +39,7 @@ std::unexpected<Error> fail(Fault fault, fmt::format_string<Args...> format, Arg
                                std::move(fault.field)});
 }
 
-// The error with this field, where the caller is at fault and it names none yet.
+// Sets the field of an error, if the caller is at fault and the error names no field yet.
 inline Error about(std::string_view field, Error error) {
   if (error.code == StatusCode::kInvalidArgument && error.field.empty()) error.field = field;
   return error;

@@ -12,7 +12,7 @@ namespace zinc_rt {
 // REQUIRES: the text is a number of JSON.
 nlohmann::ordered_json kept_number(std::string_view text);
 bool is_kept_number(const nlohmann::ordered_json& value);
-// A number, kept as its text or not.
+// Whether the value is a number, in either form.
 bool is_json_number(const nlohmann::ordered_json& value);
 
 // REQUIRES for each: is_json_number(value).
@@ -28,10 +28,10 @@ struct JsonLayout {
   bool ensure_ascii = false;
   std::string_view comma = ",", colon = ":";
 };
-// As Python's json.dumps writes it, and with it most templates.
+// The layout of Python's json.dumps, and of most templates.
 inline constexpr JsonLayout kPythonLayout{.comma = ", ", .colon = ": "};
 
-// The value on one line. Bytes that are no UTF-8 are replaced.
+// The value on one line. Bytes that are not UTF-8 are replaced.
 std::string dump_json(const nlohmann::ordered_json& value, const JsonLayout& layout = {});
 
 }  // namespace zinc_rt

@@ -19,7 +19,7 @@ struct KvType {
 };
 
 std::span<const KvType> kv_types();
-// nullptr when no type has the name, or these cells.
+// Null if no type has this name, or these cells.
 const KvType* find_kv_type(std::string_view name);
 const KvType* find_kv_type(DType k, DType v);
 std::vector<std::string> kv_type_names();  // in the order of the table
@@ -31,7 +31,7 @@ enum class KvLayout : std::uint8_t {
   kIntegers,  // kernels/common/kv_integer.h
 };
 
-// What all types with such cells share.
+// The properties of all types with such cells.
 struct KvCell {
   DType dtype;
   KvLayout layout;

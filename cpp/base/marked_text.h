@@ -18,10 +18,10 @@ struct TextSpan {
   std::size_t begin = 0, end = 0;
   friend bool operator==(const TextSpan&, const TextSpan&) = default;
 };
-// In order; none is empty, none touches the next.
+// In ascending order; none is empty, and no two touch.
 using TextSpans = std::vector<TextSpan>;
 
-// A part of a text with its marks. What it looks at outlives it.
+// A part of a text with its marks. The text must outlive it.
 class MarkedView {
  public:
   MarkedView() = default;
@@ -36,7 +36,7 @@ class MarkedView {
   bool is_all_marked() const {
     return marks_.size() == 1 && marks_[0].begin <= offset_ && marks_[0].end >= offset_ + text_.size();
   }
-  // Counted from its own beginning.
+  // The marks, as positions in this view.
   TextSpans marks() const {
     TextSpans out;
     for (const TextSpan& mark : marks_)
@@ -44,7 +44,7 @@ class MarkedView {
     return out;
   }
 
-  // REQUIRES: begin <= size(). As of a string_view, n may go beyond the end.
+  // REQUIRES: begin <= size(). As for a string_view, n may extend beyond the end.
   MarkedView sub(std::size_t begin, std::size_t n = std::string_view::npos) const {
     MarkedView out;
     out.text_ = text_.substr(begin, n);
@@ -56,7 +56,7 @@ class MarkedView {
     out.marks_ = {first, last};
     return out;
   }
-  // `part` lies in the memory of this view.
+  // REQUIRES: `part` is in the memory of this view.
   MarkedView sub(std::string_view part) const {
     return part.empty() ? MarkedView() : sub(static_cast<std::size_t>(part.data() - text_.data()), part.size());
   }
@@ -98,7 +98,7 @@ class MarkedText {
   std::size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
   bool has_marks() const { return !marks_.empty(); }
-  // The text and its marks, which may need more memory than it.
+  // The memory of the text and its marks, which may be more than the text's size.
   std::size_t held_bytes() const { return text_.size() + marks_.size() * sizeof(TextSpan); }
 
   MarkedText& operator+=(char c) {
@@ -126,7 +126,7 @@ class MarkedText {
   void append_own(std::string_view text) { text_ += text; }
   void reserve(std::size_t n) { text_.reserve(n); }
 
-  // All bytes from `begin` on. REQUIRES: no mark ends behind it.
+  // Marks all bytes from `begin` on. REQUIRES: no mark ends after `begin`.
   void mark(std::size_t begin) {
     if (begin >= text_.size()) return;
     if (!marks_.empty() && marks_.back().end == begin) {

@@ -9,7 +9,7 @@
 
 namespace zinc_rt {
 
-// Not constexpr, so that a constant expression that reaches it does not compile.
+// Not constexpr, so that a constant expression that calls it does not compile.
 inline std::size_t name_is_not_in_the_list() {
   return 0;
 }

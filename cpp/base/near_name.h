@@ -13,7 +13,7 @@ namespace zinc_rt {
 // a third of the letters.
 std::string near_name(std::string_view given, std::span<const std::string> names);
 
-// "; did you mean NAME?" with the near one; empty if there is none.
+// "; did you mean NAME?" with the near name; empty if there is none.
 std::string did_you_mean(std::string_view given, std::span<const std::string> names);
 
 }  // namespace zinc_rt

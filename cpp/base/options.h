@@ -21,12 +21,12 @@ struct Variable {
 };
 std::span<const Variable> variables();
 
-// The value, or the fallback of the table. REQUIRES: the table has the name.
+// The variable's value, or the table's default. REQUIRES: the table has the name.
 std::string get(std::string_view name);
 bool is_set(std::string_view name);
-// The folder for files of the program that outlive it; empty: the user has none.
+// The folder for files that must outlive the program; empty if the user has no such folder.
 std::string state_folder();
-// The folder for files that can be made again; empty: the user has none.
+// The folder for files that can be made again; empty if the user has no such folder.
 std::string cache_folder();
 // The folder in which models are found by name: ZINC_RT_MODELS, else one in the user's home; empty if there is neither.
 std::string models_folder();

@@ -11,7 +11,7 @@
 
 namespace zinc_rt {
 
-// The number of each is that of files.
+// The values are the numbers in files.
 enum class Pooling : std::uint8_t {
   kNone,  // the model generates and has no embeddings
   kMean,  // the mean of the rows of all tokens
@@ -20,7 +20,7 @@ enum class Pooling : std::uint8_t {
   kRank,  // a score of two texts: the row of the first token, through a head of its own
 };
 
-// Empty: there is no such name.
+// Empty for an unknown name.
 std::optional<Pooling> find_pooling(std::string_view name);
 std::string_view to_string(Pooling pooling);
 std::vector<std::string> pooling_names();  // that a model may be opened with

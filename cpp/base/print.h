@@ -22,7 +22,7 @@ void print_out(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(write_out, format, fmt::make_format_args(args...));
 }
 
-// A message, on standard error, at once.
+// Prints a message to standard error at once.
 template <class... T>
 void print_err(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(write_err, format, fmt::make_format_args(args...));
@@ -35,13 +35,13 @@ void print_announcement(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(announce, format, fmt::make_format_args(args...));
 }
 
-// Sends what is buffered. Errors: kUnavailable, when some of what print_out was given is lost.
+// Flushes the output. Errors: kUnavailable if some of what print_out was given is lost.
 Status output_status();
 
-// A result at once. Errors: of output_status().
+// Prints a result at once. Errors: as output_status().
 Status print_now(std::string_view text);
 
-// A result is lost since standard output has no reader any more: it had enough, as `head` has.
+// Whether a result was lost because the reader of standard output has gone, as `head` does.
 bool is_reader_gone();
 
 // From now on a message waits at most a second for standard error to accept it. After such a timeout, messages are

@@ -35,7 +35,7 @@ class ThreadPool {
   }
 
  private:
-  // Two cache lines of 64 bytes, since processors fetch them in pairs.
+  // Two cache lines of 64 bytes, because processors fetch them in pairs.
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {

@@ -38,9 +38,9 @@ std::string replace_invalid_utf8(std::string_view text);
 // become a well-formed sequence.
 class Utf8Repair {
  public:
-  // Appends to `out` all that is decided after `bytes`.
+  // Appends to `out` everything that is final after `bytes`.
   void push(std::string_view bytes, std::string& out);
-  // Appends one U+FFFD when a sequence is left incomplete, and starts afresh.
+  // Appends one U+FFFD if a sequence is incomplete, and starts again.
   void finish(std::string& out);
 
  private:

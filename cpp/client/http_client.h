@@ -59,7 +59,7 @@ struct HttpEvents {
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;
-  // Hangs up; on_end follows, if it has not come yet.
+  // Hangs up. on_end follows, unless it has been called already.
   virtual void cancel() = 0;
 };
 
@@ -83,7 +83,7 @@ struct HttpAnswer {
 // The usual words for a status, such as "Bad Gateway"; empty for an unknown status.
 std::string_view words_of_status(int status);
 
-// Waits for the whole answer. Errors: kUnavailable, for every end but kWhole.
+// Waits for the whole answer. Errors: kUnavailable for every end but kWhole.
 Result<HttpAnswer> fetch(HttpClient& client, HttpCall call);
 
 }  // namespace zinc_rt::client

@@ -22,7 +22,7 @@ struct ApiUsage {
   std::uint32_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
 };
 
-// What one event adds to an answer.
+// The part of an answer that one event adds.
 struct ApiPiece {
   std::string text, reasoning;
 };

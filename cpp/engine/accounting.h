@@ -9,7 +9,7 @@ namespace zinc_rt {
 
 enum class RequestEnd : std::uint8_t { kFinished, kCancelled, kFailed, kTooSlow };
 
-// What a tenant holds now, by the scheduler.
+// What a tenant holds now, according to the scheduler.
 struct TenantUsage {
   std::uint32_t slots = 0;
   std::uint32_t waiting = 0;

@@ -21,7 +21,7 @@ namespace zinc_rt {
 
 class AnswerMask {
  public:
-  // The mask of the first token is stale.
+  // The mask of the first token begins as stale.
   AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
   // For another choice of the same request. REQUIRES: no thread is making the other's mask.
   AnswerMask(const AnswerMask& other);
@@ -51,14 +51,14 @@ class AnswerMask {
   std::atomic<std::uint32_t> state_{kStale};
 };
 
-// Threads that make masks, by turns of tenants.
+// Threads that make masks, with turns between tenants.
 class MaskMaker {
  public:
-  // done() is called after each mask that post() asked for.
+  // done() is called after each mask that post() requested.
   explicit MaskMaker(std::function<void()> done) : done_(std::move(done)) {}
-  // `mask` has begun. Behind stop() it is not made.
+  // REQUIRES: begin() was called on `mask`. After stop() the mask is not made.
   void post(const std::string& tenant, std::shared_ptr<AnswerMask> mask);
-  // Makes a stale mask before it returns. Errors: kCancelled; kUnavailable behind stop().
+  // Makes a stale mask before it returns. Errors: kCancelled; kUnavailable after stop().
   Status make(const std::string& tenant, AnswerMask& mask, const std::stop_token& cancel);
   void stop();
 

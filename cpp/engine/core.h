@@ -87,7 +87,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
   void take_out(Model& model);  // of its step loops, and frees it. REQUIRES: nothing of it runs or waits
-  // The step loop of a device, made when it is asked for first; it stays to the end.
+  // The step loop of a device. It is made on the first call and stays until the end.
   Result<StepLoop*> loop_for(const DeviceId& device);
   std::vector<StepLoop*> loops() const;
   void post(Replica& replica, std::vector<Command> commands);  // all at once; all concern this replica

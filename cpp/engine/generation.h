@@ -26,13 +26,13 @@ namespace zinc_rt {
 
 class EngineCore;
 
-// What a request may ask for beside the id of each token.
+// What a request may want beside the id of each token.
 struct TokenDetails {
   std::uint64_t logits_hash = 0;
   TokenLogprob logprob;
 };
 
-// The most tokens that a prompt may have, and the limit that says so, in words.
+// The most tokens that a prompt may have, and the name of that limit, for errors.
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
@@ -48,12 +48,12 @@ class Generation {
   // room for; kCancelled.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
-  // By which of its members a request gives its prompt, for errors.
+  // The name of the member in which a request gives its prompt, for errors.
   static const char* prompt_field(const Request& request);
-  // Checks every number that a client gives.
+  // Checks every number from a client.
   static Status check(const Request& request, const Model& model);
 
-  // `index`: which of the n choices of the request this is.
+  // `index`: the number of this choice among the request's n choices.
   Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
              const Prompt& prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
 
@@ -75,7 +75,7 @@ class Generation {
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);  // false: it failed
   const std::shared_ptr<AnswerMask>& mask() const { return mask_; }             // null: the answer is free
-  // Of the next pick; nothing: it failed. REQUIRES: mask()
+  // The mask of the next pick. Nothing: making it failed.
   std::optional<std::span<const std::uint32_t>> mask_words();
   void no_token_left();  // that the processor or the mask allows
   // The pooled row of the text. Returns false if it has no direction; the request then ends as bad_logits.

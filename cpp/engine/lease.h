@@ -8,16 +8,16 @@
 
 namespace zinc_rt {
 
-// Asked before each step of what is computed in a lease.
+// Called before each step of a computation in a lease.
 inline Status go_on(const StopAsked& is_stopped, const char* what) {
   if (is_stopped && is_stopped()) return fail(StatusCode::kCancelled, "[{}] the call was taken back", what);
   return {};
 }
 
-// Holds a slot and its pages for as long as it lives.
+// Holds a slot and its pages while it lives.
 class EngineCore::Lease {
  public:
-  // On the first replica that has room; the error is that of the last one.
+  // Takes a slot on the first replica that has room. The error is that of the last replica.
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
     for (std::size_t i = 0; i + 1 < model.replicas().size(); ++i)
       if (auto lease = take(core, model, *model.replicas()[i], n_tokens)) return lease;

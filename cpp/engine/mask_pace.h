@@ -16,7 +16,7 @@ namespace zinc_rt {
 class MaskPace {
  public:
   bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }
-  // A mask was made. One that took long makes the next kWatched ones count as slow.
+  // Notes that a mask was made. A slow one makes the next kWatched masks count as slow.
   void note(std::chrono::nanoseconds took);
 
  private:
@@ -25,7 +25,7 @@ class MaskPace {
   std::atomic<std::uint32_t> n_slow_{0};
 };
 
-// A grammar that requests share.
+// A grammar, shared by requests.
 struct OutputGrammar {
   grammar::Grammar grammar;
   std::shared_ptr<MaskPace> pace = std::make_shared<MaskPace>();

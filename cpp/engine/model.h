@@ -21,7 +21,7 @@ enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 
 struct Conversation;  // engine/conversation.h
 
-// How a chat template is applied.
+// How to apply a chat template.
 struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
@@ -37,7 +37,7 @@ class Model {
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
                                              const EngineOptions& options);
 
-  // What an engine gives its models: all of it is shared by them.
+  // What an engine shares with all its models.
   struct Joined {
     sched::TenantBook& tenants;
     mem::SipKey key;
@@ -53,21 +53,21 @@ class Model {
   // How many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;
 
-  // What came from the input and not from the template is marked.
+  // The rendered text. The parts that come from the input, not from the template, are marked.
   Result<MarkedText> render(Conversation chat, const RenderOptions& options) const;
-  // The same of JSON texts, as for Engine::apply_template.
+  // The same for JSON texts, as in Engine::apply_template.
   Result<MarkedText> render(std::string_view messages, std::string_view tools, std::string_view variables,
                             const RenderOptions& options) const;
-  // Where in such a text control tokens are not matched.
+  // The parts of such a text in which control tokens are not matched.
   OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
-  // Of all replicas: the least pages, slots and context that one has.
+  // Over all replicas: the fewest pages and slots and the shortest context of any.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const output::Formats& formats() const { return formats_; }
-  // The tokens as grammars see them; made when the first grammar needs them.
+  // The tokens in the form for grammars; made when the first grammar needs them.
   Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary();
   GrammarCache& grammars() { return grammars_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // those that end a generation

@@ -22,7 +22,7 @@ struct NpyArray {
 
 class Npz {
  public:
-  // Errors: kNotFound when there is no such file, kCorrupt when it is no such archive.
+  // Errors: kNotFound if the file does not exist, kCorrupt if it is not such an archive.
   static Result<Npz> open(const std::string& path);
 
   bool contains(const std::string& name) const { return members_.contains(name); }

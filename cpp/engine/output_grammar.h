@@ -21,11 +21,11 @@
 
 namespace zinc_rt {
 
-// A tool whose calls the grammar of an answer binds.
+// A tool whose calls are bound by the answer's grammar.
 struct BoundTool {
   std::string name, schema;  // as JSON
   bool is_strict = false;
-  // A name in which nothing is escaped, as it is.
+  // The name as it is, if nothing in it must be escaped.
   std::string bare() const { return name.substr(1, name.size() - 2); }
 };
 // The request's tools, a list as in the API, if it demands a call or one of the tools is strict. Otherwise none.
@@ -86,7 +86,7 @@ class GrammarCache {
   static std::size_t size_of(const Entry& entry);
   // REQUIRES: mutex_.
   std::size_t n_bytes() const;
-  // True: it was the tenant's last one.
+  // Returns true if it was the tenant's last one.
   bool drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped);
 
   const std::size_t tenant_bytes_, bytes_;

@@ -13,7 +13,7 @@ namespace zinc_rt {
 class OutputPort {
  public:
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
-  // Where no thread takes events out of the ring: called when it is full, and takes some.
+  // For engines without a thread that empties the ring: `take_some` is called when the ring is full.
   void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
   // A full ring soon has room, because the drainer never waits for a sink. The ring has one producer at a time.
   void push(const OutputEvent& event) {

@@ -52,7 +52,7 @@ class OutputRing {
   bool wait_for_space(std::chrono::microseconds timeout);
 
   bool pop(OutputEvent& event);  // false when empty
-  // Sleeps while the ring is empty; false when it is closed and all events are taken.
+  // Sleeps while the ring is empty. Returns false once it is closed and all events are taken.
   bool wait_pop(OutputEvent& event);
 
   // Wakes both sides for good. Events in the ring can still be popped. If a push may run at the same time, the ring's

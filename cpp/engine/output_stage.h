@@ -17,7 +17,7 @@
 
 namespace zinc_rt {
 
-// A prompt as tokens, and what of it the answer's reader has to know.
+// A prompt's tokens, and what the reader of the answer has to know about them.
 struct Prompt {
   std::vector<std::int32_t> ids;
   std::uint32_t second_text = 0;                   // the ids from here on are of type 1; 0: none are
@@ -33,15 +33,15 @@ class OutputStage {
 
   // The text that is final with this token. Stop strings are searched once the text has min_tokens.
   std::vector<OutputPiece> push(std::int32_t id, bool looks_for_stops);
-  // No token follows: the text that was held back.
+  // Ends the text: returns what was held back.
   std::vector<OutputPiece> finish();
-  // A stop string came, or the last call that is allowed has ended.
+  // Whether a stop string was found, or the last allowed call has ended.
   bool stopped() const { return stops_.stopped() || has_all_calls_; }
   const std::string& stop_string() const { return stops_.found(); }
   bool is_in_reasoning() const { return parser_ != nullptr && parser_->is_in_reasoning(); }
 
  private:
-  // At the last call that is allowed, and with at_stops at stop strings.
+  // Cuts after the last allowed call and, with at_stops, at stop strings.
   std::vector<OutputPiece> cut(std::vector<OutputPiece> pieces, bool at_stops);
   void flush_held(std::vector<OutputPiece>& out);
 

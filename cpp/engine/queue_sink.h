@@ -16,7 +16,7 @@ namespace zinc_rt {
 
 class QueueSink final : public Sink {
  public:
-  // capacity: in events. The stream is over after n_generations ends.
+  // capacity: the number of events it holds. The stream is over after n_generations ends.
   QueueSink(std::size_t capacity, std::uint32_t n_generations, Waiter on_wait)
       : on_wait_(std::move(on_wait)), capacity_(capacity), n_open_(n_generations) {}
 

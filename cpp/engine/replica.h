@@ -14,7 +14,7 @@ namespace zinc_rt {
 
 class StepLoop;
 
-// A device of a tier: what one step thread runs.
+// A device of a tier. One step thread runs it.
 struct DeviceId {
   std::string tier;
   std::uint32_t index = 0;
@@ -28,10 +28,10 @@ class Replica {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  // Called once, before anybody knows the replica: what runs its steps.
+  // Called once, before any thread knows the replica. `loop` will run its steps.
   void join(StepLoop& loop, const sched::Options& options, sched::TenantBook& tenants,
             std::shared_ptr<sched::Shares> all_shares, Timeline& timeline);
-  // Frees the runner and the executor. REQUIRES: the turn; nothing of it runs or waits.
+  // Frees the runner and the executor. REQUIRES: the turn; no request of it runs or waits.
   void unload(const sched::TenantBook& tenants);
   bool is_loaded() const { return runner_ != nullptr; }  // REQUIRES: the turn, or the lock of the tenant book
   ModelRunner& runner() { return *runner_; }
@@ -44,7 +44,7 @@ class Replica {
   const DeviceId device;
   const ExecutorInfo info;
   const std::uint64_t allocated_bytes;
-  // Of prompts that were sent here and that the scheduler has not seen yet.
+  // Prompt tokens that were sent here but that the scheduler has not seen yet.
   std::atomic<std::uint64_t> tokens_on_their_way{0};
 
  private:

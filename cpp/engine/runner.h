@@ -54,7 +54,7 @@ class ModelRunner {
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
 
-  // One step, if there is something to compute. Events go to the listener.
+  // Runs one step if there is something to compute. Events go to the listener.
   struct Turn {
     bool ran = false;
     sched::Micros wake_at = sched::kNever;  // when to come again if nothing else happens
@@ -71,13 +71,13 @@ class ModelRunner {
   Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::uint32_t rope_variant, int layer);
 
-  // The first pages of a leased slot to and from the host, as many as the bytes are.
+  // Copies the first pages of a leased slot to or from the host, as many as fit into the bytes.
   Status read_pages(std::uint32_t slot, std::span<std::byte> to);
   Status write_pages(std::uint32_t slot, std::span<const std::byte> from);
 
   double busy_us() const { return busy_us_; }  // spent in steps; models take turns by it
   void set_busy_us(double us) { busy_us_ = us; }
-  // Steps that failed on the device; in a row: since the last one that did not.
+  // Steps that failed on the device. In a row: since the last step that did not fail.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
   // Requests that ended because a row of logits had no finite maximum.

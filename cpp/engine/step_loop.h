@@ -33,14 +33,14 @@ class StepLoop final : public StepListener {
     std::shared_ptr<Generation> generation;
     sched::Finish reason = sched::Finish::kCancelled;
   };
-  // What the loops of an engine share; it outlives them.
+  // Shared by the loops of an engine. It must outlive them.
   struct Shared {
     OutputPort& output;
     sched::TenantBook& tenants;
     Timeline& timeline;
     MaskMaker& masks;
     Drive drive;
-    // Something became free that requests on other devices may wait for.
+    // Called when something was freed that requests on other devices may wait for.
     std::function<void(const StepLoop&)> poke_others;
   };
   // number: the loop's index in the engine. n_threads: how many threads compute log-probabilities and quick masks, for
@@ -54,7 +54,7 @@ class StepLoop final : public StepListener {
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
-  // How long the look under way has lasted; 0: there is none.
+  // How long the running look has lasted; 0 if none is running.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -63,7 +63,7 @@ class StepLoop final : public StepListener {
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
 
-  // One look takes all of them. False: the loop was stopped and takes none.
+  // One look takes all of them. Returns false, and takes none, if the loop was stopped.
   bool post(std::vector<Command> commands);
   void poke();  // makes the step thread look again, since something became free
   void stop();  // no look follows; returns at once

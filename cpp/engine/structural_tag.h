@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// How a text is written that may be a token of the model's.
+// Gives the notation of a text that may be one of the model's tokens.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
 // `text`: JSON, {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:

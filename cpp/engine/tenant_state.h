@@ -14,7 +14,7 @@
 
 namespace zinc_rt {
 
-// The ids of tenants that nobody knows any more: no handle, no session, no generation.
+// The ids of tenants without any handle, session or generation left.
 class FreeTenants {
  public:
   void add(sched::TenantId id) {
@@ -49,7 +49,7 @@ struct TenantState {
   const std::shared_ptr<FreeTenants> free_;  // it may outlive the engine
 };
 
-// Errors: kInvalidArgument for a number out of its limits, with both.
+// Errors: kInvalidArgument for a number outside its limits, with both numbers.
 Status check_quota(const TenantQuota& quota);
 Result<sched::Qos> parse_qos(const std::string& name);
 

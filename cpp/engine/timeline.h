@@ -22,7 +22,7 @@
 
 namespace zinc_rt {
 
-// One step; its phases follow each other from begin_us on, in this order.
+// One step. Its phases follow each other from begin_us on, in this order.
 struct StepSpan {
   std::uint64_t index = 0;
   std::uint64_t begin_us = 0;
@@ -54,7 +54,7 @@ struct RequestInstant {
   std::uint32_t model = 0;
 };
 
-// The names of what records have by number.
+// The names for numbers in records.
 struct RequestName {
   std::string request_id, traceparent;  // as the request has them; empty: none
   bool empty() const { return request_id.empty() && traceparent.empty(); }

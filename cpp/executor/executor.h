@@ -89,7 +89,7 @@ class Executor {
   // (step_check.h); then there is no step to finish. Errors of finish(): what failed in the step, which is over.
   virtual Status begin(const StepInput& input) = 0;
   virtual Status finish(StepOutput& output) = 0;
-  // Both, for callers who have nothing to do in between.
+  // Runs both, for callers that have nothing to do in between.
   Status step(const StepInput& input, StepOutput& output) {
     output.tokens.clear();
     if (auto status = begin(input); !status) return status;

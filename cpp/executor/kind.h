@@ -15,9 +15,9 @@ struct ExecutorTier {
   std::string name;         // as in ZINC_RT_TIER; no two executors have one of the same name
   std::string description;  // one line for people
   int priority = 0;         // `auto` takes the highest that is available; negative: only when forced
-  // Empty when the tier can run here, else why not and what to do about it.
+  // Empty if the tier can run here, else the reason and what to do about it.
   std::string (*unavailable_reason)();
-  // How many devices it has here, for ExecutorOptions::device. Null: one.
+  // The number of devices here, for ExecutorOptions::device. Null: one.
   std::uint32_t (*n_devices)() = nullptr;
   // One line for people: what was found on this machine, and what of it is used. Null: nothing to report.
   std::string (*details)() = nullptr;
@@ -25,10 +25,10 @@ struct ExecutorTier {
   std::string (*built_with)() = nullptr;
 };
 
-// The backend of graphs and rings; beside it are peers that bring all of their own.
+// The backend with graphs and rings. Peers beside it bring everything of their own.
 inline constexpr std::string_view kOwnBackend = "zinc_rt";
 
-// A tier that this build could have and was told to leave out, or lacked something for.
+// A tier that this build could have, but that was switched off or lacked something.
 struct LeftOutExecutorTier {
   std::string name, why;
 };

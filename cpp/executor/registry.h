@@ -31,7 +31,7 @@ struct TierChoice {
   std::vector<std::string> rejected;  // "t1: not in this build": why each of the others was not taken
 };
 
-// The backends of this build: kOwnBackend, then peers, also those that were left out.
+// The backends of this build: kOwnBackend, then peers, including those that were left out.
 std::vector<std::string> backend_names();
 
 // Picks the tier. "auto" takes the available tier of the highest priority; with a peer's `backend`, that peer's tier. A

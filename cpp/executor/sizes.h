@@ -37,7 +37,7 @@ KvType choose_kv_type(const ExecutorOptions& options, const Weights& weights, co
 // The pooling that the options ask for, else the file's. Errors: kUnavailable for pooling_type 4 (rank) of a causal
 // model.
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
-// How wide the rows are that such a model gives; 0: it generates.
+// The width of the rows that a model with this pooling gives; 0 if it generates.
 std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);
 // Refuses a type if is_there is false for its key cells, and names the types that exist. Errors: kInvalidArgument.
 Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there);

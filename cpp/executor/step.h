@@ -75,7 +75,7 @@ struct PageCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// The output of a step; it is used again, too.
+// The output of a step. Reuse it, like the input.
 struct StepOutput {
   // The pick of each row of StepInput::outputs, in order, or kNoToken. A slot has one per output row. Empty for models
   // with pooling.

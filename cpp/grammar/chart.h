@@ -30,21 +30,21 @@ class Chart {
 
   // The first row, number 0.
   void begin(Lexer& lexer, Fuel& fuel);
-  // The row behind these lexemes: a new one at the end.
+  // The row after these lexemes, appended at the end.
   std::uint32_t scan(std::span<const Ended> ended, Lexer& lexer, Fuel& fuel);
-  // The row behind one token's lexeme.
+  // The row after the lexeme of one token.
   std::uint32_t scan_token(std::uint32_t row, std::uint32_t lexeme, Lexer& lexer, Fuel& fuel);
 
   std::size_t n_rows() const { return rows_.size(); }
   std::size_t n_items() const { return items_.size(); }
-  // Forgets the rows from n_rows on.
+  // Drops the rows from n_rows on.
   void cut(std::size_t n_rows);
-  // Keeps the rows that those given depend on; renames these.
+  // Keeps only the rows that the given ones depend on, and renumbers the given ones.
   void collect(std::span<std::uint32_t*> kept);
 
-  // The lexer's state in which the text behind this row begins.
+  // The lexer's state in which the text after this row begins.
   std::uint32_t start(std::uint32_t row) const { return rows_[row].start; }
-  // The lexemes of single tokens that may come next.
+  // The single-token lexemes that may come next.
   std::span<const std::uint32_t> tokens(std::uint32_t row) const {
     return std::span(token_lexemes_).subspan(rows_[row].first_token, rows_[row].n_tokens);
   }
@@ -62,7 +62,7 @@ class Chart {
     std::uint32_t first_token, n_tokens;
     bool is_complete;
   };
-  // Items of the row that is being made, and symbols that it has completed: each once.
+  // Each item of the row in progress, and each symbol that the row has completed, counts once.
   class Seen {
    public:
     void clear() {

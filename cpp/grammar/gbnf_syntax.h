@@ -1,4 +1,4 @@
-// A parsed grammar in GBNF, before anything is said of rules and lexemes.
+// A parsed GBNF grammar, before rules and lexemes are made.
 #pragma once
 
 #include <cstdint>

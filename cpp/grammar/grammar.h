@@ -27,7 +27,7 @@ namespace zinc_rt::grammar {
 struct CompiledGrammar;
 class Parse;
 
-// Between the tokens of JSON; none stands before or behind the whole value.
+// White space between JSON tokens. None may stand before or after the whole value.
 struct Whitespace {
   std::uint32_t max = 8;               // spaces, tabs and line ends in a row; 0: none
   std::optional<std::string> pattern;  // a regular expression instead
@@ -57,7 +57,7 @@ struct Source {
 // behind a lock.
 class Grammar {
  public:
-  // Bytes held, the tables that matchers have filled so far included.
+  // The bytes held, including the tables that matchers have filled so far.
   std::size_t n_bytes() const;
   const CompiledGrammar& compiled() const { return *compiled_; }
 
@@ -72,13 +72,13 @@ class Grammar {
 // allows nothing; with is_too_complex() beyond a limit.
 Result<Grammar> compile(const Source& source, const Options& options = {});
 
-// A text, or one token of the vocabulary that is no text.
+// A text, or one token of the vocabulary that is not text.
 struct Marker {
   std::string text;
   std::optional<std::int32_t> token;  // when given, `text` is unused
 };
 
-// Of JSON's values. A number is a whole one or not.
+// The types of JSON values. A number is whole or not.
 enum TypeBits : std::uint8_t {
   kNullType = 1,
   kBooleanType = 2,
@@ -90,7 +90,7 @@ enum TypeBits : std::uint8_t {
   kAllTypes = 127,
 };
 
-// How the arguments of a call, an object, are written.
+// The notation of a call's arguments, which are an object.
 struct ArgumentForm {
   enum class Kind : std::uint8_t {
     kJson,
@@ -183,14 +183,14 @@ class Matcher {
   // Accepts a token. Returns false, and changes nothing, if the token is not allowed here. An end token is allowed if
   // is_complete(); nothing may follow it. Errors: too complex beyond a limit; after that the matcher always fails.
   Result<bool> accept(std::int32_t token);
-  // The same for text that no token stands for: a prefix that is given.
+  // The same for given text that no token stands for, such as a prefix.
   Result<bool> accept_text(std::string_view bytes);
 
   // Sets bit id % 32 of word id / 32 for each allowed token and clears all others. REQUIRES: vocabulary.n_mask_words()
   // words.
   Status fill(std::span<std::uint32_t> mask);
 
-  // Whether the text so far is whole: an end token is allowed.
+  // Whether the text so far is complete, so that an end token is allowed.
   bool is_complete() const;
   // Whether an end token was accepted.
   bool is_ended() const;
@@ -199,7 +199,7 @@ class Matcher {
   // matcher does not move.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
-  // Bytes of its own; what it shares with others is the grammar's.
+  // The bytes of this matcher only; what it shares with others counts for the grammar.
   std::size_t n_bytes() const;
   const Vocabulary& vocabulary() const { return *vocabulary_; }
 

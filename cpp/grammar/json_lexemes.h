@@ -41,7 +41,7 @@ struct JsonLexemes {
   Regex name(Regex text) const { return notation.has_quoted_names ? in_quotes(text) : text; }
   // Whether all texts can be written.
   bool has_all_texts() const { return notation.not_in_texts.empty(); }
-  // The regex of a text, and its one plain or shortest spelling, both without quotes.
+  // The regex of a text, and its plain or shortest spelling, both without quotes.
   Regex text(std::string_view utf8) const { return spelled(arena, utf8, notation.spelling); }
   std::string spelling_of(std::string_view utf8) const;
   Regex with_space(Regex token) { return arena.concat(whitespace, token); }
@@ -53,7 +53,7 @@ struct JsonLexemes {
   Regex constant(const Json& value);
 };
 
-// A value that is no text, no list and no object, as constant() writes it.
+// The text of a value that is not a text, list or object, as constant() writes it.
 std::string scalar_text(const Json& value);
 // The number written with digits only, such as "-12.5" for -1.25e1. A whole number has no point and zero has no sign.
 // Returns nothing if it needs more than kMaxPlainDigits. REQUIRES: is_json_number(number).

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 // JSON and for a key that stands twice; too complex above limits.max_source_bytes and max_depth.
 Result<Json> read_json(std::string_view text, const Limits& limits);
 
-// The value of an object's key; none where there is no such key, or no object.
+// The value of an object's key; null if it has no such key or is not an object.
 inline const Json* find(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it == object.end() ? nullptr : &*it;

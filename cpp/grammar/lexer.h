@@ -40,7 +40,7 @@ class Lexer {
   // REQUIRES: `rules` is finished and outlives this.
   Lexer(const Rules& rules, const Limits& limits);
 
-  // Called before each step of a matcher: the work of searches is counted anew.
+  // Called before each step of a matcher. Starts a new count of the work of searches.
   void begin() {
     search_budget_ = limits_.step_work / 4;
     arena_.start_work(limits_.step_work);
@@ -52,9 +52,9 @@ class Lexer {
     const std::uint32_t known = next_[state * n_classes_ + class_of_[byte]];
     return known != kUnknown ? known : make_step(state, class_of_[byte]);
   }
-  // Bytes of one class lead the same way from every state.
+  // Bytes of one class lead to the same state, from every state.
   std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
-  // The lexemes that end here, as a list's number; 0: none.
+  // The lexemes that may end in this state, as the number of their list; 0: none.
   std::uint32_t accepted(std::uint32_t state) const { return states_[state].accepted; }
   std::span<const std::uint32_t> list(std::uint32_t number) const { return lists_[number]; }
   std::uint32_t weight(std::uint32_t state) const { return states_[state].weight; }
@@ -67,7 +67,7 @@ class Lexer {
     return kWeightWork * met.weight;
   }
 
-  // An error once the states are too many: what was answered since may be wrong.
+  // An error once there are too many states. Answers given since then may be wrong.
   Status check() const;
   std::size_t n_bytes() const;
 

@@ -66,7 +66,7 @@ class Fuel {
   std::stop_token cancel_;
 };
 
-// What compiling one grammar may use, whatever parts it is made of.
+// The work for compiling one grammar, shared by all its parts.
 struct CompileWork {
   explicit CompileWork(const Limits& limits, std::stop_token cancel = {})
       : fuel(limits.compile_work, std::move(cancel)), search(limits.compile_work / 8) {}

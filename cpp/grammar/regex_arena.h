@@ -68,7 +68,7 @@ class RegexArena {
   // The cost of a derivative of the expression: the number of alternatives and parts of conjunctions that it visits.
   std::uint32_t weight(Regex regex) const;
 
-  // Bytes that no expression so far tells apart have one class.
+  // Bytes that no expression so far distinguishes are in one class.
   std::size_t n_classes();
   const std::array<std::uint8_t, 256>& class_of();
   const std::vector<std::uint8_t>& representatives();  // one byte a class

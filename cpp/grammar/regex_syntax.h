@@ -1,4 +1,4 @@
-// A parsed regular expression, before anything is said of bytes.
+// A parsed regular expression, before it is turned into bytes.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ class Rules {
 
   // A terminal. If the regex matches the empty text, a symbol that is empty or the terminal.
   Symbol terminal(Regex regex);
-  // The lexeme alone, which the parse takes only where a text is not empty.
+  // The lexeme itself. The parse takes it only for text that is not empty.
   std::uint32_t lexeme(Regex regex);
   Symbol token(std::int32_t id);
   Symbol new_symbol();
@@ -91,10 +91,10 @@ class Rules {
   bool is_nullable(Symbol symbol) const { return !is_terminal(symbol) && nullable_[symbol]; }
   Symbol left_of(std::uint32_t rule) const { return rules_[rule].left; }
   bool is_final(std::uint32_t rule, std::uint32_t state) const;
-  // f(symbol, the state behind it) for each symbol that may come next.
+  // Calls f(symbol, the state after it) for each symbol that may come next.
   template <class F>
   void for_each_next(std::uint32_t rule, std::uint32_t state, F f) const;
-  // The state behind the symbol, or none.
+  // The state after the symbol; nothing if the symbol may not come.
   std::optional<std::uint32_t> next_on(std::uint32_t rule, std::uint32_t state, Symbol symbol) const;
 
  private:

@@ -45,7 +45,7 @@ class SchemaCompiler {
 
   // A value that fits the root, without leading white space. Errors: kInvalidArgument with a JSON pointer.
   Result<Symbol> run();
-  // The same of the root's objects alone; fails where it has none.
+  // The same for objects only. Fails if the root allows none.
   Result<Symbol> run_object();
   // The members of the root's objects as tags. This compiler's notation for values is plain; `inner` is a compiler of
   // the same root with JSON notation.
@@ -129,7 +129,7 @@ class SchemaCompiler {
   // listed_in: the claim's own const or enum that the value comes from, if any.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
-  // `also`: what holds beside the branches; null: nothing.
+  // `also`: a claim that holds beside the branches, or null.
   Status check_disjoint(const Json& branches, const Json* also);
   bool is_same(const Json& a, const Json& b);
   bool is_listed(const Json& value, const Json& list, bool is_enum);
@@ -139,7 +139,7 @@ class SchemaCompiler {
   Result<Kinds*> kinds_of(const Claim& claim);
   Result<const Members*> kept_members_of(const Claim& claim);
 
-  // The place of a part of the root, for messages.
+  // The JSON pointer of a part of the root, for messages.
   std::string pointer_to(const Json* part) const;
   template <class... Args>
   std::unexpected<Error> refuse(const Json* schema, std::string_view keyword, fmt::format_string<Args...> format,
@@ -149,7 +149,7 @@ class SchemaCompiler {
     return fail(StatusCode::kInvalidArgument, "[schema] {}: {}", at.empty() ? "the root" : at,
                 fmt::format(format, std::forward<Args>(args)...));
   }
-  // A keyword's value as a count.
+  // Reads a keyword's value as a count.
   Result<std::optional<std::uint32_t>> count_of(const Json& schema, const char* keyword);
   const std::map<std::string_view, const Json*>& properties_of(const Json& schema);
 

@@ -15,7 +15,7 @@ namespace zinc_rt::hub {
 
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes; total 0: not known
 
-// Looks at a whole file before it gets its name.
+// Checks a complete file before it gets its name.
 using Check = std::function<Status(const std::filesystem::path& file)>;
 
 struct RemoteFile {
@@ -37,7 +37,7 @@ struct Fetched {
 Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress,
                          const Check& check);
 
-// A small text. Errors: as of download().
+// Downloads a small text. Errors: as download().
 Result<std::string> fetch_text(const std::string& url, const client::Headers& headers);
 
 }  // namespace zinc_rt::hub

@@ -56,7 +56,7 @@ class Store {
 
 // 1 to 200 letters, digits, '.', '_', '-', ':' and single '/' between them.
 bool is_good_name(std::string_view name);
-// The name of a model's file: no ending, and of a split one no number.
+// The model's name for a file name: without the ending and without a split's number.
 std::string name_of_file(const std::filesystem::path& file);
 
 }  // namespace zinc_rt::hub

@@ -43,7 +43,7 @@ struct OpRule {
 
 const OpRule& rule(Op op);
 
-// The values that a node gives to its rule's variables: dims of operands.
+// The values that a node gives to the rule's variables, which are dims of operands.
 struct Bindings {
   struct Entry {
     std::string_view name;

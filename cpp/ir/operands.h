@@ -21,7 +21,7 @@ inline constexpr Op kOpOf = Op::kCount;
 ZRT_OPERANDS(ZRT_OP_OF)
 #undef ZRT_OP_OF
 
-// REQUIRES: the node is of that op, and has the inputs and results of its rule.
+// REQUIRES: the node has this op, with its rule's inputs and results.
 template <class Names>
 typename Names::template Of<BufferId> operands_of(const Node& node) {
   assert(node.op == kOpOf<Names> && node.n_inputs + node.n_outputs == Names::kCount);
@@ -33,7 +33,7 @@ typename Names::template Of<BufferId> operands_of(const Node& node) {
   return operands;
 }
 
-// Gives a node its op and operands; n_inputs: of the op's rule.
+// Sets a node's op and operands. n_inputs: that of the op's rule.
 template <class Names>
 void set_operands(Node& node, std::size_t n_inputs, const typename Names::template Of<BufferId>& operands) {
   BufferId ids[Names::kCount];

@@ -24,10 +24,10 @@ struct TensorSpec {
   DType dtype;
   std::vector<std::uint64_t> dims;  // outermost first
 };
-// What the model file holds under a tensor name.
+// The model file's entry for a tensor name.
 using TensorLookup = std::function<std::optional<TensorSpec>(std::string_view)>;
 
-// Without a lookup rule 2 is skipped (a graph read from disk, with no model at hand).
+// Without a lookup, rule 2 is skipped, as for a graph read from disk without a model.
 Status verify(const Graph& graph, const TensorLookup& tensors = nullptr);
 
 }  // namespace zinc_rt::ir

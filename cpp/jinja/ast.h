@@ -135,7 +135,7 @@ struct ApplyExpr : Expr {
   const Builtin* function = nullptr;  // null: unknown, an error only when it is reached
 };
 
-// What stands left of an assignment.
+// The left side of an assignment.
 struct Target {
   enum class Kind : std::uint8_t { kName, kNamespaceAttribute, kTuple };
   Kind kind = Kind::kName;
@@ -146,7 +146,7 @@ struct Target {
   SlotRef ref;
 };
 
-// How a variable starts when its scope is entered.
+// How a variable gets its first value when its scope is entered.
 struct SlotLoad {
   enum class Kind : std::uint8_t { kContext, kAlias, kMissing };
   Kind kind;
@@ -258,7 +258,7 @@ struct ParsedTemplate {
   int n_slots = 0;
 };
 
-// Parser and scope pass in one.
+// Runs parser and scope pass.
 Result<std::unique_ptr<ParsedTemplate>> parse_template(std::string_view source);
 
 }  // namespace zinc_rt::jinja

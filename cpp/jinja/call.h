@@ -11,7 +11,7 @@
 
 namespace zinc_rt::jinja {
 
-// A macro or call block as the scope pass leaves it; the interpreter runs its body.
+// A macro or call block after the scope pass. The interpreter runs its body.
 struct MacroStmt;
 struct MacroProto {
   std::string name;  // empty for a call block

@@ -20,7 +20,7 @@ Filter dictsort, groupby, map, max, min, reject, rejectattr, select, selectattr,
 // filters_value.cpp
 Filter abs, attr, default_value, to_float, to_int, round, tojson;
 
-// str(value), a str being itself (its markup kept).
+// str(value). A str is returned as it is, with its markup.
 Result<Value> soft_str(Runtime& rt, const Value& value);
 
 // Python's TypeError for a value that a filter cannot walk.
@@ -34,7 +34,7 @@ struct AttributePath {
   static AttributePath parse(Runtime& rt, const Value& path);
   Result<Value> get(Runtime& rt, Value item) const;
 };
-// Lower case of a str when case does not matter.
+// The str in lower case if letter case does not matter.
 Value fold_case(Runtime& rt, const Value& value, bool case_sensitive);
 
 }  // namespace zinc_rt::jinja::filters

@@ -25,7 +25,7 @@ class Interpreter final : public Runtime {
  public:
   Interpreter(const ParsedTemplate& parsed, const RenderLimits& limits) : Runtime(limits), parsed_(parsed) {}
 
-  // The output; what came from the context is marked as it is marked there.
+  // The output. Bytes from the context keep the marks that they have there.
   Result<MarkedText> run(Value context);
   int line() const { return line_; }
 
@@ -81,7 +81,7 @@ class Interpreter final : public Runtime {
   const Value& slot(const SlotRef& ref) const;
   Value& slot(const SlotRef& ref);
 
-  // Collects what is written while it lives.
+  // Collects the output while it lives.
   class Capture {
    public:
     explicit Capture(Interpreter& interpreter) : interpreter_(interpreter), outer_(interpreter.out_) {
@@ -93,7 +93,7 @@ class Interpreter final : public Runtime {
     }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
-    // The text so far; what was counted for it is given back by the destructor.
+    // The text so far. The destructor gives back what was counted for it.
     MarkedText copy() const { return text_; }
 
    private:

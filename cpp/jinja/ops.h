@@ -57,7 +57,7 @@ Result<std::int64_t> length(Runtime& rt, const Value& value);
 bool has_length(const Value& value);
 bool is_iterable(const Value& value);
 Result<std::vector<Value>> to_vector(Runtime& rt, const Value& iterable);
-// As many items as there are targets, or an error that says how many there are.
+// As many items as there are targets. Otherwise an error with both numbers.
 Result<std::vector<Value>> unpack(Runtime& rt, const Value& iterable, std::size_t n);
 
 // arithmetic.cpp
@@ -65,7 +65,7 @@ Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b);
 Result<Value> negate(Runtime& rt, const Value& value);
 Result<Value> plus(Runtime& rt, const Value& value);
 Result<Value> round_value(Runtime& rt, const Value& value, std::int64_t precision);
-// int(value) and float(value) of a str; nullopt when it is no number.
+// int(value) and float(value) of a str; nullopt if it is not a number.
 std::optional<double> parse_float(std::string_view text);
 Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_t base);
 Result<std::int64_t> float_to_int(double d);
@@ -77,7 +77,7 @@ Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& argume
 // methods_split.cpp
 // The lines are views of `text`.
 Result<std::vector<std::string_view>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
-// At most limit replacements, all when limit < 0.
+// Replaces at most `limit` occurrences; all if limit < 0.
 Result<MarkedText> replace_text(Runtime& rt, MarkedView text, std::string_view old_text, MarkedView new_text,
                                 std::int64_t limit);
 

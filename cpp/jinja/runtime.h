@@ -29,7 +29,7 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Counts n steps; true when a limit is passed, and then limit_error() says which.
+  // Counts n steps. Returns true once a limit is passed; limit_error() then says which.
   bool over(std::uint64_t n = 1) {
     steps_ += n;
     if (steps_ < next_check_ && heap_.live_bytes() <= limits_.max_value_bytes) [[likely]]
@@ -62,7 +62,7 @@ class Runtime {
   Heap& heap() { return heap_; }
   const RenderLimits& limits() const { return limits_; }
 
-  // One level of recursion over calls or nested values, given back by its destructor.
+  // One level of recursion over calls or nested values. The destructor ends it.
   class Level {
    public:
     explicit Level(Runtime& rt) : rt_(rt) { ++rt_.depth_; }
@@ -94,7 +94,7 @@ class Runtime {
   StatusCode exceeded_code_ = StatusCode::kExhausted;
 };
 
-// Stack that one parse or render may use, whatever the frame sizes of the build.
+// The stack that one parse or render may use, whatever the build's frame sizes.
 inline constexpr std::size_t kMaxStackBytes = 3u << 20;
 inline std::uintptr_t stack_position() {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

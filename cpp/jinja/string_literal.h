@@ -8,7 +8,7 @@
 
 namespace zinc_rt::jinja {
 
-// `body` is what stands between the quotes. The error's message has no line.
+// `body`: the text between the quotes. The error's message has no line number.
 Result<std::string> decode_string_literal(std::string_view body);
 
 }  // namespace zinc_rt::jinja

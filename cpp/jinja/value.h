@@ -94,7 +94,7 @@ class Value {
   bool is_number() const { return is_integral() || kind_ == Kind::kFloat || kind_ == Kind::kNumber; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
-  // REQUIRES for each: the kind fits.
+  // REQUIRES of each: the kind matches.
   bool as_bool() const { return int_ != 0; }
   std::int64_t as_int() const { return int_; }  // also of a bool
   double as_real() const;                       // of any number
@@ -139,12 +139,12 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
   ~Heap();
 
-  // Takes over a new object; bytes is what it holds outside itself.
+  // Takes ownership of a new object. bytes: the memory that it holds outside itself.
   Value adopt(Object* object, std::size_t object_bytes, std::size_t bytes);
   void charge(Object& object, std::size_t bytes);
   void unreferenced(Object* object);
   std::size_t live_bytes() const { return live_bytes_; }
-  // Memory that hangs on the render but on no object.
+  // Counts memory that belongs to the render but to no object.
   void add_bytes(std::size_t bytes) { live_bytes_ += bytes; }
   void subtract_bytes(std::size_t bytes) { live_bytes_ -= bytes; }
 
@@ -203,7 +203,7 @@ struct UndefinedObject : Object {
   Value name;
 };
 
-// next puts the next item into its argument and returns false at the end.
+// Puts the next item into its argument. Returns false at the end.
 using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
 struct IteratorObject : Object {
   std::string_view type_name;
@@ -309,7 +309,7 @@ class ConstantPool {
 // The value to compute with: for a kNumber the int or float that stands for it. Other values are returned as they are,
 // and so is an int beyond 64 bits.
 Value counted(const Value& value);
-// An int beyond 64 bits. REQUIRES: counted(value) is the value.
+// Whether it is an int beyond 64 bits. REQUIRES: counted(value) is the value.
 inline bool is_beyond_ints(const Value& value) {
   return value.is(Kind::kNumber);
 }

@@ -14,7 +14,7 @@ namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-// The largest step that the engine will run: the most that the open extents may become.
+// The largest step that the engine will run, that is, the limits of the open extents.
 struct StepLimits {
   std::uint32_t max_tokens = 0;
   std::uint32_t max_outputs = 0;

@@ -27,7 +27,7 @@
 
 namespace zinc_rt::lower {
 
-// What a pattern keeps: a buffer, to the node until which it is needed.
+// A buffer that a pattern keeps, and the node until which it is needed.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
   std::size_t until = 0;  // index of a node of the graph

@@ -22,7 +22,7 @@ struct FusionOptions {
 // "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the wrong word.
 Result<FusionOptions> parse_fusion(std::string_view text);
 std::string to_string(const FusionOptions& options);
-// Those of the options for which a tier has the kernels.
+// The options, less the fusions that the tier has no kernels for.
 FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& kernels);
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);

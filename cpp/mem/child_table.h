@@ -19,7 +19,7 @@ class ChildTable {
 
   std::uint32_t size() const { return size_; }
 
-  // The id with this hash for which is_it(id) is true; kNone: there is none.
+  // The id with this hash for which is_it(id) is true; kNone if there is none.
   template <class Predicate>
   std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
     for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
@@ -38,7 +38,7 @@ class ChildTable {
     std::size_t hole = hash & mask_;
     while (entries_[hole].id != id) hole = (hole + 1) & mask_;
     for (std::size_t i = (hole + 1) & mask_; entries_[i].id != kNone; i = (i + 1) & mask_) {
-      // The entry at i may move to the hole unless its home is behind the hole.
+      // The entry at i may move to the hole unless its home comes after the hole.
       const std::size_t from_home = (i - entries_[i].hash) & mask_;
       if (from_home < ((i - hole) & mask_)) continue;
       entries_[hole] = entries_[i];

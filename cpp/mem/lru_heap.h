@@ -36,7 +36,7 @@ class LruHeap {
       sink(place, last);
   }
 
-  // For tests: no entry is older than the one above it, and the position of every id is right.
+  // For tests: no entry is older than the one above it, and every stored position is right.
   bool is_sound() const {
     std::uint32_t n_placed = 0;
     for (const std::uint32_t place : places_) n_placed += place != kNone;

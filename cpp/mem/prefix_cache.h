@@ -52,7 +52,7 @@ class PrefixCache {
   // Flushes the scope and frees its root. REQUIRES: no node of it is pinned.
   void drop_scope(Node root);
 
-  // Whether a scope holds nothing and nobody has pinned its root.
+  // Whether a scope has no nodes and its root is not pinned.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
   // Finds the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint count

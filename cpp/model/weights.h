@@ -48,7 +48,7 @@ class Weights {
     std::function<Status()> is_whole;              // of the mapped files, where there are any
   };
 
-  // `path` is a GGUF file (of a split model the first) or an MLC folder.
+  // `path`: a GGUF file (the first one of a split model) or an MLC folder.
   static Result<Weights> open(const std::string& path);
   // The metadata() that open() would give; reads no tensor.
   static Result<gguf::Metadata> open_metadata(const std::string& path);
@@ -81,9 +81,9 @@ class Weights {
   Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
 
   std::uint64_t total_bytes() const;
-  // Of the file, by the type there, in the order of DType; absent ones are left out.
+  // Bytes in the file per type, in the order of DType; absent types are left out.
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
-  // The same in the form that executors compute with.
+  // The same for the types that executors compute with.
   std::vector<std::pair<DType, std::uint64_t>> computed_bytes_by_dtype() const;
 
  private:

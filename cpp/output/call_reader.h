@@ -27,7 +27,7 @@ class CallReader {
   explicit CallReader(CallSink& sink) : sink_(sink) {}
   virtual ~CallReader() = default;
 
-  // Takes more text. What it cannot decide yet is held.
+  // Takes more text and holds back what it cannot decide yet.
   void push(std::string_view text);
   // Ends the text. Text that was held back inside a call goes to the call, which stays open.
   void finish();
@@ -42,7 +42,7 @@ class CallReader {
  protected:
   // Reads further in held_ and removes what is decided. Returns false if nothing can be decided yet.
   virtual bool step() = 0;
-  // What to do with held_ at the end, inside of a call.
+  // Handles held_ when the text ends inside a call.
   virtual void flush() {}
 
   void begin(std::string name);
@@ -54,7 +54,7 @@ class CallReader {
   void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }
   // Drops `text` if held_ begins with it.
   bool take(std::string_view text);
-  // Whether held_ may become a text that begins with `text`.
+  // Whether held_ may still become a text that begins with `text`.
   bool may_become(std::string_view text) const { return held_.size() < text.size() && text.starts_with(held_); }
 
   CallSink& sink_;
@@ -67,7 +67,7 @@ class CallReader {
   std::size_t n_begun_ = 0;
 };
 
-// Passes on one JSON value as it is written, piece by piece.
+// Passes on one JSON value as written, piece by piece.
 class JsonCopy {
  public:
   // How many bytes of `text` belong to the value.

@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 4> kRoleNames{"system", "user", "a
 // By role.
 using ContentForms = std::array<ContentForm, kRoleNames.size()>;
 
-// What stands between parts that become one text.
+// Stands between parts that are joined to one text.
 inline constexpr std::string_view kBetweenParts = "\n";
 
 // Tries a template. A role for which it accepts no form gets the form of user messages, or kText if user messages have
@@ -39,14 +39,14 @@ ContentForms probe_content(const Render& render);
 // trained. Content that is neither stays; where a list is wanted, missing content becomes an empty part. REQUIRES:
 // check_content(messages).
 void fit_content(nlohmann::ordered_json& messages, const ContentForms& forms);
-// kInvalidArgument, with its place: a part of a message's content is no text.
+// Errors: kInvalidArgument, with the position, if a part of a message's content is not text.
 Status check_content(const nlohmann::ordered_json& messages);
 
-// The text of a content, with kBetweenParts between parts; empty where it has none.
+// The text of a content, with kBetweenParts between parts; empty if it has none.
 std::string text_of_content(const nlohmann::ordered_json& content);
-// Makes the content of a message a text, and gives it.
+// Turns a message's content into a text and returns it.
 std::string& content_as_text(nlohmann::ordered_json& message);
-// The text that ends a content: itself, or its last part's. Null: there is none.
+// The last text of a content: itself, or its last part's. Null if there is none.
 std::string* end_of_content(nlohmann::ordered_json& content);
 
 }  // namespace zinc_rt::output

@@ -14,7 +14,7 @@
 
 namespace zinc_rt::output {
 
-// How the text of a call is written.
+// The syntax of a call.
 enum class Syntax : std::uint8_t {
   kJson,    // {"name": "N", "arguments": {..}}, alone, one after another, or in a list
   kTags,    // <function=N><parameter=K>V</parameter></function>
@@ -23,7 +23,7 @@ enum class Syntax : std::uint8_t {
   kNamed,   // N<separator>{..}
 };
 
-// A text behind which calls stand.
+// A text after which calls stand.
 struct Opening {
   std::string_view marker;  // empty: calls may be the whole answer, from its first character on
   Syntax syntax = Syntax::kJson;
@@ -36,10 +36,10 @@ struct CallFormat {
   std::span<const Opening> openings;
   // kBare: what encloses texts. kInvoke: what stands in each tag before its name. kNamed: what follows a name.
   std::string_view mark = {};
-  // Dropped where they stand between calls.
+  // Texts between calls that are dropped.
   std::span<const std::string_view> dropped = {};
   bool has_short_ids = false;  // templates of these models refuse ids of other than 9 letters and digits
-  // What a template's text has if it writes a call of kProbeName in this format.
+  // A text that a template writes if it renders a call of kProbeName in this format.
   std::string_view in_calls = {};
   // A text by which a template of this format is known if it shows tools but does not write earlier calls.
   std::string_view in_instructions = {};
@@ -63,10 +63,10 @@ bool has_json_arguments(const CallFormat& format);
 std::span<const ReasoningFormat> reasoning_formats();
 // `body` with a name and arguments, both JSON.
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments);
-// Null: there is none of this name.
+// Null for an unknown name.
 const CallFormat* find_call_format(std::string_view name);
 
-// What a chat template turned out to do.
+// What the test of a chat template found.
 struct TemplateTraits {
   const CallFormat* calls = nullptr;  // null: it shows no tools, or its format of calls is not known
   const ReasoningFormat* reasoning = nullptr;

@@ -22,7 +22,7 @@ namespace zinc_rt::output {
 // The formats of one model, and the ids of markers that are single tokens of its vocabulary. Made once per model.
 class Formats {
  public:
-  // The id of the token that a text is; nothing: it is none.
+  // The id of the token that stands for a text; nothing if no token does.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
   // `calls` may be null; `reasoning` may not.
@@ -49,7 +49,7 @@ class Formats {
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
-  // What else calls are written with: what closes them and stands within them.
+  // The other texts of calls: those that close them and those within them.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
   const Opening* whole_ = nullptr;              // the opening without a marker
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text

@@ -18,7 +18,7 @@ inline constexpr std::string_view kProbeCallId = "zrtcall01";
 inline constexpr const char* kProbeTools =
     R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
 
-// Arguments as no one writes them anew, and as Python shows what they are.
+// Arguments in an unusual spelling, and in Python's notation, to see what a template prints.
 inline constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
 inline constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
 

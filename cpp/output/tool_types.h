@@ -14,7 +14,7 @@ namespace zinc_rt::output {
 class ToolTypes {
  public:
   ToolTypes() = default;
-  // `tools`: a list as in the API. What is not one has no tools.
+  // `tools`: a list as in the API. Anything else counts as no tools.
   explicit ToolTypes(const nlohmann::ordered_json& tools);
   explicit ToolTypes(std::string_view) = delete;  // a text would be taken for a JSON text, which has no tools
 

@@ -12,7 +12,7 @@
 
 namespace zinc_rt::ring {
 
-// Object has a member `bytes`, which is 0 where there is none.
+// Object has a member `bytes`, which is 0 if the entry is free.
 template <class Object>
 class BufferObjects {
  public:
@@ -38,13 +38,13 @@ class BufferObjects {
     objects_.push_back(std::move(object));
     return {static_cast<std::uint32_t>(objects_.size()), objects_.back().bytes, heap};
   }
-  // Null for an id that was never given out, or whose object was freed.
+  // Null for an id that was never given out or whose object was freed.
   Object* find(std::uint32_t id) { return is_there(id) ? &objects_[id - 1] : nullptr; }
   const Object* find(std::uint32_t id) const { return is_there(id) ? &objects_[id - 1] : nullptr; }
   std::unexpected<Error> does_not_exist(std::uint32_t id) const {
     return fail(StatusCode::kInvalidArgument, "[{}] buffer object {} does not exist", tier_, id);
   }
-  // REQUIRES: the object is there.
+  // REQUIRES: the object exists.
   Object& at(std::uint32_t id) { return objects_[id - 1]; }
   const Object& at(std::uint32_t id) const { return objects_[id - 1]; }
   std::uint32_t last_id() const { return static_cast<std::uint32_t>(objects_.size()); }

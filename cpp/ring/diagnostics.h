@@ -13,14 +13,14 @@
 
 namespace zinc_rt::ring {
 
-// One thing that a device was asked to do.
+// The result of one test of a device.
 struct DeviceCheck {
   std::string way, name;  // by which driver's queue; what
   std::string error;      // empty: it did
   double us = 0;          // that it took
 };
 
-// Compiled kernels that lie in the program.
+// Compiled kernels embedded in the program.
 struct CodeImage {
   std::string_view name;
   kernel::Target target;
@@ -35,7 +35,7 @@ struct Diagnostics {
   // memory after each submission. Errors: kCorrupt for a file that is not a log, kUnavailable for the log of another
   // target.
   Result<std::vector<DeviceCheck>> (*replay)(std::span<const std::byte> log);
-  // Lines "name: value" of driver, firmware and device; none where there is no device.
+  // Lines "name: value" about driver, firmware and device; empty if there is no device.
   std::vector<std::string> (*report)();
   std::span<const CodeImage> (*images)();
 };

@@ -34,7 +34,7 @@ class HostMemory : public BufferObjects<HostObject> {
   // Notes that the object's quantized matrices are stored as row panels (kernels/cpu/quant/panels.h). Such an object is
   // written once and read often, so large pages are requested for it.
   void mark_packed(const Buffer& buffer);
-  // Whether the object of a valid binding is one of those.
+  // Whether a valid binding's object has row panels.
   bool is_packed(const Binding& binding) const { return binding.bo != 0 && at(binding.bo).packed; }
   // The address of a valid binding; null for an absent one.
   void* address(const Binding& binding) const {

@@ -40,7 +40,7 @@ struct Binding {
   ValueId value = kNoValue;  // in PacketBatch::values; kNoValue: absent
 };
 
-// The extents that the graph leaves open, and how far the step reaches back.
+// The extents that the graph leaves open, and the longest history of the step.
 struct StepDims {
   std::uint32_t n_tokens = 0;     // query tokens
   std::uint32_t n_outputs = 0;    // rows with logits
@@ -129,7 +129,7 @@ struct Submission {
   StepDims dims;
 };
 
-// Fills in the values and the edges, which follow from packets and bindings.
+// Computes the values and edges from packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
 // For tiers that order packets by barriers. [i]: a barrier stands before packet i, because i waits for a packet after

@@ -1,4 +1,4 @@
-// The tiers that were built in. Thread rule: any thread.
+// The tiers in this build. Thread rule: any thread.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace zinc_rt::ring {
 // All tiers of this build, highest priority first. CMake writes the list from the folders of ring/.
 std::span<const Tier* const> tiers();
 
-// Tiers whose folder is there and that this build left out, and why.
+// Tiers that this build left out although their folder exists, with the reason.
 std::span<const LeftOutTier> left_out_tiers();
 
 // Returns the tier of that name. executor/registry.h chooses among the tiers of all executors. Errors: kUnavailable if

@@ -16,7 +16,7 @@
 
 namespace zinc_rt::ring {
 
-// A matrix as a file has it: `rows` rows of k values.
+// A matrix in the layout of a file: `rows` rows of k values.
 struct WeightMatrix {
   DType dtype;
   std::uint32_t rows, k;
@@ -44,7 +44,7 @@ class Ring {
   // the same time. A submission sees the writes of earlier ones. Errors: kInvalidArgument if it names packets, buffers
   // or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
-  // Blocks until the fence has retired. Errors: what went wrong in its submission.
+  // Blocks until the fence has retired. Errors: what failed in its submission.
   virtual Status wait(Fence fence) = 0;
   // The host's view of a buffer object. It stays the same until the object is freed. Errors: kUnavailable for a heap
   // that the host cannot see.

@@ -26,10 +26,10 @@ struct Tier {
   std::string name;         // as in ZINC_RT_TIER: "t_cpu"
   std::string description;  // one line for people
   int priority;             // `auto` takes the highest that is available; negative: only when forced
-  // Empty when the tier can run here, else why not and what to do about it.
+  // Empty if the tier can run here, else the reason and what to do about it.
   std::string (*unavailable_reason)();
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
-  // How many devices it has here. Null: one.
+  // The number of devices here. Null: one.
   std::uint32_t (*n_devices)() = nullptr;
   // One line for people: what was found on this machine, and what of it is used. Null: nothing to report.
   std::string (*details)() = nullptr;

@@ -20,7 +20,7 @@ namespace zinc_rt::sched {
 
 class BatchPlanner {
  public:
-  // What it is given must outlive it.
+  // The arguments must outlive it.
   BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots);
 
   // Adds one token per decoding request to an empty plan, except for requests that sit this step out. `ready`: the

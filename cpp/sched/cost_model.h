@@ -11,7 +11,7 @@
 
 namespace zinc_rt::sched {
 
-// What of a promised time an estimate may fill, since it errs.
+// The fraction of a promised time that an estimate may fill, because estimates err.
 constexpr double kOfGap = 0.85;
 
 struct StepSize {

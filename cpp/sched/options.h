@@ -40,7 +40,7 @@ struct Options {
   std::uint32_t slow_sink_steps = 500;  // for so many steps a full sink may hold its request up
   std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is refused; 0: none is
 
-  // The variant of the position encoding that a text of n_tokens has.
+  // The variant of the position encoding for a text of n_tokens.
   std::uint32_t variant_of(std::size_t n_tokens) const {
     return static_cast<std::uint32_t>(std::ranges::lower_bound(rope_limits, n_tokens) - rope_limits.begin());
   }

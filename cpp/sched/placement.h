@@ -11,19 +11,19 @@
 
 namespace zinc_rt::sched {
 
-// What a place says about itself when a request comes. Both are in tokens of prefill.
+// What a replica reports when a request comes. Both numbers are in tokens of prefill.
 struct ReplicaLoad {
   std::uint64_t cached_tokens = 0;   // of the request's prompt: what it holds of it
   std::uint64_t backlog_tokens = 0;  // of all requests there: what it has not computed yet
 };
 
-// The tokens of a prompt that PlacementKey looks at: its first four pages.
+// The tokens of a prompt that placement_key reads: its first four pages.
 inline constexpr std::size_t kPlacementTokens = 64;
 
 // A number that is equal for requests that should share a replica before any replica has computed their common prefix.
 // It is the same in every process. REQUIRES: it reads at most the first kPlacementTokens tokens.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, mem::SpanView prompt);
-// The same of a prompt that is not in tokens yet: four bytes stand for one.
+// The same for a prompt that is not tokenized yet: four bytes count as one token.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt);
 
 // Returns the index of the replica that will have computed the prompt soonest. That is the one with the longest cached

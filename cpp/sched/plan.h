@@ -25,7 +25,7 @@ struct PlanItem {
   std::uint64_t user = 0;  // RequestParams::user
 };
 
-// A row of the step's output and the request that it is for.
+// A row of the step's output, and its request.
 struct PlanRow {
   OutputRow output;
   RequestId request = 0;

@@ -26,7 +26,7 @@ struct RequestParams {
   std::uint32_t min_tokens = 0;           // stop tokens are banned from the first so many picks
   std::uint32_t second_text = 0;          // prompt tokens from here on are of type 1; 0: none are
   bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
-  // What the output rows of its picks say (base/output_row.h).
+  // Settings for the output rows of its picks (base/output_row.h).
   bool is_masked = false, is_processed = false, wants_logits = false;
   std::string cache_salt;      // prefixes are shared only between requests of one salt
   std::uint32_t n_cached = 0;  // of the prompt's tokens, when the request was placed; for backlog_tokens() alone
@@ -87,11 +87,11 @@ struct Request {
   }
   std::uint32_t n_left() const { return tokens.size() - n_done; }
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
-  // The length of the text whose position encoding the logits have that it needs next.
+  // The length of the text whose position encoding the next logits need.
   std::uint32_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
   // Whether the request wants the logits after token i, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
-  // Whether a stop token may not be picked as the text's token at this position.
+  // Whether a stop token is forbidden as the text's token at this position.
   bool bans_stops(std::uint32_t position) const { return position - n_prompt < params.min_tokens; }
   bool picks() const { return n_limit > n_prompt; }
   Micros waited_at(Micros now) const { return waited + (is_waiting ? now - queued_at : 0); }

@@ -128,7 +128,7 @@ class Scheduler {
   void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
   void commit_item(const PlanItem& item, Micros now);
-  // False: the request has ended, or starts again from its first token.
+  // Returns false if the request has ended or starts again from its first token.
   bool accept_token(Request& request, std::int32_t token, std::uint32_t row, Micros now);
   void move(std::uint32_t slot, SlotState to);
   Event event(EventKind kind, const Request& request) const;
@@ -142,14 +142,14 @@ class Scheduler {
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
-  // For how long its tenant's requests of its class have got no slot while it waited.
+  // How long its tenant's requests of its class have got no slot while it waited.
   Micros line_wait(const Request& request, Micros now) const {
     return now - std::max(request.queued_at, shares_.admitted_at(request.params.tenant, request.params.qos));
   }
   bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
   Request* first_startable(Request& head, Micros now) const;
-  // On what grounds a request may take a slot: its class, or its tenant's share.
+  // The reason why a request may take a slot: its class, or its tenant's share.
   enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);

@@ -27,13 +27,13 @@ class Shares {
   // When the tenant's requests of this class last got a slot.
   Micros admitted_at(TenantId tenant, Qos qos) const { return at(tenant).lines[index(qos)].admitted_at; }
 
-  // Adds the time since the last call, at the shares that held in it.
+  // Adds the time since the last call, with the shares that held during it.
   void settle(Micros now);
   // Computes the shares that hold from now on. A tenant whose quota allows no further request asks only for what it
   // has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
-  // While nobody waits nobody is owed anything.
+  // If nobody waits, nobody is owed anything.
   void rest_if_nobody_waits() { is_contended_ = is_contended_ && n_waiting_ > 0; }
 
   double share(TenantId tenant, Qos level) const { return at(tenant).share[index(level)]; }
@@ -59,7 +59,7 @@ class Shares {
     double weight = 0, wanted = 0;
   };
   static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
-  // Null for a tenant that never asked for anything.
+  // The account of a tenant; null if it never asked for anything.
   const Account& at(TenantId tenant) const {
     static const Account none{};
     return tenant < accounts_.size() ? accounts_[tenant] : none;

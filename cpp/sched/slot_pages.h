@@ -21,7 +21,7 @@ namespace zinc_rt::sched {
 
 class SlotPages {
  public:
-  // What it is given must outlive it. `stats` gets evictions and internal errors.
+  // The arguments must outlive it. `stats` counts evictions and internal errors.
   SlotPages(const Options& options, TenantBook& tenants, SlotTable& slots, Stats& stats)
       : options_(options),
         tenants_(tenants),
@@ -40,7 +40,7 @@ class SlotPages {
   // missing. others_run: leaves Options::prefix_part of the pages alone.
   Bind find_room(Request& request, bool others_run);
   void let_go() { prefixes_.unpin(found_.node); }
-  // Gives the request, whose slot has no pages yet, what find_room() found for it.
+  // Gives a request without pages what find_room() found for it.
   void bind(Request& request, StepPlan& plan);
 
   // Takes pages until the slot has room for n_tokens. On an error the slot keeps the pages that it got. Errors:
@@ -50,7 +50,7 @@ class SlotPages {
   void save_state(Request& request, std::uint32_t at, StepPlan& plan);
   // After tokens [first, n_done) were computed: puts full pages into the cache, so that others share them at once.
   void publish(Request& request, std::uint32_t first);
-  // The copies before the step are done.
+  // Notes that the copies before the step are done.
   void finish_copies(StepPlan& plan);
   // Takes all pages from the slot. Those in the cache stay there; the others go back to the pool. keep: the pages are
   // valid, so the cache may keep more of them.
@@ -58,7 +58,7 @@ class SlotPages {
   // Also releases the pages, and the slot begins the text again with another variant of the position encoding.
   void begin_again(Request& request, StepPlan& plan);
 
-  // Slots without a request. Errors: kExhausted with both numbers.
+  // Frees pages for slots without a request. Errors: kExhausted with both numbers.
   Status make_free(std::uint32_t n_pages);
   void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many are free
   void give_back(std::uint32_t slot);

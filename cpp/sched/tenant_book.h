@@ -54,7 +54,7 @@ class TenantBook {
   [[nodiscard]] std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
   TenantId add(const Quota& quota, Micros now);  // may give an id that was removed
-  // REQUIRES: nothing waits, runs or is cached for it.
+  // REQUIRES: the tenant has nothing waiting, running or cached.
   void remove(TenantId id);
   void set_quota(TenantId id, const Quota& quota, Micros now);
   Tenant& operator[](TenantId id) { return tenants_[id]; }

@@ -27,7 +27,7 @@ enum class AccessLogOf : std::uint8_t {
   kAll,
 };
 
-// By its name in the configuration: off, on, all.
+// Reads the setting by its name in the configuration: off, on, all.
 std::optional<AccessLogOf> access_log_of(std::string_view name);
 
 class AccessLog {

@@ -45,7 +45,7 @@ class Table {
     if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
     out = static_cast<T>(*value);
   }
-  // With 0 of these, no request could be served.
+  // Refuses 0, with which no request could be served.
   template <class T>
   void take_count(const char* key, T& out) {
     take(key, out);
@@ -55,7 +55,7 @@ class Table {
     known_.insert(key);
     return table_.get(key);
   }
-  // Where a value stands, or the table if it is not there.
+  // The node of a value, or the table if the value is missing.
   const toml::node& node_of(const std::string& key, const toml::node& otherwise) const {
     const toml::node* node = table_.get(key);
     return node == nullptr ? otherwise : *node;
@@ -68,12 +68,12 @@ class Table {
   void take(const char* key, std::vector<std::uint32_t>& out);
   // Each is "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out);
-  // Those of the keys that are there, as a body of the API would have them.
+  // The given keys and their values, in the form of an API body.
   Json take_json(const std::set<std::string>& keys);
 
-  // The keys that were asked for so far.
+  // The keys that were read so far.
   const std::set<std::string>& known() const { return known_; }
-  // All that it has, so that two files can be compared.
+  // The whole table, so that two files can be compared.
   Json to_json() const;
 
  private:

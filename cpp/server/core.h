@@ -74,19 +74,19 @@ struct ServerCore {
   // The engine counts as hung if no step has ended for longer than this.
   static constexpr std::int64_t kHungMs = 30000;
   bool is_hung() const;
-  // Why the server takes no requests now; empty: it takes them.
+  // Why the server takes no requests now; empty if it does.
   std::string why_not_ready() const;
   // Ends running requests and the threads of the queues. Errors: those of StateStore::close().
   Status close();
 };
 
-// Names the fields of a request that were passed over.
+// The answer's header that lists ignored fields of a request.
 constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
 // 24 random hex digits.
 std::string new_id();
 
-// Each adds the paths of its group.
+// Each function adds its group's paths.
 void add_generation_routes(Router& router, ServerCore& core);
 void add_messages_routes(Router& router, ServerCore& core);   // what Anthropic's API has besides generation
 void add_responses_routes(Router& router, ServerCore& core);  // what is kept of /v1/responses
@@ -100,7 +100,7 @@ void add_model_routes(Router& router, ServerCore& core);
 void add_prefix_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
-// Those of options.metrics_listen, which ask for no key: probes, load and metrics.
+// The paths of options.metrics_listen, which need no key: probes, load and metrics.
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
@@ -112,12 +112,12 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
 ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held, std::uint64_t n_bytes,
                             const char* what = "[responses] the conversation");
 
-// Whose files and batches a request speaks of. Errors: 403 for an admin's key.
+// The tenant whose files and batches a request is about. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);
 
 // Runs the route's handler on a thread of `work`, unless the client has left by then.
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);
-// Whose turn among the tasks of `work` a request takes.
+// The owner under which a request takes turns among the tasks of `work`.
 std::string owner_of(const Exchange& exchange);
 // Moves the exchange to `then`, with the model of this name, as OnDemand::find gives it.
 void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
@@ -132,7 +132,7 @@ template <class Work>
 auto answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
 }
-// An error as the answer to a request of this path and id.
+// An error as the answer to the request with this path and id.
 HttpResponse refusal(ServerCore& core, const std::string& path, const std::string& request_id, const ApiError& error);
 
 }  // namespace zinc_rt::server

@@ -22,7 +22,7 @@
 
 namespace zinc_rt::server {
 
-// What embedding jobs work with. All of it outlives every job.
+// The services that embedding jobs use. They must outlive every job.
 struct EmbeddingServices {
   StateStore& store;
   Metrics& metrics;

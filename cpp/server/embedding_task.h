@@ -21,7 +21,7 @@ class EmbeddingTask {
   virtual ~EmbeddingTask() = default;
   virtual std::size_t size() const = 0;
   virtual Request request(std::size_t i) const = 0;
-  // The request was taken, and is not asked for again.
+  // Tells that a request was submitted and will not be asked for again.
   virtual void forget(std::size_t) {}
   // For an input's error: the field at fault, and the input's position in it. The position is empty if there is one
   // input.
@@ -32,14 +32,14 @@ class EmbeddingTask {
   virtual std::string answer(EmbeddingAnswer results) const = 0;
 };
 
-// What a body asks for, before its model is known.
+// The content of a body, before its model is known.
 struct WantedTask {
   std::string model;
-  // Errors: what the model cannot do, or too long an answer.
+  // Errors: a model without this ability, or an answer that would be too long.
   std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
 };
 
-// A path, how its bodies are read and how its answers' ids begin.
+// A path: how to read its body, and the prefix of its answers' ids.
 struct TaskPath {
   const char* path;
   ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);

@@ -19,7 +19,7 @@
 
 namespace zinc_rt::server {
 
-// What jobs work with. All of it outlives every job.
+// The services that jobs use. They must outlive every job.
 struct JobServices {
   Engine& engine;
   StateStore& store;
@@ -32,7 +32,7 @@ struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
 
-// Who asked, which model answers, and where the answer goes.
+// The caller, the model, and the connection for the answer.
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;

@@ -14,24 +14,24 @@ namespace zinc_rt::server {
 // Takes the body out of the exchange, as an object. If the path names a model, that becomes "model". Errors: 503 while
 // the server takes no requests, 403 for a key of no tenant, those of read_object.
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange);
-// What a request is made of where its body says nothing.
+// The defaults for fields that a body does not give.
 Request default_request(const Exchange& exchange);
-// Has a line of a batch run in class batch, whatever its body says.
+// Gives a batch's line class batch, whatever its body says.
 void set_class(const Exchange& exchange, std::vector<Request>& requests);
 // W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. Empty if there is none or it
 // is malformed, which the standard says to ignore.
 std::string traceparent_of(const HttpRequest& request);
-// What a proxy's x-slo-ttft-ms and x-slo-tpot-ms say; what is no number says nothing.
+// Reads a proxy's x-slo-ttft-ms and x-slo-tpot-ms. Values that are not numbers are ignored.
 WantedLatency wanted_latency_of(const Exchange& exchange);
-// Notes the fields that were passed over, in the answer's headers and in the access log.
+// Lists ignored fields in the answer's headers and in the access log.
 void note_ignored(const std::vector<std::string>& ignored, const Exchange& exchange, Headers& headers);
-// Answers with the error, and with what is left of the tenant's rates.
+// Answers with the error and the headers of the tenant's rates.
 void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 
 // Refuses tools if the template ignores them (writes the same prompt without them), because the model would answer as
 // if there were none. `variables`: the template's, a JSON object or empty.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables);
-// Refuses a context that Ollama's clients want and the model does not have; 0 wants none.
+// Refuses a context (num_ctx of Ollama's clients) that the model does not have. 0: not given.
 ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
 
 using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);

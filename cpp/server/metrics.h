@@ -23,7 +23,7 @@ class Metrics {
  public:
   explicit Metrics(std::string version);
 
-  // The figures of one tenant and model; valid as long as the Metrics.
+  // The metrics of one tenant and model. Valid as long as the Metrics.
   struct Series {
     prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
     prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
@@ -40,7 +40,7 @@ class Metrics {
     std::string name, qos_class;
     TenantLedger ledger;
   };
-  // Takes over what the engine counts. `ids` maps the engine's names of models to ids.
+  // Copies the engine's counters. `ids` maps the engine's names of models to ids.
   void update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
   // The text for Prometheus. engine_age_s: seconds since the engine was last seen between two steps. Without `tenants`,

@@ -26,9 +26,9 @@ class StreamRegistry;
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
-  // Bytes that a connected client may lag behind before it counts as slow.
+  // How many bytes a connected client may lag behind before it counts as slow.
   static constexpr std::size_t kMostUnsent = 64u << 10;
-  // Given up after so long without a client; kept so long after its end.
+  // How long a stream waits for a client before it gives up, and how long it is kept after its end.
   static constexpr std::chrono::seconds kWindow{30};
 
   ResumableStream(StreamRegistry& registry, std::string id, std::string owner, std::shared_ptr<Connection> client);
@@ -45,9 +45,9 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   // Reconnects a client that has seen the events up to number `seen`. A client that is still connected is cut off.
   // Errors: 410 if some later events are no longer kept; 400 if there is no event of that number yet.
   ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
-  // The client wants no more of it.
+  // Ends the stream because the client no longer wants it.
   void discard();
-  // Sends what waits. False: the stream may be forgotten.
+  // Sends waiting events. Returns false if the stream may be forgotten.
   bool sweep(std::chrono::steady_clock::time_point now);
 
   const std::string& id() const { return id_; }
@@ -88,13 +88,13 @@ class StreamRegistry {
   void add(const std::shared_ptr<ResumableStream>& stream);
   // Errors: 404 if there is no such stream or it is another tenant's; 410 if it was dropped to make room.
   ApiResult<std::shared_ptr<ResumableStream>> find(const std::string& id, const std::string& owner);
-  // Called now and then: sends what waits, and forgets streams that are over.
+  // Called now and then: sends waiting events and forgets streams that are over.
   void sweep(std::chrono::steady_clock::time_point now);
   std::size_t size();
 
-  // For streams. A stream keeps so many bytes from now on.
+  // For streams: notes how many bytes a stream keeps from now on.
   void keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over);
-  // Whether its tenant, or all together, keep as many bytes as they may.
+  // Whether the bound of its tenant, or that of all streams, is reached.
   bool is_full(const std::string& owner);
 
  private:

@@ -13,7 +13,7 @@
 
 namespace zinc_rt::server {
 
-// One request on its way through a handler.
+// One request while a handler works on it.
 struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;

@@ -46,7 +46,7 @@ class Server {
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // as close()
-  // Ends what is under way. Errors: those of StateStore::close(). Later calls do nothing.
+  // Ends running requests. Errors: those of StateStore::close(). Later calls do nothing.
   virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
@@ -57,7 +57,7 @@ class Server {
   // requests have ended. Models loaded by the API stay. If a model cannot be loaded, that is logged and the old one
   // stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
-  // From now on the probes say that the server is not ready; requests are still taken.
+  // From now on the probes report "not ready". Requests are still taken.
   virtual void leave() = 0;
   // Stops taking requests and waits until running ones have been answered. Returns false if some had not when the time
   // was up.

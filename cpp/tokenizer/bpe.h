@@ -35,7 +35,7 @@ class Bpe {
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // For kCharacters: neighbours that some merge joins.
+  // For kCharacters: the neighbouring characters that some merge joins.
   const PairSet& pairs() const { return pairs_; }
 
  private:

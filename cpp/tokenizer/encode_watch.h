@@ -8,7 +8,7 @@ namespace zinc_rt {
 
 class EncodeWatch {
  public:
-  // The limits outlive the watch.
+  // The limits must outlive the watch.
   explicit EncodeWatch(const EncodeLimits& limits) : limits_(limits) {}
 
   // Called after each further `bytes` of text, with the number of tokens so far. Returns whether to end the call. Once

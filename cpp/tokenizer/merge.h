@@ -42,7 +42,7 @@ class MergeOrder {
     } while (n > 1);
     values_.assign(total, kNone);
   }
-  // Takes part in first_least() after build() or refresh().
+  // Sets a number. It counts in first_least() after build() or refresh().
   void put(std::size_t place, std::uint32_t value) { values_[place] = value; }
   void build() {
     for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
@@ -60,7 +60,7 @@ class MergeOrder {
       above = least;
     }
   }
-  // Whether two places are refreshed by one call.
+  // Whether one call refreshes both indices.
   static bool same_block(std::size_t a, std::size_t b) { return a / kFan == b / kFan; }
   // -1: all are kNone.
   std::ptrdiff_t first_least() const {
@@ -87,14 +87,14 @@ class MergeOrder {
   std::vector<std::size_t> levels_;    // where each begins
 };
 
-// The memory of the loop, kept between pieces. Belongs to one thread.
+// The loop's memory, kept between pieces. It belongs to one thread.
 struct MergeScratch {
   std::vector<Symbol> symbols;
   std::vector<std::int32_t> joined;  // the result of joining each symbol with its right neighbour
   MergeOrder order;                  // the priority of that result
   std::uint64_t n_joins = 0;         // pairs that were looked at in all calls: a measure of the work
 
-  // Starts a chain; symbols are then added in the order of the text.
+  // Starts a chain. Add the symbols afterwards, in the order of the text.
   void clear() { symbols.clear(); }
   void add(std::uint32_t begin, std::uint32_t bytes, std::int32_t id) {
     const auto index = static_cast<std::int32_t>(symbols.size());

@@ -30,7 +30,7 @@ struct MergeTextScratch {
 };
 
 inline constexpr std::size_t kMergeWindow = 256;  // bytes; also the length up to which a text is merged at once
-// Bytes; symbols that end so near to the end of a window are not certain.
+// In bytes. Symbols that end closer than this to the end of a window are not certain.
 inline constexpr std::size_t kMergeMargin = 32;
 
 // Returns true with the result in scratch.done. Returns false if stop(bytes since its last call, symbols so far)
@@ -43,7 +43,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
   std::vector<Merged>& done = scratch.done;
   done.clear();
   const auto n = static_cast<std::uint32_t>(text.size());
-  // Returns where the last symbol ends.
+  // Merges a window. Returns where the last symbol ends.
   const auto merge_from = [&](std::uint32_t at, std::size_t end) {
     m.clear();
     while (at < end) {

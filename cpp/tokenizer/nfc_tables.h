@@ -24,7 +24,7 @@ struct Decomposition {
 extern const Decomposition decompositions[];
 extern const std::size_t n_decompositions;
 
-// Two characters that compose a third. Ascending by both. Hangul is not there.
+// Two characters that compose a third. Ascending by both. Hangul is left out.
 struct Pair {
   char32_t first, second, composed;
 };

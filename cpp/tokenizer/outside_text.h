@@ -11,7 +11,7 @@
 namespace zinc_rt {
 
 struct OutsideText {
-  // In them, and in what reaches into them, no control token is matched, ...
+  // Stretches of text from outside. No control token is matched in them or across their edges, ...
   std::span<const TextSpan> spans = {};  // as TextSpans are
   // ... these excepted.
   std::span<const std::int32_t> allowed = {};  // sorted

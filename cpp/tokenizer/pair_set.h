@@ -15,7 +15,7 @@ namespace zinc_rt {
 class PairSet {
  public:
   void add(char32_t left, char32_t right);
-  // Adds all neighbours inside `text`; a byte that is not UTF-8 has no neighbours.
+  // Adds all neighbours in `text`. A byte that is not UTF-8 has no neighbours.
   void add_all(std::string_view text);
   bool contains(char32_t left, char32_t right) const {
     left = compact(left);

@@ -14,7 +14,7 @@ namespace zinc_rt {
 
 class PieceCache {
  public:
-  // text_bytes: how much text is to come, which sets the size of the table.
+  // text_bytes: the length of the text to come, which sets the size of the table.
   explicit PieceCache(std::size_t text_bytes) {
     std::size_t n_slots = 16;
     while (n_slots < kMaxSlots && n_slots * 16 < text_bytes) n_slots *= 2;

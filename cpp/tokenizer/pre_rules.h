@@ -25,7 +25,7 @@ struct PreRule {
 
 std::span<const PreRule> pre_rules();
 
-// Fails with kInvalidArgument and the list of known names.
+// Errors: kInvalidArgument with the list of known names.
 Result<const PreRule*> find_pre_rule(std::string_view name);
 
 }  // namespace zinc_rt

@@ -22,7 +22,7 @@ struct Fragment {
   TokenId id = -1;
 };
 
-// White space that special tokens swallow.
+// The white space that special tokens may swallow.
 inline bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -36,13 +36,13 @@ class SpecialTokens {
     bool strip_right = false;  // swallows the white space behind it
   };
 
-  // Which entries are matched where.
+  // Which entries are matched in which part of the text.
   struct Rule {
     bool parse_special = false;  // those that want to be asked for, too
     OutsideText outside = {};    // the places where they are not matched all the same
   };
 
-  // Empty texts are left out; of equal texts the first stays.
+  // Empty texts are skipped; of equal texts the first is kept.
   void fill(std::vector<Entry> entries);
 
   // Calls sink for each stretch, in order. If sink returns false, it stops and returns false. The worst case is O(text

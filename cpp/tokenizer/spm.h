@@ -16,7 +16,7 @@ namespace zinc_rt {
 
 class Spm {
  public:
-  // Fails with kNotFound when the vocabulary has no scores.
+  // Errors: kNotFound if the vocabulary has no scores.
   static Result<Spm> create(const Vocab& vocab);
 
   // Appends the ids of `text`, in which spaces are already U+2581. A character with a byte that has no token adds
@@ -25,7 +25,7 @@ class Spm {
   bool encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // Neighbours inside tokens that merging can make.
+  // The neighbouring characters inside tokens that merging can make.
   const PairSet& pairs() const { return pairs_; }
 
  private:

@@ -60,17 +60,17 @@ class Tokenizer {
   // Whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;
 
-  // These take any number; one outside the vocabulary is not special and has no text.
+  // These accept any id. An id outside the vocabulary is not special and has no text.
   bool is_special(std::int32_t id) const;  // control or unknown
   bool is_end_of_generation(std::int32_t id) const;
   // Whether encode() would put its space before text that follows this token.
   bool starts_text(std::int32_t id) const;
-  // What the vocabulary calls the token ("Ġhello", "<0x0A>").
+  // The token's spelling in the vocabulary ("Ġhello", "<0x0A>").
   std::string_view token_text(std::int32_t id) const;
   // The bytes that the token adds to decoded text (" hello", "\n").
   std::string_view token_bytes(std::int32_t id) const;
 
-  // The id of a token by what the vocabulary calls it; the lowest of several.
+  // The id of a token by its spelling in the vocabulary; the lowest of several.
   std::optional<std::int32_t> find(std::string_view token_text) const;
   std::vector<std::int32_t> end_of_generation_ids() const;
 

@@ -65,7 +65,7 @@ class Vocab {
 
   // The lowest id of this text.
   std::optional<TokenId> find(std::string_view text) const;
-  // The token of a byte: "<0xNN>", or the byte itself as a one-byte text.
+  // The token for a byte: "<0xNN>", or the byte itself as a one-byte text.
   std::optional<TokenId> find_byte(std::uint8_t byte) const;
 
   bool has_scores() const { return has_scores_; }

@@ -1,4 +1,4 @@
-// What BERT's uncased normalizer does to each character. Thread rule: constants.
+// How BERT's uncased normalizer treats each character. Thread rule: constants.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace zinc_rt::wordpiece_tables {
 
 enum Kind : std::uint8_t { kKeep, kSpace, kDrop, kPunctuation, kIdeograph };
 
-// Characters from `first` on, to the next run.
+// The kind of the characters from `first` to the next run.
 struct KindRun {
   char32_t first;
   Kind kind;
 };
-// Ascending; the first is of U+0000.
+// Ascending. The first run begins at U+0000.
 extern const KindRun kind_runs[];
 extern const std::size_t n_kind_runs;
 

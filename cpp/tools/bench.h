@@ -48,7 +48,7 @@ struct BenchRow {
   std::uint64_t n_steps = 0;   // of the engine, a repetition; prefill only
 };
 
-// What was run; the card and the plan are the engine's own.
+// The results of a run. The card and the plan are the engine's own.
 struct BenchResult {
   nlohmann::ordered_json card, plan;
   int n_threads = 0;
@@ -62,7 +62,7 @@ struct BenchResult {
 // options leave nothing to measure.
 Result<BenchResult> measure_engine(BenchOptions& options);
 
-// Rate at which threads sum a buffer, the best that reading weights could come to.
+// The rate at which threads sum a buffer: an upper bound for reading weights.
 struct ReadRate {
   std::uint64_t bytes = 0;  // of the buffer
   int n_threads = 1;

@@ -15,7 +15,7 @@ namespace zinc_rt::tools {
 struct TokenRange {
   std::uint32_t low = 1, high = 1;  // both may be taken
 };
-// "128" or "32-256". Errors: kInvalidArgument.
+// Reads "128" or "32-256". Errors: kInvalidArgument.
 Result<TokenRange> parse_token_range(const std::string& text);
 
 // Who sends requests, and how.
@@ -44,7 +44,7 @@ struct ServeBenchOptions {
   nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // further fields of each request
 };
 
-// What came of a request. Moments are seconds since the load began.
+// The result of a request. Times are in seconds since the load began.
 struct ServeSample {
   enum How : std::uint8_t { kOk, kDropped, kFailed };
 
@@ -69,7 +69,7 @@ struct ServeBenchResult {
 // Errors: kUnavailable, in the server's words, if it does not answer a first request.
 Result<ServeBenchResult> measure_server(ServeBenchOptions options);
 
-// Milliseconds to the first piece of text; below 0: none came.
+// Milliseconds to the first piece of text; negative if none came.
 double first_piece_ms(const ServeSample& sample);
 nlohmann::ordered_json serve_bench_json(const ServeBenchResult& result);
 std::string serve_bench_text(const ServeBenchResult& result, bool markdown);

@@ -21,7 +21,7 @@ enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3, kReaderGone = 1
 // the output has left.
 int report(const Error& error);
 
-// Of --version: the version, and what was built in.
+// The text of --version: the version and the parts of this build.
 std::string version_text();
 
 // For 64-bit options. CLI11 itself would turn -1 and too large numbers into the nearest number.
@@ -31,10 +31,10 @@ CLI::Validator whole_number();
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
-// As many descriptors as the system lets the process have: each connection is one.
+// Raises the limit on descriptors as far as the system allows, because each connection is one.
 void raise_descriptor_limit();
 
-// The file appears whole or not at all; an empty path: nothing is written.
+// Writes a file that appears whole or not at all. With an empty path it writes nothing.
 Status write_whole(const std::string& path, const std::string& text);
 
 // A line on stderr that is rewritten and erased at the end, if stderr is a terminal or `always` is set.
@@ -53,10 +53,10 @@ struct ModelOptions {
   std::string model;
   EngineOptions engine;
   bool progress = false;
-  // Each sets one of `to` if the command line has it.
+  // Each function sets one option of `to` if the command line has it.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
-// `names`: of the option that names the model. REQUIRES: options outlives app.
+// `names`: the names of the option for the model. REQUIRES: options outlives app.
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
 // Opens the engine, with a progress bar if stderr is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
@@ -66,7 +66,7 @@ Result<Engine> open_engine(ModelOptions& options);
 Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
                      const std::string& system);
 
-// Each adds its subcommand; the callback leaves its exit code in `exit`.
+// Each adds its subcommand. The callback stores the exit code in `exit`.
 void add_run(CLI::App& app, int& exit);
 void add_chat(CLI::App& app, int& exit);
 void add_info(CLI::App& app, int& exit);

@@ -13,7 +13,7 @@ namespace zinc_rt::tools {
 
 // The wanted tier, or all tiers with diagnostics that can run here. Errors: kUnavailable, kInvalidArgument.
 Result<std::vector<const ring::Tier*>> tiers_with_diagnostics(const std::string& wanted);
-// A row a check, or a JSON array. True: none has an error.
+// Prints a row per check, or a JSON array. Returns true if no check has an error.
 bool show_checks(std::span<const ring::DeviceCheck> checks, bool json);
 
 }  // namespace zinc_rt::tools

@@ -25,10 +25,10 @@ class LineEditor {
   std::unique_ptr<Editor> editor_;  // null where standard input is no terminal
 };
 
-// Set by Ctrl-C from the first LineEditor on, or from catch_interrupts().
+// Whether Ctrl-C was pressed since the first LineEditor, or since catch_interrupts().
 bool was_interrupted();
 void clear_interrupt();
-// ends_reads: Ctrl-C ends a wait for input, too.
+// ends_reads: Ctrl-C also ends a wait for input.
 void catch_interrupts(bool ends_reads);
 
 }  // namespace zinc_rt::tools

@@ -1,4 +1,4 @@
-// Numbers as people read them. Thread rule: pure functions.
+// Formats numbers for people. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::vulkan {
 
-// What mixes tokens in a layer, and what follows it.
+// How a layer mixes tokens, and what follows.
 enum class Mixer : std::uint8_t { kAttention, kDeltaNet, kCount };
 enum class FeedForward : std::uint8_t { kDense, kExperts, kDenseAndExperts, kCount };
 
@@ -25,7 +25,7 @@ struct LayerShape {
   std::uint32_t cache_layer = 0;  // whose K and V it reads: its own, or those of an earlier layer
 };
 
-// Of recurrent layers: the gated delta rule behind a short convolution.
+// The shape of recurrent layers: the gated delta rule after a short convolution.
 struct DeltaShape {
   std::uint32_t n_k_heads = 0, n_v_heads = 0, k_dim = 0, v_dim = 0;
   std::uint32_t conv_width = 0;
@@ -52,13 +52,13 @@ struct ModelShape {
   DeltaShape delta;
   ExpertShape experts;
   std::vector<LayerShape> layers;
-  // Each with its variants: which one is used depends on the length of the text.
+  // The tables with their variants. The length of the text decides which variant is used.
   std::vector<std::vector<RopeAngles>> rope_tables;
   std::uint64_t variant_limit = 0;             // texts longer than this use variant 1; 0: there is one variant
   std::vector<std::string_view> used_tensors;  // what went into this, beside the layers' and the head's
 };
 
-// Errors: kUnavailable by the name of what this backend does not have.
+// Errors: kUnavailable naming what this backend does not support.
 Result<ModelShape> describe(const ModelConfig& config, const Weights& weights);
 
 std::uint32_t rope_variant(const ModelShape& shape, std::uint64_t n_tokens);

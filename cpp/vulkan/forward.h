@@ -7,7 +7,7 @@
 
 namespace zinc_rt::vulkan {
 
-// Rows of a step: its tokens, the runs of tokens of one slot, and output rows.
+// The rows of a step: its tokens, the runs of tokens of one slot, and its output rows.
 struct StepRows {
   std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
   std::uint32_t n_chunks = 0;  // of attention, up to the last position
@@ -22,9 +22,9 @@ class Forward {
 
   // Sets the rows of the next commands.
   void set_rows(const StepRows& rows);
-  // Embeddings and all layers, for a step of so many tokens.
+  // The embeddings and all layers, for a step of this many tokens.
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
-  // After a body: leaves logits of the output rows.
+  // Run it after a body. It computes the logits of the output rows.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
   // For use after a head. The first finds the token with the largest logit per row; the second copies the logits to
   // where the host reads them.
@@ -36,10 +36,10 @@ class Forward {
                                         std::size_t n_layers);
 
  private:
-  // How many rows a product takes at a time: it changes no bit.
+  // How many rows a product handles at a time. This changes no bit.
   enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
   static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
-  // What is counted: rows, or tiles of them as products take them.
+  // What a grid counts: rows, or tiles of rows of a product.
   enum class Rows : std::uint8_t {
     kTokens,
     kTokenTiles,
@@ -61,7 +61,7 @@ class Forward {
     Grid grid;
     bool operator==(const Counts&) const = default;
   };
-  // Where the numbers of workgroups of a dispatch lie in the step descriptor.
+  // The offset, in the step descriptor, of a dispatch's numbers of workgroups.
   static std::uint64_t count_offset(std::vector<Counts>& counts, const Counts& entry);
   struct Walk;  // walk.h
 

@@ -167,7 +167,7 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   const Sizes& s = request.sizes;
   RegionBuilder region(memory.plan, "step_descriptor", Heap::kHostVisible, "what changes from step to step");
   const auto words = [&](std::uint64_t n) { return region.add(n * sizeof(std::uint32_t)); };
-  StepPlaces& step = memory.step;
+  StepLocations& step = memory.step;
   step.counts = words(3 * kMaxCounts);
   step.n_tokens = words(1);
   step.n_outputs = words(1);

@@ -22,7 +22,7 @@ struct Location {
   std::uint64_t offset = 0;
 };
 
-// How K and V of a layer lie in a page of its cache: 16 cells of K, then 16 of V.
+// The layout of a layer's K and V in a page of its cache: 16 cells of K, then 16 of V.
 struct CacheShape {
   std::uint32_t k_dim = 0, v_dim = 0;
   std::uint32_t v_offset = 0, page_bytes = 0;
@@ -59,14 +59,14 @@ struct ActivationPlaces {
   Location layer_embeddings, layer_rows;
   std::array<Location, kQuantizedForms.size()> quantized;
 };
-// What the host writes for each step.
-struct StepPlaces {
+// The data that the host writes for each step.
+struct StepLocations {
   Location counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
   Location runs;  // of tokens of one slot: the first one, and how many
 };
 inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands
 
-// From so many rows on a product takes tiles of them, and attention has no parts.
+// From this many rows on, a product uses tiles of rows and attention has no parts.
 inline constexpr std::uint32_t kManyTokens = 32;
 
 struct ModelMemory {
@@ -81,13 +81,13 @@ struct ModelMemory {
   std::vector<Location> rope_tables;
   ActivationPlaces activations;
   std::uint32_t n_split_tokens = 0;  // whose attention has room for parts, one a chunk of a full context
-  StepPlaces step;
+  StepLocations step;
   Location logits;                    // of the output rows, on the device
   Location host_logits, best_tokens;  // which the host reads: a copy of them, and the largest one of each row
 
   std::uint64_t state_bytes() const;  // of one entry of all layers
   Address address(Location location) const { return buffers[location.region].address + location.offset; }
-  // REQUIRES: the region is one that the host can access.
+  // REQUIRES: the host can access the region.
   template <class T>
   T* host(Location location) const {
     return reinterpret_cast<T*>(buffers[location.region].host + location.offset);

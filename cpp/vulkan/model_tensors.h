@@ -46,7 +46,7 @@ struct LayerTensors {
 struct ModelTensors {
   const Tensor *embeddings = nullptr, *output_norm = nullptr;
   Product head;
-  // Of the embeddings that layers add.
+  // For the embeddings that layers add.
   const Tensor *layer_embeddings = nullptr, *layer_embed_norm = nullptr;
   Product layer_embed_projection;
   std::vector<LayerTensors> layers;

@@ -18,7 +18,7 @@ struct RopeAngles {
 RopeAngles plain_angles(std::uint32_t n_rot, double theta);
 // The config's angles, divided by the divisors in the file's tensor if it has one. Errors: the tensor's shape or type.
 Result<RopeAngles> scaled_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
-// Pairs of cosine and sine of each variant's positions: row v * n_positions + p.
+// Cosine and sine pairs of each variant's positions: row v * n_positions + p.
 std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions);
 
 }  // namespace zinc_rt::vulkan

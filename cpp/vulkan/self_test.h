@@ -9,7 +9,7 @@
 
 namespace zinc_rt::vulkan {
 
-// With one form of fma: what differs, or nothing. Errors: of the device.
+// What differs with one form of fma, or nothing. Errors: those of the device.
 Result<std::string> find_difference(Device& device, Fma form);
 
 // For a device with matrices: what differs in their products, or nothing. Errors: those of the device, including a

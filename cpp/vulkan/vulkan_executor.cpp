@@ -81,7 +81,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
 }
 
 void VulkanExecutor::fill_body(const StepInput& input) {
-  const StepPlaces& step = memory_.step;
+  const StepLocations& step = memory_.step;
   std::ranges::copy(input.token_ids, memory_.host<std::int32_t>(step.token_ids));
   std::ranges::copy(input.positions, memory_.host<std::int32_t>(step.positions));
   std::ranges::copy(input.slots, memory_.host<std::int32_t>(step.slots));

@@ -60,25 +60,25 @@ struct Forward::Walk {
   // The calls below end without a barrier. products() also begins with one, after its rows are quantized.
   void embed(const Tensor* table, float scale, Location y);
   void norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group);
-  // All of them from the same rows, each in the form that its weights want.
+  // Computes all products from the same rows, each in the form that its weights want.
   void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
-  // Of each token's chosen experts; x has a row a token, or one a choice.
+  // The products of each token's chosen experts. x has one row per token or one per choice.
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
   void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
   void add(Location x, Location y, std::uint32_t width);
-  // What the reader wants of act(gate) * up; as floats it is in the place of the gate.
+  // act(gate) * up in the form that the reader wants. As floats it overwrites the gate.
   Source glu_for(const Product& reader, Location gate, Location up, std::uint32_t width, std::uint32_t activation,
                  Rows rows = Rows::kTokens);
   // y = the columns [first, first + width) of each group of x.
   void slice(Location x, Location y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first,
              std::uint32_t width);
-  // x times the sigmoid of gate, which has one number a row or as many as x.
+  // x times the sigmoid of gate. gate has one number per row, or as many as x.
   void sigmoid_mul(Location x, Location gate, std::uint32_t width, std::uint32_t gate_width);
 
   // The residual stream. What a part of a layer produced is added when the stream is next read, in one kernel with its
   // norm. It must not change until then.
   void add_to_stream(Location y, const Tensor* post_norm);
-  // The stream is up to date in `hidden` afterwards; ends with a barrier.
+  // Brings the stream in `hidden` up to date; ends with a barrier.
   void settle_stream();
   // The stream's norm, written to a.x in the forms that the readers want, without a barrier. kOutputs: only of the
   // output rows.
@@ -86,7 +86,7 @@ struct Forward::Walk {
 
   // walk_attention.cpp
   void attention(std::size_t i);
-  // Norms of heads, RoPE, and the cells of the layer's cache.
+  // Norms of heads, RoPE, and writing the layer's cache cells.
   void place_heads(std::size_t i);
   void attend(std::size_t i);
 
@@ -118,7 +118,7 @@ struct Forward::Walk {
     const std::uint32_t whole = std::max(32u, device.info().subgroup_size);
     return std::min(parts(k, 256 * whole / 8) * whole, push::kRowWidth);
   }
-  // Workgroups of linear.glsl for so many rows of a matrix.
+  // The number of workgroups of linear.glsl for this many rows of a matrix.
   std::uint32_t linear_groups(std::uint32_t n_rows) const {
     return parts(n_rows, push::kLinearWidth / device.info().subgroup_size * push::kLinearRows);
   }

@@ -46,7 +46,7 @@ void Forward::Walk::place_heads(std::size_t i) {
   const LayerShape& shape = shape_of(i);
   const AttentionTensors& t = model.tensors.layers[i].attention;
   const ActivationPlaces& a = memory.activations;
-  const StepPlaces& step = memory.step;
+  const StepLocations& step = memory.step;
   const Cache& cache = *memory.caches[shape.cache_layer];
   const bool has_cache = shape.cache_layer == i, has_rope = shape.rope_table >= 0;
   const auto table = static_cast<std::size_t>(has_rope ? shape.rope_table : 0);
@@ -80,7 +80,7 @@ void Forward::Walk::attend(std::size_t i) {
   const ModelConfig& c = model.config;
   const LayerShape& shape = shape_of(i);
   const ActivationPlaces& a = memory.activations;
-  const StepPlaces& step = memory.step;
+  const StepLocations& step = memory.step;
   const Cache& cache = *memory.caches[shape.cache_layer];
   const bool has_integers = find_kv_cell(model.kv_dtype)->layout == KvLayout::kIntegers;
   const bool is_split =

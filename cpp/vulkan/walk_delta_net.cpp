@@ -14,7 +14,7 @@ void Forward::Walk::delta_net(std::size_t i) {
   const DeltaTensors& t = layer.delta;
   const DeltaState& state = *memory.states[i];
   const ActivationPlaces& a = memory.activations;
-  const StepPlaces& step = memory.step;
+  const StepLocations& step = memory.step;
   const std::uint32_t width = s.n_v_heads * s.v_dim;
   const bool is_grouped = t.beta_alpha.weight != nullptr;  // by key head; so are the value heads then
   const Source x = norm_stream(layer.attn_norm, {&t.qkv, &t.z, &t.beta, &t.alpha, &t.beta_alpha});

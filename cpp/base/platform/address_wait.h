@@ -9,7 +9,7 @@ namespace zinc_rt {
 
 // Sleeps until woken. Returns at once when `value` is not `old`, and may return without a reason.
 void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old);
-// Wakes up to n threads that sleep while `value` is something.
+// Wakes up to n threads that sleep on `value`.
 void wake(std::atomic<std::uint32_t>& value, int n);
 
 }  // namespace zinc_rt

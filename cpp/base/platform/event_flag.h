@@ -11,7 +11,7 @@ class EventFlag {
   EventFlag(const EventFlag&) = delete;
   EventFlag& operator=(const EventFlag&) = delete;
 
-  // Makes the descriptor. False: the system has none to give.
+  // Makes the descriptor. Returns false if the system has none left.
   bool open();
   int fd() const { return fd_; }  // -1: it was not opened, and raise() and lower() do nothing
   void raise();

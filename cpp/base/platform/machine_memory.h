@@ -5,7 +5,7 @@
 
 namespace zinc_rt {
 
-// The machine's memory in bytes, whoever uses it.
+// The machine's total memory in bytes.
 std::uint64_t machine_memory_bytes();
 
 }  // namespace zinc_rt

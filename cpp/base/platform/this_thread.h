@@ -7,7 +7,7 @@
 
 namespace zinc_rt {
 
-// The system keeps 15 characters of a name.
+// Names the calling thread. The system keeps 15 characters.
 void name_this_thread(const char* name);
 template <std::size_t n>
 void name_thread(const char (&name)[n]) {

@@ -9,7 +9,7 @@
 
 namespace zinc_rt {
 
-// The memory that there is, in bytes.
+// The available memory in bytes.
 struct DeviceBudget {
   std::uint64_t free = 0, total = 0;  // of the device, for regions of kDeviceLocal and kBar
   std::uint64_t host = 0;             // of the host, for experts

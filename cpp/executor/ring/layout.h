@@ -26,7 +26,7 @@ struct Layout {
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
-  // Experts that lie in host memory although the device has memory of its own.
+  // Experts in host memory although the device has memory of its own.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };
@@ -39,10 +39,10 @@ inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
 
-// "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class lie in one region.
+// "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class share a region.
 std::string weight_class(const std::string& buffer_name);
 
-// The value of first_host_layer where all experts lie on the device.
+// The value of first_host_layer if all experts are on the device.
 inline constexpr std::uint32_t kNoHostLayer = UINT32_MAX;
 
 struct LayoutOptions {
@@ -53,7 +53,7 @@ struct LayoutOptions {
   // From this layer on, the experts' matrices go to regions of kHostVisible. Mapped weights stay where they are.
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
-  // What the patterns of the tier match in each graph; empty: nothing.
+  // The matches of the tier's patterns in each graph; empty: none.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);

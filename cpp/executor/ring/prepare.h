@@ -38,7 +38,7 @@ struct Prepared {
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
-// What has to be known of a tier before its memory is laid out.
+// The properties of a tier that are needed before memory is laid out.
 struct Target {
   bool maps_weights = true;                      // it uses weights in the mapped file
   const DeviceBudget* budget = nullptr;          // null: the tier computes in host memory

@@ -13,7 +13,7 @@ namespace zinc_rt {
 
 class RingExecutor final : public Executor {
  public:
-  // options.tier: a tier of the ring registry, by its name.
+  // options.tier: the name of a tier in the ring registry.
   static Result<std::unique_ptr<RingExecutor>> open(const std::string& path, const ExecutorOptions& options);
   ~RingExecutor() override;
 
@@ -58,7 +58,7 @@ class RingExecutor final : public Executor {
   Status finish_embeddings();
   Status finish_picks(StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
-  // Asks for the masks of the rows, which SAMPLE alone reads: what comes before it may run.
+  // Gets the masks of the rows. Only SAMPLE reads them, so packets before it may run meanwhile.
   Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
   // Lets the caller change the processed rows, and saves the old values, which restore_rows() puts back.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
@@ -76,7 +76,7 @@ class RingExecutor final : public Executor {
     std::int32_t* text_ends = nullptr;       // null: attention is causal
     std::int32_t* token_types = nullptr;     // null: the model has none
     std::int32_t* output_rows = nullptr;
-    // Null where embeddings come out: nothing is picked then.
+    // Null for models with embeddings, which pick nothing.
     std::int32_t *output_slots = nullptr, *history = nullptr;
     std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs
     SampleParams* sampling = nullptr;
@@ -84,7 +84,7 @@ class RingExecutor final : public Executor {
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
-  // What begin() and begin_group() have submitted.
+  // What begin() and begin_group() have submitted so far.
   struct Begun {
     const StepInput* input = nullptr;
     const ring::PacketBatch* batch = nullptr;

@@ -75,7 +75,7 @@ class Metadata {
   // Fails with kCorrupt when the key is already there.
   Status add(std::string key, Value value);
 
-  // Whose metadata this is, for messages: a file name, empty when unknown.
+  // The source of this metadata, for messages: a file name; empty if unknown.
   const std::string& place() const { return place_; }
   void set_place(std::string place) { place_ = std::move(place); }
 

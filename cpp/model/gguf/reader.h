@@ -39,7 +39,7 @@ class GgufFile {
   const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
   std::span<const std::byte> data(const TensorInfo& tensor) const;
   std::uint64_t file_bytes() const;  // of all shards
-  // Errors: kCorrupt, when a part of a shard was read that the file no longer has.
+  // Errors: kCorrupt if a part of a shard was read that the file no longer has.
   Status is_whole() const;
   std::size_t n_shards() const { return shards_.size(); }
 

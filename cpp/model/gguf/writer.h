@@ -14,7 +14,7 @@
 namespace zinc_rt::gguf {
 
 struct WriteOptions {
-  // Bytes of tensors; an error ends the writing, which leaves nothing.
+  // Bytes of tensors written so far. An error stops the writing and leaves no file.
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 

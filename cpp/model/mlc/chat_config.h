@@ -50,7 +50,7 @@ Result<ChatConfig> parse_chat_config(std::string_view text, const std::string& p
 
 // The rope_dim / 2 divisors of Llama 3's rotary frequencies; 1 for a frequency that is not scaled.
 std::vector<float> llama3_divisors(const ChatConfig& config);
-// What longrope multiplies rotated values by.
+// The factor by which LongRoPE multiplies rotated values.
 double longrope_attn_factor(const ChatConfig& config);
 
 }  // namespace zinc_rt::mlc

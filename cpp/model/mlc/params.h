@@ -13,7 +13,7 @@
 
 namespace zinc_rt::mlc {
 
-// A GGUF tensor that is some rows of a parameter.
+// A GGUF tensor that consists of some rows of a parameter.
 struct Piece {
   std::string tensor;
   std::uint64_t n_rows = 0;

@@ -19,7 +19,7 @@ bool is_folder(const std::string& path);
 
 // Copies the tensors and closes the shards. This takes as much memory as the shards are large.
 Result<Weights::Source> read_folder(const std::string& path);
-// The metadata alone; no shard is touched.
+// Reads only the metadata; no shard is opened.
 Result<gguf::Metadata> read_metadata(const std::string& path);
 
 }  // namespace zinc_rt::mlc

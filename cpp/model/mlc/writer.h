@@ -17,7 +17,7 @@ struct WriteOptions {
   // from several threads. The caller passes it because the table of formats is with the kernels, which this module does
   // not know.
   std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
-  // Bytes of the source's tensors; an error ends the writing, which leaves nothing.
+  // Bytes of the source's tensors done so far. An error stops the writing and leaves no folder.
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 

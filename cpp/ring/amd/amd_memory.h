@@ -27,11 +27,11 @@ class AmdMemory : public BufferObjects<AmdObject> {
   void free(const Buffer& buffer);
   void clear();
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
-  // Of a valid binding; 0 and null for an absent one.
+  // The device address of a valid binding; 0 or null for an absent one.
   std::uint64_t address(const Binding& binding) const {
     return binding.bo == 0 ? 0 : at(binding.bo).memory.va + binding.offset;
   }
-  // Through the window, in memory of the device.
+  // The host's address, through the device's window.
   std::byte* host(const Binding& binding) const { return at(binding.bo).memory.host + binding.offset; }
   // Calls see(id, memory, domain) for each live object.
   template <class See>

@@ -57,13 +57,13 @@ class AmdRing final : public Ring {
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain);
-  // plan_submission. has_memory: buffer objects exist.
+  // Plans a submission. has_memory: buffer objects exist.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;
   Status grow_scratch(std::uint64_t bytes);
   Status write_packets(Step& step);
   std::vector<LoggedRegion> logged_regions() const;
-  // What the builder holds; the fence becomes `value`.
+  // Submits what the builder holds. The fence becomes `value`.
   Status run(const Step& step, std::uint64_t value);
 
   ProvenDevice proven_;

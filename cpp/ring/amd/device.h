@@ -14,11 +14,11 @@
 
 namespace zinc_rt::ring {
 
-// Where packets go: runs buffers of packets, one after another.
+// A queue that runs buffers of packets, one after another.
 class PacketPath {
  public:
   virtual ~PacketPath() = default;
-  // Whether one more buffer fits; the device makes space.
+  // Whether one more buffer fits. The device frees space as it runs.
   virtual bool has_space() const = 0;
   // Runs the `n_dwords` of packets at `at` after everything submitted earlier. REQUIRES: has_space(). Errors: the
   // driver's.
@@ -26,7 +26,7 @@ class PacketPath {
   virtual std::string state() const = 0;  // how far it is, for messages
 };
 
-// What makes the device see what the host has written through its window.
+// How the device is made to see what the host has written through its window.
 enum class HostWrites : std::uint8_t {
   kRegisters,  // a packet that asks for it by a register and waits for another
   kPacket,     // a packet of its own, for queues whose packets may name no registers
@@ -49,14 +49,14 @@ class AmdDevice {
   using Word = std::atomic<std::uint64_t>;
   static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));
   virtual ~AmdDevice() = default;
-  // Of whole pages, with anything in it. Errors: kExhausted with both numbers.
+  // Allocates whole pages with undefined contents. Errors: kExhausted with both numbers.
   virtual Result<Memory> alloc(std::uint64_t bytes, Domain domain) = 0;
   virtual void free(const Memory& memory) = 0;
   virtual Result<DeviceMemory> memory() const = 0;
-  // The one path of this device object, which must be gone before it.
+  // The device object's only path. It must be destroyed before the device object.
   virtual Result<std::unique_ptr<PacketPath>> open_path() = 0;
   virtual HostWrites host_writes() const = 0;
-  // Whether the kernel knows of a fault. Errors: kInternal with what it says.
+  // Errors: kInternal with the kernel's report if the device has had a fault.
   virtual Status check() = 0;
   virtual kernel::Target target() const = 0;  // whose code it runs
   virtual std::string describe() const = 0;   // for people

@@ -8,7 +8,7 @@
 
 namespace zinc_rt::ring {
 
-// Stops at the first one that ends the queue.
+// Stops at the first check that kills the queue.
 std::vector<DeviceCheck> check_dispatches(Ring& ring);
 
 }  // namespace zinc_rt::ring

@@ -7,7 +7,7 @@
 
 namespace zinc_rt::ring {
 
-// Of the packets that a queue takes, and of its counters.
+// The format of a queue's packets and counters.
 struct QueueFormat {
   std::uint32_t unit;    // dwords: what rptr, wptr and the doorbell count
   std::uint32_t behind;  // the doorbell gets wptr less this

@@ -32,7 +32,7 @@ struct TimelineWait {
   u32 n_handles, flags, first_signaled, pad;
 };
 
-// Of amdgpu. Where a kernel has a union of input and output, each is a struct here.
+// amdgpu's structs. If the kernel has a union of input and output, each is a struct here.
 union GemCreate {
   struct {
     u64 bytes, alignment, domains, flags;
@@ -140,7 +140,7 @@ inline constexpr unsigned kVersion = 0xC0406400, kGemClose = 0x40086409, kSyncob
                           kSyncobjDestroy = 0xC00864C0, kTimelineWait = 0xC02864CA, kGemCreate = 0xC0206440,
                           kGemMmap = 0xC0086441, kContext = 0xC0106442, kCs = 0xC0186444, kInfo = 0x40206445,
                           kGemVa = 0x40406448, kWaitCs = 0xC0206449, kUserq = 0xC0486456;
-// The number of an ioctl says the size of its struct.
+// The ioctl's number includes the size of its struct.
 template <class T>
 constexpr bool is_size_of(unsigned number) {
   return (number >> 16 & 0x3FFF) == sizeof(T);

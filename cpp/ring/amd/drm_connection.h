@@ -27,15 +27,15 @@ class DrmConnection {
   kernel::Target target() const { return target_; }
   const drm::DeviceInfo& device() const { return device_; }
   const drm::EngineInfo& compute() const { return compute_; }
-  // Errors: in the kernel's words, after what was attempted; kExhausted for memory.
+  // Errors: the attempted action and the kernel's words; kExhausted for memory.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // Fills in what this kernel knows of; the rest of `result` stays as it is.
+  // Fills in what this kernel knows. The rest of `result` is unchanged.
   template <class T>
   Status ask(drm::Query query, T& result, drm::u32 selector = 0) const {
     drm::Info info{reinterpret_cast<drm::u64>(&result), sizeof(T), query, {selector, 0, 0, 0}};
     return control(drm::kInfo, &info, "INFO");
   }
-  // Errors: kInternal where the device could not read or write some address.
+  // Errors: kInternal if the device could not read or write some address.
   Status check_faults() const;
 
  private:

@@ -30,16 +30,16 @@ class DrmDevice : public AmdDevice {
   kernel::Target target() const override { return drm_->target(); }
 
  protected:
-  // Whether a mapping is waited for: a submission of the driver does it itself.
+  // Whether to wait for a mapping. For a submission through the driver, the driver waits.
   enum class Mappings : std::uint8_t { kWaited, kOfTheDriver };
   DrmDevice(std::unique_ptr<DrmConnection> drm, Mappings mappings);
   ~DrmDevice() override;
 
   const DrmConnection& drm() const { return *drm_; }
-  // Of whole pages, without an address on the device. Errors: kExhausted with both numbers.
+  // Allocates whole pages without a device address. Errors: kExhausted with both numbers.
   Result<Memory> alloc_object(std::uint64_t bytes, drm::u32 domain, drm::u32 flags);
   void free_object(const Memory& memory);
-  // Live objects that have an address; `changes` grows with each change of them.
+  // Live objects that have an address. `changes` grows whenever this set changes.
   const std::map<std::uint64_t, drm::u32>& mapped() const { return mapped_; }
   std::uint64_t n_changes() const { return n_changes_; }
 

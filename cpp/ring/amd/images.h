@@ -1,4 +1,4 @@
-// The compiled kernels, code objects that lie in the program; CMake writes the list.
+// The compiled kernels: code objects embedded in the program. CMake writes the list.
 #pragma once
 
 #include <span>

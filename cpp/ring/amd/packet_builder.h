@@ -17,7 +17,7 @@ namespace zinc_rt::ring {
 
 class PacketBuilder {
  public:
-  // Forgets the packets, and what registers hold: other queues may have written them since.
+  // Forgets the packets and the register values, because other queues may have written registers.
   void clear();
   std::span<const std::uint32_t> dwords() const { return dwords_; }
 
@@ -36,11 +36,11 @@ class PacketBuilder {
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
   // Writes words at once, whatever runs.
   void write(std::uint64_t at, std::span<const std::uint32_t> words);
-  // Copies 8 bytes, or 4, to `to`: of memory at `from`, or `from` itself, or the clock.
+  // Copies 8 or 4 bytes to `to`: from memory at `from`, the number `from` itself, or the clock.
   void copy(std::uint64_t to, std::uint64_t from, std::uint32_t source, std::uint32_t count = pm4::kCount64);
-  // Waits until the word at `at` compares so with `value`.
+  // Waits until the comparison of the word at `at` with `value` holds.
   void wait_memory(std::uint64_t at, std::uint32_t function, std::uint32_t value);
-  // Runs `n_dwords` packets that lie at `at`. flags: of its last dword.
+  // Runs the `n_dwords` of packets at `at`. flags: those of the packet's last dword.
   void indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags = pm4::kIndirectValid);
   // The same as a packet of an AQL queue.
   void aql_indirect(std::uint64_t at, std::uint32_t n_dwords);

@@ -9,9 +9,9 @@
 
 namespace zinc_rt::ring {
 
-// Stops at the first packet that ends the queue.
+// Stops at the first packet that kills the queue.
 std::vector<DeviceCheck> check_packets(ProvenDevice& proven);
-// That a ring's end is followed by its start.
+// Checks that a ring continues at its start after its end.
 DeviceCheck check_many_buffers(ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

@@ -32,10 +32,10 @@ struct LogRecord {
 };
 inline constexpr std::uint64_t kLogPage = 4096;
 
-// Errors: kCorrupt for what is no log, or is cut short.
+// Errors: kCorrupt for a file that is not a log or is cut short.
 Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes);
 std::vector<std::uint32_t> packets_of(const LogRecord& run);
-// Of each submission: its packets as text, with names for addresses.
+// Per submission: its packets as text, with names for addresses.
 Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> records);
 std::uint64_t hash_of(std::span<const std::byte> bytes);
 
@@ -53,7 +53,7 @@ class PacketRecorder {
                                                         std::string_view device);
   ~PacketRecorder();  // the file appears
   Status name_kernel(std::uint64_t va, std::string_view name);
-  // All memory that packets may touch, before `body` runs and after it has ended.
+  // Logs all memory that packets may touch, before `body` runs and after it has ended.
   Status before(std::span<const LoggedRegion> regions, std::span<const std::uint32_t> body);
   Status after(std::span<const LoggedRegion> regions);
 

@@ -19,7 +19,7 @@ class PacketQueue {
 
   // The end of a buffer of packets: it sets the fence to `value`, which grows from buffer to buffer.
   void finish(PacketBuilder& builder, std::uint64_t value) const;
-  // Runs a buffer that lies at `at` and was finished with `value`.
+  // Runs the buffer at `at`, which was finished with `value`.
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
   // Blocks until the fence is at least `value`. Errors: kInternal for a fault or a lost device; later calls repeat it.
   Status wait(std::uint64_t value);

@@ -11,9 +11,9 @@
 
 namespace zinc_rt::ring {
 
-// What lies at an address of the device: the name of a kernel or a region.
+// Names what is at a device address: a kernel or a region.
 using NameOf = std::function<std::string(std::uint64_t va)>;
-// Errors: kCorrupt for what are no packets.
+// Errors: kCorrupt for dwords that are not packets.
 Result<std::string> packet_text(std::span<const std::uint32_t> packets, const NameOf& name_of);
 
 struct PacketCounts {

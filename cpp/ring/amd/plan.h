@@ -34,19 +34,19 @@ struct AmdCall : gpu::Call<std::uint64_t> {
 
 class AmdPlanner {
  public:
-  // scratch: where that memory begins.
+  // scratch: the address of the scratch memory.
   AmdPlanner(std::vector<AmdLaunch>& launches, std::uint64_t scratch) : launches_(launches), scratch_at_(scratch) {}
 
   // Memory of the packets that are being planned together.
   std::uint64_t scratch(std::uint64_t bytes) { return scratch_at_ + scratch_.take(bytes); }
   bool has_scratch() const { return scratch_.used() > 0; }         // these packets have asked for some
   std::uint64_t scratch_bytes() const { return scratch_.most(); }  // that any packets take
-  // Ends the plan of the packets up to here.
+  // Ends the plan of the packets so far.
   void end_packets() {
     scratch_.free_behind(0);
     waits_ = false;
   }
-  // What is launched next waits for what was launched before it.
+  // The next launch waits for all earlier ones.
   void barrier() { waits_ = true; }
 
   // The arguments of an op's own kernel.
@@ -97,7 +97,7 @@ void plan_quantize(AmdPlanner& planner, const AmdCall& call);
 // n rows of floats to rows of a type.
 using AmdQuantized = gpu::Quantized<std::uint64_t>;
 void plan_quantized_rows(AmdPlanner& planner, std::uint32_t n, const AmdQuantized& rows);
-// GLU, and its rows quantized to rows.y; rows.x is not read. glu.y 0: only that.
+// GLU, with its rows quantized to rows.y; rows.x is not read. glu.y 0: only the quantized rows.
 void plan_glu_quantized(AmdPlanner& planner, std::uint32_t n, const gpu::Glu<std::uint64_t>& glu,
                         const AmdQuantized& rows);
 std::size_t plan_glu_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);

@@ -77,7 +77,7 @@ inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;
 inline constexpr u32 kFromMemory = 2, kFromImmediate = 5, kFromClock = 9, kToMemory = 5u << 8, kCount64 = 1u << 16,
                      kConfirmWrite = 1u << 20;
 
-// WAIT_REG_MEM of memory: waits for it to be so.
+// WAIT_REG_MEM of memory: waits until a comparison holds.
 inline constexpr u32 kWaitAtLeast = 5, kWaitMemory = 1u << 4, kWaitPollInterval = 4;
 
 // WAIT_REG_MEM of two registers: writes the first, then waits until the second has all bits. This flushes the window

@@ -20,7 +20,7 @@ struct SubmitPath {
   Result<std::unique_ptr<AmdDevice>> (*make)();
 };
 
-// ZINC_RT_DEVICE_LIMIT. Errors: kInvalidArgument.
+// Reads ZINC_RT_DEVICE_LIMIT. Errors: kInvalidArgument.
 Result<std::chrono::milliseconds> device_limit();
 // Opens the first path whose device runs a fence and then every kind of packet correctly. Errors: what each path lacks.
 Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit);

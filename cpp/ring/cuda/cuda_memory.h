@@ -30,7 +30,7 @@ class CudaMemory : public BufferObjects<CudaObject> {
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
   bool is_host(std::uint32_t bo) const { return at(bo).is_host; }
-  // The object holds weights, which no step changes.
+  // Marks the object as weights, which no step changes.
   void mark_weights(std::uint32_t bo) { at(bo).has_weights = true; }
   bool has_weights(std::uint32_t bo) const { return at(bo).has_weights; }
   std::byte* address(const Binding& binding) const {
@@ -46,7 +46,7 @@ class CudaMemory : public BufferObjects<CudaObject> {
   std::uint64_t allocated_ = 0;
 };
 
-// Device memory in a plan's words: what was asked for, and what there is.
+// Allocates device memory. Errors say what was asked for and what is free.
 Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes);
 
 }  // namespace zinc_rt::ring

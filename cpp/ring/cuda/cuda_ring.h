@@ -18,7 +18,7 @@ namespace zinc_rt::ring {
 
 class CudaRing final : public Ring {
  public:
-  // fast: arithmetic `fast` is allowed; it is used where sm_90a code runs.
+  // fast: arithmetic `fast` is allowed. It is used if sm_90a code runs here.
   static Result<std::unique_ptr<Ring>> make(std::uint32_t device, bool fast);
   ~CudaRing() override;
 
@@ -47,7 +47,7 @@ class CudaRing final : public Ring {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
   };
-  // A part of a batch in a bucket.
+  // The key of a graph: a part of a batch, and a bucket.
   struct Key {
     std::uint64_t batch;  // BatchId
     std::uint32_t first, count;
@@ -76,7 +76,7 @@ class CudaRing final : public Ring {
   };
   Result<Copies> copies_of(const Submission& submission, StepDims bucket);
   Result<std::vector<Launch>> plan(const Submission& submission, StepDims bucket);
-  // The map of a matrix at w, into the launch's arguments.
+  // Writes the tensor map of a matrix at w into the launch's arguments.
   Status encode(const Launch::Tensor& tensor, const void* w, Launch& launch) const;
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
@@ -114,7 +114,7 @@ class CudaRing final : public Ring {
   Status broken_;  // a device fault, which stays
 };
 
-// Whether a device can be used, and which: kUnavailable says why not.
+// The device to use. Errors: kUnavailable with the reason why none can be used.
 Result<CUdevice> find_cuda_device(const Driver& driver, std::uint32_t index);
 
 }  // namespace zinc_rt::ring

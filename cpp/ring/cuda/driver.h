@@ -57,7 +57,7 @@ struct Driver {
   ZRT_CUDA_FUNCTIONS(ZRT_CUDA_MEMBER)
 #undef ZRT_CUDA_MEMBER
 
-  // Ok, or an error in the driver's own words, after what was attempted.
+  // Ok, or an error with the attempted action and the driver's words.
   Status check(CUresult result, std::string_view attempt) const;
 };
 

@@ -17,7 +17,7 @@ struct CudaImage {
 };
 std::span<const CudaImage> cuda_images();
 
-// For people: the devices that they have code for, and the compiler.
+// For people: the devices that the images have code for, and the compiler.
 std::string_view cuda_code();
 
 }  // namespace zinc_rt::ring

@@ -20,7 +20,7 @@ constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
 }
 
-// What a symbol named dtype_... says.
+// The type that a symbol dtype_... stands for.
 constexpr DType type_of(std::uint32_t symbol) {
   return static_cast<DType>(symbol);
 }
@@ -45,7 +45,7 @@ struct Call {
   StepDims dims = {};                        // of the step, or the most that the plan is for
 
   std::uint32_t rows() const { return groups[0]; }
-  // REQUIRES: Names are those of the op.
+  // REQUIRES: Names belong to the call's op.
   template <class Names>
   typename Names::template Of<Ref> operands() const {
     assert(Names::kCount == n_buffers);
@@ -63,7 +63,7 @@ struct Call {
     assert(sizeof(T) <= push.size());
     return named<T>(push.data());
   }
-  // Of a dimension that may be one of the step's.
+  // The number for a dimension, which may be a number of the step.
   std::uint32_t count(std::uint32_t symbol) const {
     if (symbol == kernel::kSymbolicTokens) return dims.n_tokens;
     return symbol == kernel::kSymbolicOutputs ? dims.n_outputs : symbol;

@@ -41,24 +41,24 @@ struct Op : OpRow {
   void (*plan)(Planner& planner, const Call& call);  // its launches
 };
 
-// What a tier says of its kernels.
+// A tier's description of its kernels.
 struct Kernels {
   std::string_view tier;         // which begins messages
   std::span<const DType> cells;  // of the KV cache's keys
   std::string (*name)(const OpRow& row, DType key);
 };
 
-// An op's opcode in lower case, as kernels are called.
+// An op's opcode in lower case, which is its kernel's name.
 std::string kernel_name(ir::Op op);
 
-// A kernel whose symbols have their numbers.
+// A kernel and the numbers of its symbols.
 template <class Row>
 struct Kernel : kernel::SlotKernel {
   const Row* op;
   std::string name;
 };
 
-// The entries of a row in a tier's table.
+// Adds a row's entries to a tier's table.
 void add_row(kernel::KernelTable& table, const Kernels& kernels, const OpRow& row);
 template <class Row>
 kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows, kernel::Target target) {
@@ -67,9 +67,9 @@ kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows
   return table;
 }
 
-// Whether a file of that name is a row's.
+// Whether a file of that name belongs to a row.
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
-// The slots of a row's file. Errors: as read_kernel.
+// Reads the slots of a row's file. Errors: as read_kernel.
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
 // Errors: kCorrupt for a file that cannot be read or whose symbols differ from the op's; kUnavailable for another
 // target, or for a number beyond a limit of the row; kInvalidArgument for a symbol without a number; kNotFound for an

@@ -21,7 +21,7 @@ struct Join {
   std::size_t (*plan)(Planner& planner, std::span<const Call> calls, std::size_t n);
 };
 
-// What Ring::joins gives. REQUIRES: joins live as long as the process.
+// The result for Ring::joins. REQUIRES: joins live as long as the process.
 template <class Join>
 std::vector<std::string_view> patterns_of(std::span<const Join> joins) {
   std::vector<std::string_view> list;
@@ -57,7 +57,7 @@ class Scratch {
     most_ = std::max(most_, used_);
     return at;
   }
-  // All behind `bytes` is free again.
+  // Frees everything after the first `bytes` bytes.
   void free_behind(std::uint64_t bytes) { used_ = bytes; }
   std::uint64_t used() const { return used_; }
   std::uint64_t most() const { return most_; }  // that was ever used

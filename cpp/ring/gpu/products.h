@@ -25,7 +25,7 @@ struct Experts {
   std::uint32_t choices = 0, n = 0;
   std::uint32_t x_rows = 1;  // rows of x of a token: 1 or `choices`
 };
-// y = x W^T by matrices of one k, side by side.
+// y = x W^T for several matrices of one k, side by side.
 template <class Ref>
 struct Products {
   Ref x;
@@ -90,7 +90,7 @@ Products<Ref> moe_linear_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e, c.template constants<push::MoeLinear>().rows}};
 }
 
-// Of MOE_DOWN_ACC, a row of y for each choice.
+// MOE_DOWN_ACC's products: a row of y per choice.
 template <class Ref>
 Products<Ref> down_products(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();
@@ -116,7 +116,7 @@ ChoiceSum<Ref> choice_sum(const Call<Ref>& c) {
   const auto s = c.template symbols<op_symbol::MoeSum>();
   return {o.y, o.ids, o.weights, o.expert_scale, o.z, {}, s.d, s.k, s.e};
 }
-// Of MOE_DOWN_ACC, behind down_products to y.
+// MOE_DOWN_ACC's sum, after down_products has written y.
 template <class Ref>
 ChoiceSum<Ref> choice_sum_of_down(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();

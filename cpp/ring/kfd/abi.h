@@ -70,7 +70,7 @@ inline constexpr unsigned kGetVersion = 0x80084B01, kCreateQueue = 0xC0584B02, k
                           kAcquireVm = 0x40084B15, kAllocMemory = 0xC0284B16, kFreeMemory = 0x40084B17,
                           kMapMemory = 0xC0184B18, kUnmapMemory = 0xC0184B19, kAvailableMemory = 0xC0104B23,
                           kRuntimeEnable = 0xC0104B25;
-// The number of an ioctl says the size of its struct.
+// The ioctl's number includes the size of its struct.
 template <class T>
 constexpr bool is_size_of(unsigned number) {
   return (number >> 16 & 0x3FFF) == sizeof(T);
@@ -129,7 +129,7 @@ constexpr SaveArea save_area_of(u64 n_cus) {
   const u64 n_waves = n_cus * kWavesOfACu, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
   return {ctl, save, round_up(save + 32 * n_waves)};
 }
-// Of 64 compute units, as an R9700 has, the sizes that others saw on it.
+// For 64 compute units, as an R9700 has: the sizes that others saw on that card.
 static_assert(save_area_of(64).ctl_stack_bytes == 0x7000 && save_area_of(64).ctx_save_bytes == 0x1D47000 &&
               save_area_of(64).buffer_bytes == 0x1D57000);
 

@@ -18,7 +18,7 @@ class CsDevice final : public DrmDevice {
  private:
   friend class CsPath;
   explicit CsDevice(std::unique_ptr<DrmConnection> drm) : DrmDevice(std::move(drm), Mappings::kOfTheDriver) {}
-  // Errors: kInternal where the driver refuses, which it does once the device was reset.
+  // Errors: kInternal if the driver refuses, which it does after a reset of the device.
   Result<std::uint64_t> run(std::uint64_t at, std::uint32_t n_dwords);
   void wait(std::uint64_t handle) const;
 

@@ -20,9 +20,9 @@ class KfdConnection {
 
   const kfd::Node& node() const { return node_; }
   int drm_fd() const { return drm_fd_; }
-  // Errors: in the kernel's words, after what was attempted.
+  // Errors: the attempted action and the kernel's words.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // A slot of the page of doorbells.
+  // A slot in the page of doorbells.
   Result<AmdDevice::Word*> doorbell(std::uint64_t offset);
 
  private:

@@ -51,14 +51,14 @@ struct Violation {
 
 class Invariants {
  public:
-  // is_alone: the scheduler is the only one of the book, so the book's numbers are its own.
+  // is_alone: no other scheduler uses the book, so the book's numbers are this scheduler's.
   Invariants(const Scheduler& scheduler, const TenantBook& tenants, bool is_alone = true);
 
   void before_admit(Micros now);
   void after_admit(Micros now);
   void after_plan(const StepPlan& plan);
   void after_step();
-  // Called when nothing is under way. is_flushed: all prefixes have been flushed.
+  // Called when no request is left. is_flushed: all prefixes have been flushed.
   void at_end(bool is_flushed);
   void check_cache();
 

@@ -24,7 +24,7 @@
 namespace zinc_rt::sched::sim {
 
 struct StepCost {
-  // For a step, for each token in it, for each token of its slots' contexts.
+  // The cost of a step, of each token in it, and of each token in its slots' contexts.
   double base_us = 1000, token_us = 10, context_us = 0;
   std::uint32_t jitter_percent = 0;
   std::uint64_t seed = 1;

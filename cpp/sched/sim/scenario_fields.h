@@ -100,7 +100,7 @@ bool read_name(std::string_view text, const std::array<std::string_view, N>& nam
 inline bool read(std::string_view text, Qos& out) {
   return read_name(text, kQosNames, out);
 }
-// Numbers with '/' between them.
+// Numbers separated by '/'.
 template <class Number>
 inline bool read(std::string_view text, std::vector<Number>& out) {
   out.clear();

@@ -33,7 +33,7 @@ class TokenNames {
   std::string model_;
 };
 
-// What an event adds to a choice.
+// The part of a choice that an event adds.
 struct AnswerPart {
   std::uint32_t index = 0;  // of the choice
   bool is_first = false;    // nothing of this choice was written before
@@ -73,7 +73,7 @@ class AnswerWriter {
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) = 0;
 };
 
-// What a writer is made of. All of it outlives the writer.
+// The arguments of a writer. They must outlive it.
 struct WriterInput {
   const AnswerHead& head;
   const GenerationCall& call;
@@ -86,7 +86,7 @@ std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input);   // Ant
 std::unique_ptr<AnswerWriter> write_responses(const WriterInput& input);  // OpenAI's /v1/responses
 std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // Ollama's /api/chat and /api/generate
 
-// The answer to a request that only loads a model, or gives it back.
+// The answer to a request that only loads or unloads a model.
 std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded);
 
 // "2026-11-26T04:05:06.123456Z"

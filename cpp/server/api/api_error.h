@@ -32,7 +32,7 @@ ApiError shutting_down();
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
 
-// Status 400: what is wrong with a field of the request.
+// Status 400 about a field of the request.
 std::unexpected<ApiError> wrong_field(std::string field, const std::string& what);
 
 // The source of an engine error: a client's request to a model, or the file of a model to load.

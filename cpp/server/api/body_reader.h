@@ -29,7 +29,7 @@ class BodyReader {
   Fields& fields() { return fields_; }
   std::vector<std::string>* ignored() const { return ignored_; }
 
-  // The value, if the field is given and nothing was wrong so far.
+  // The value, if the field is given and there was no error so far.
   template <class T>
   std::optional<T> take(ApiResult<std::optional<T>> value) {
     if (error_) return std::nullopt;
@@ -80,12 +80,12 @@ class BodyReader {
       if (*value == good || (good.is_number() && is_json_number(*value) && good == number_value(*value))) return;
     wrong(name, fmt::format("{} is not served: {}", show(*value), why));
   }
-  // Has read(reader) read the fields of the object that the field is, where it is given.
+  // If the field is given, calls read(reader) to read the object's fields.
   template <class Read>
   void object(const char* name, Read&& read, const char* wanted = "an object") {
     if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
   }
-  // The same of a value that stands at a place of the body.
+  // The same for a value anywhere in the body.
   template <class Read>
   void object_at(const char* place, const Json& value, Read&& read, const char* wanted = "an object") {
     if (!value.is_object()) return wrong(place, fmt::format("{} is given, {} wanted", show(value), wanted));
@@ -106,7 +106,7 @@ class BodyReader {
   std::optional<ApiError> error_;
 };
 
-// Single fields that several APIs have under the same names.
+// Single fields that several APIs share by name.
 void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
 void read_top_k(BodyReader& r, Request& request);                     // below 0: off
 // Reads these and the other sampling fields. `most`: the highest temperature; `repetition_penalty`: that field's name.
@@ -115,21 +115,21 @@ void read_seed(BodyReader& r, Request& request);
 void read_stop(BodyReader& r, Request& request);  // a text or a list of them
 // OpenAI's reasoning effort, passed to the template as a variable. "none" turns thinking off.
 void read_effort(BodyReader& r, const char* name, Json& variables);
-// service_tier, one of `names`, and the class that it asks for.
+// Reads service_tier, one of `names`, and the class that it requests.
 void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
-// Names that the caller gives for its own records; they change nothing here.
+// Names for the caller's own records. They have no effect here.
 void read_callers_names(BodyReader& r);
 // `metadata`, which the caller adds for its own records and can read back: an object of at most 16 texts, within
 // OpenAI's bounds. Null if it is absent or wrong.
 const Json* read_metadata(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, GenerationCall& call, Request& request);
-// The limit on generated tokens, by any of `names`; `absent` where none is given.
+// The limit on generated tokens, by any of `names`; `absent` if none is given.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);
 // The form of the answer, in the fields of OpenAI, vLLM, SGLang and llama.cpp (output_format.cpp).
 void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
-// The answer's format, by the field `name`; a second one is refused.
+// Sets the answer's format from the field `name`. A second format is refused.
 void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
 // A JSON schema as the answer's format: an object, or true.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);

@@ -14,14 +14,14 @@ class ChatBuilder {
   // Appends a text to the open message of that role, or opens one. The texts of one message are joined by line feeds,
   // as in chats.
   void text(const char* role, const std::string& text);
-  // Of the assistant's message: they open one if the last is not the assistant's.
+  // For the assistant's message. They open one if the last message is not the assistant's.
   void reasoning(const std::string& text);
   void call(const std::string& id, const std::string& name, Json arguments);
   // A message of role tool.
   void result(const std::string& id, const std::string& text);
-  // What follows begins a new message, whatever its role.
+  // Ends the message. The next text begins a new one, whatever its role.
   void close() { is_open_ = false; }
-  // Puts a text before all others of role system.
+  // Puts a text before all other system texts.
   void system_first(const std::string& text);
 
   bool is_empty() const { return messages_.empty(); }
@@ -33,7 +33,7 @@ class ChatBuilder {
   bool is_open_ = false;
 };
 
-// "at[i]": where in a body a complaint is about.
+// "at[i]": the position in a body, for errors.
 std::string place(const std::string& at, std::size_t i);
 
 // Shared by the readers of other APIs' conversations. The first error goes to the body's reader.
@@ -43,7 +43,7 @@ class ChatReader {
   ChatBuilder& chat() { return chat_; }
 
  protected:
-  // Complains about the value at a place of the body; null: it is missing.
+  // Reports an error about a value in the body; null: it is missing.
   void wrong(const std::string& at, const Json& value, const std::string& wanted);
   // The text member `name` of an object in the body. If it is missing, reports an error and returns an empty text.
   std::string string_in(const Json& object, const char* name, const std::string& at);
@@ -59,7 +59,7 @@ class ChatReader {
 // entry out.
 void read_tools(BodyReader& body, Request& request,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
-// A function as chats have it. `schema` is the field that has its parameters.
+// A function in the form of chats. `schema`: the field with its parameters.
 Json chat_tool(BodyReader& tool, const char* schema);
 
 }  // namespace zinc_rt::server

@@ -25,12 +25,12 @@ struct EmbeddingCall {
   std::uint32_t wanted_context = 0;  // 0: not said
 };
 
-// Unknown fields are refused or, with `ignored`, named there.
+// Unknown fields are refused or, with `ignored`, listed there.
 ApiResult<EmbeddingCall> parse_embedding(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embeddings(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
-// About how many bytes an answer takes, at most.
+// An upper estimate of the answer's bytes.
 std::uint64_t embedding_answer_bytes(const EmbeddingCall& call, std::uint32_t dim);
 
 struct EmbeddingAnswer {

@@ -9,15 +9,15 @@
 
 namespace zinc_rt::server {
 
-// {"type": "error", "error": {"type", "message"}}, as Anthropic's API has it.
+// {"type": "error", "error": {"type", "message"}}, the form of Anthropic's API.
 HttpResponse messages_error(const ApiError& error);
-// {"error": "..."}, as Ollama's API has it.
+// {"error": "..."}, the form of Ollama's API.
 HttpResponse ollama_error(const ApiError& error);
 
-// OpenAI's form for paths of no other API, and for the empty path.
+// The form for a path. OpenAI's, if the path belongs to no other API or is empty.
 MakeErrorResponse error_form_of(std::string_view path);
 
-// As TransportOptions::refusal wants it.
+// The function for TransportOptions::refusal.
 HttpResponse refusal_of_transport(int status, const std::string& path, const std::string& why);
 
 }  // namespace zinc_rt::server

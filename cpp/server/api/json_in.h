@@ -59,21 +59,21 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
-// For requests that say nothing: no body, or an object without fields. Errors: 400.
+// For requests without a body: it must be empty or an object without fields. Errors: 400.
 ApiResult<void> expect_no_fields(const HttpRequest& request);
 
 // A value as a whole number: 2, and also 2.0, which clients send from languages with only one number type. A
 // floating-point value of 2^53 or more is refused, because it may stand for its neighbours too.
 std::optional<std::int64_t> whole_number(const Json& value);
 
-// The token ids of a list; nothing where an entry is none.
+// The token ids of a list; nothing if an entry is not one.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
 // The value as JSON, with numbers as they were written. Bytes in texts that are not UTF-8, which tokens may produce,
 // are replaced.
 std::string as_text(const Json& value);
 
-// A short form of a value for complaints.
+// A short form of a value for error messages.
 std::string show(const Json& value);
 
 }  // namespace zinc_rt::server

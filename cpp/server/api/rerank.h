@@ -22,13 +22,13 @@ struct PairCall {
   const std::string& first_of(std::size_t i) const { return first.size() == 1 ? first[0] : first[i]; }
 };
 
-// Unknown fields are refused or, with `ignored`, named there.
+// Unknown fields are refused or, with `ignored`, listed there.
 ApiResult<PairCall> parse_rerank(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
-// About how many bytes an answer takes, at most.
+// An upper estimate of the answer's bytes.
 std::uint64_t pair_answer_bytes(const PairCall& call);
-// `scores`: of the pairs. A rerank has the best first; of equals the one that came first.
+// `scores`: one per pair. A rerank is sorted, best first; equal ones keep their order.
 std::string pair_answer(const PairCall& call, const EmbeddingAnswer& answer, std::span<const double> scores);
 
 }  // namespace zinc_rt::server

@@ -15,7 +15,7 @@
 
 namespace zinc_rt::server {
 
-// The paths that a line may ask.
+// The paths that a line may call.
 inline constexpr const char* kBatchPaths[] = {"/v1/chat/completions", "/v1/completions", "/v1/embeddings",
                                               "/v1/responses"};
 bool is_batch_path(std::string_view path);
@@ -64,7 +64,7 @@ struct BatchCheck {
 Result<BatchCheck> check_batch_file(const std::string& path, std::string_view endpoint,
                                     std::uint64_t most_lines = UINT64_MAX);
 
-// How each line that goes out begins.
+// The beginning of each output line.
 constexpr std::string_view kOutputLinesBegin = R"({"id":"batch_req_)";
 // The output for a line, in OpenAI's form, without a line end. `id`: the output's id, after "batch_req_".
 std::string answered_line(const std::string& id, const std::string& custom_id, const HttpResponse& answer);
@@ -72,16 +72,16 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
 std::string unanswered_line(const std::string& id, const std::string& custom_id, std::string_view code,
                             std::string_view message);
 
-// The tokens of answers, as they say themselves.
+// The token counts in answers.
 struct BatchUsage {
   std::uint64_t input = 0, cached = 0;      // cached: of the input
   std::uint64_t output = 0, reasoning = 0;  // reasoning: of the output
 
   BatchUsage& operator+=(const BatchUsage& other);
 };
-// Of the answer of any of kBatchPaths; nothing where it says nothing.
+// The usage in an answer of any of kBatchPaths; nothing if the answer has none.
 BatchUsage usage_of(const Json& answer);
-// Whose answer a line is, and what it took. Errors: 400 for what is no such line.
+// The custom_id and usage of an output line. Errors: 400 if it is not such a line.
 struct AnsweredLine {
   std::string custom_id;
   BatchUsage usage;

@@ -12,7 +12,7 @@
 
 namespace zinc_rt::server {
 
-// What POST /v1/batches asks for.
+// The body of POST /v1/batches.
 struct BatchCall {
   std::string input_file_id, endpoint, completion_window;
   Json metadata;  // null, or an object of texts
@@ -22,17 +22,17 @@ ApiResult<BatchCall> read_batch_call(const Json& body);
 
 // A batch whose lines have not been read yet. Times are seconds since 1970.
 Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s, std::int64_t window_s);
-// Notes the time of the change in the status's own field.
+// Sets the status and its time field.
 void set_status(Json& batch, const char* status, std::int64_t now_s);
-// Puts how many lines there are, and their tokens, into its fields; the total stays.
+// Sets the counts of lines and tokens. The total stays.
 void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
-// As many of them as kMostErrorListBytes hold; a last one says how many more there are.
+// As many of them as fit into kMostErrorListBytes. A last entry counts the others.
 Json error_list(const std::vector<LineError>& errors);
 constexpr std::size_t kMostErrorListBytes = 16u << 10;  // as JSON, in a batch's row
 bool has_ended(const Json& batch);
 std::vector<const char*> unfinished_statuses();
 
-// The ids of the files that a batch makes, which follow from its own.
+// The ids of a batch's output files, which follow from the batch's id.
 std::string output_id_of(std::string_view batch_id);
 std::string errors_id_of(std::string_view batch_id);
 

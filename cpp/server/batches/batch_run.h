@@ -27,7 +27,7 @@ struct BatchCounts {
   BatchUsage usage;  // of the completed ones
 };
 
-// Why a batch ends before all of its lines have run.
+// The reason why a batch ends before all of its lines have run.
 enum class BatchEnding : std::uint8_t { kNone, kCancelled, kExpired, kFull };
 
 class BatchRun : public std::enable_shared_from_this<BatchRun> {
@@ -54,7 +54,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   void end_early(BatchEnding why);
   // Starts no more lines, cancels running ones, and drops their answers. A later run runs them again.
   void abandon();
-  // After step() has returned true. All is on the disk then.
+  // Call it after step() has returned true. When it returns, everything is on disk.
   Status sync();
 
   BatchCounts counts() const;

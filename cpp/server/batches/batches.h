@@ -28,7 +28,7 @@ class Batches {
   // Continues the batches that have not ended. REQUIRES: core's files are open; `router` outlives this. Errors: those
   // of the state.
   Status start(const Router& router);
-  // To be called now and then: has lines tried again, and ends what is over its time.
+  // Called now and then. Retries lines and ends batches whose time is over.
   void look();
   // Ends the threads. Lines under way are cancelled; the next start runs them again.
   void close();
@@ -39,7 +39,7 @@ class Batches {
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
   ApiResult<std::string> list(const std::string& tenant, const ListPage& page);
   ApiResult<Json> cancel(const std::string& tenant, const std::string& id);
-  // The batch that has not ended and reads this file; empty: none.
+  // The batch that reads this file and has not ended; empty: none.
   std::string user_of(const std::string& tenant, const std::string& file_id) const;
   void forget(const std::string& tenant);  // a tenant that is removed
 
@@ -54,7 +54,7 @@ class Batches {
     std::deque<std::shared_ptr<Item>> items;
     bool is_posted = false;
   };
-  // Changes a batch's object, if `change` wants that; gives the object as it is then.
+  // Changes a batch's object if `change` returns true. Returns the resulting object.
   using Change = std::function<ApiResult<bool>(Json& batch)>;
   ApiResult<Json> change(const std::string& tenant, const std::string& id, const Change& change);
   Status put(const std::string& tenant, const Json& batch);

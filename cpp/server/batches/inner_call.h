@@ -16,7 +16,7 @@ struct ServerCore;
 
 class InnerCall final : public Connection {
  public:
-  // Gets the whole answer, on any thread; it must not block.
+  // Receives the whole answer, on any thread. It must not block.
   using Done = std::function<void(HttpResponse)>;
 
   // Calls a path on behalf of a tenant. `done` is called exactly once; if nothing answers, with 499 after cancel(),
@@ -26,7 +26,7 @@ class InnerCall final : public Connection {
 
   explicit InnerCall(Done done) : done_(std::move(done)) {}
   ~InnerCall() override;
-  // As when a client leaves: what runs for it ends soon.
+  // Acts as if the client left: its work ends soon.
   void cancel();
 
   void add_header(std::string name, std::string value) override;

@@ -19,7 +19,7 @@ struct ListPage {
   std::string after;  // the id before the page's first; empty: it begins with the first
   bool is_ascending = false;
 };
-// Takes limit, after and order from a query's fields. Errors: 400 that names the field.
+// Reads limit, after and order from a query's fields. Errors: 400 naming the field.
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
 
 // {"object": "list", "data", "first_id", "last_id", "has_more"}; `shown` converts each row. Errors: 400 if `after` does

@@ -31,19 +31,19 @@ class StoredFiles {
   explicit StoredFiles(StateStore& store) : store_(store) {}
   // Makes the folder. If it is empty, the server keeps nothing and refuses every call below. Errors: kUnavailable.
   Status open(const std::string& folder);
-  // Errors: 501 that says what to start the server with.
+  // Errors: 501 that says how to start the server so that it keeps files.
   ApiResult<void> expect_kept() const;
 
   // The objects are OpenAI's. Errors: those of the disk and the state; 400 beyond a bound.
   ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
   // Makes the data at path_of(id), such as a batch's output, a file of the tenant. Calling it twice does no harm.
   ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
-  // `param`: the field that the id came in, for the 404.
+  // `param`: the field that had the id, for the 404.
   ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
   // The text of the list. `purpose` empty: all files. Errors: 400 if the tenant has no file `after`.
   ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
   ApiResult<void> remove(const std::string& tenant, const std::string& id);
-  // How many bytes a tenant may still have, besides what is being written.
+  // How many more bytes a tenant may store, not counting what is being written.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
   // Counts bytes that are not in a file yet, such as the output of a running batch. 0: the batch ended or its output
   // became a file. Returns false if the tenant has no room for more.
@@ -53,7 +53,7 @@ class StoredFiles {
   // All files of a tenant. Their contents can be removed once their rows are gone, as those of a removed tenant.
   ApiResult<std::vector<ObjectName>> names(const std::string& tenant) const;
   void remove_contents(const std::vector<ObjectName>& files) const;
-  // Removes what is too old, but for the ids that are in use.
+  // Removes files that are too old, except those with ids in use.
   void sweep(std::int64_t now_s,
              const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
   // Removes data in the folder that belongs to nobody, as a kill may leave it. `others`: ids that are not adopted yet.

@@ -28,7 +28,7 @@ class ModelFolders {
   Paths folders_;
 };
 
-// The folders that the files are in, both as named and with links resolved.
+// The folders of these files, both as named and with links resolved.
 std::vector<std::string> folders_of(const std::vector<std::string>& paths);
 
 }  // namespace zinc_rt::server

@@ -15,7 +15,7 @@
 namespace zinc_rt::server {
 
 constexpr std::uint32_t kQueueCap = 16384;  // the queue of a model, unless its options say otherwise
-// A server's queue is longer than an engine's, unless its length is given.
+// Gives a server a longer queue than an engine's default, unless its length is set.
 void widen_queue(EngineOptions& options);
 
 struct ModelSpec {
@@ -50,7 +50,7 @@ struct ServedModel {
   std::shared_ptr<const void> hold;
 };
 
-// What requests may ask of a model: "completion", "embedding" or "rerank".
+// What requests may use a model for: "completion", "embedding" or "rerank".
 const char* capability_of(const ModelCard& card);
 
 // Ids appear in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
@@ -77,7 +77,7 @@ class Models {
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
   // Whether the template writes another text if there are tools. Also true if the template writes no text at all.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
-  // Takes over the engine's count. Does nothing for a name that is not there.
+  // Copies the engine's count. Does nothing for an unknown name.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
   std::vector<std::string> with_bad_logits() const;  // ids
 
@@ -85,7 +85,7 @@ class Models {
 
  private:
   Result<ServedModel> open(const ModelSpec& spec, const std::string& id, LoadedBy by);
-  // The first of the names that a loaded model has; empty: none.
+  // The first name of `spec` that a loaded model has already; empty: none.
   std::string taken(const ModelSpec& spec) const;
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);

@@ -38,7 +38,7 @@ struct OnDemandOptions {
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // Who asks: its turn among the tasks of `work` and among loads, and whether it has left.
+  // The asking request: its owner among the tasks of `work` and among loads, and whether it has left.
   struct Asker {
     std::string owner;
     std::stop_token gone;
@@ -46,7 +46,7 @@ class OnDemand {
     bool is_of_batch = false;            // no model that others have used lately makes room for it
   };
 
-  // All of these outlive the queues' last task.
+  // All of these must outlive the queues' last task.
   OnDemand(Engine& engine, Models& models, WorkQueue& work, WorkQueue& slow, const std::atomic<bool>& is_draining)
       : engine_(engine), models_(models), work_(work), slow_(slow), is_draining_(is_draining) {}
 
@@ -57,14 +57,14 @@ class OnDemand {
   // first model of the configuration, else the only existing one. Errors: 404 with the ids; those of Models::load; 429
   // if the payer has had too many models loaded; 503 if no model can make room or too many requests wait.
   void find(const std::string& name, Asker asker, Then then);
-  // A model that is not loaded, by its name, without loading it. Errors: 404 with the ids.
+  // A model that is not loaded, by its name. Does not load it. Errors: 404 with the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
 
   // Unloads a model that a request had loaded, unless requests use it. Does nothing for other models.
   void release(const std::string& id);
-  // Has idle models unloaded. Called now and then.
+  // Called now and then: unloads idle models.
   void look(const EngineStats& stats);
 
  private:

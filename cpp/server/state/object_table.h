@@ -15,7 +15,7 @@ namespace zinc_rt::server {
 
 inline constexpr const char *kFileKind = "file", *kBatchKind = "batch";
 
-// A file or a batch as its API shows it.
+// A file or batch in the form of its API.
 struct StoredObject {
   std::string kind, tenant, id;
   std::int64_t time_s = 0;            // since 1970: when it was made
@@ -53,13 +53,13 @@ class ObjectTable {
   Status put(const StoredObject& object);
   Result<std::optional<StoredObject>> find(const std::string& kind, const std::string& tenant, const std::string& id);
   Result<bool> remove(const std::string& kind, const std::string& tenant, const std::string& id);  // false: none was
-  // By time, then id. Nothing: the tenant has no `after` of this kind.
+  // A page of objects, by time, then id. Nothing if the tenant has no object `after` of this kind.
   Result<std::optional<ObjectPage>> page(const ObjectQuery& query);
-  // Of a tenant's objects of one kind.
+  // The sum over a tenant's objects of one kind.
   Result<ObjectSum> sum(const std::string& kind, const std::string& tenant);
-  // Those of a kind that have one of these labels, of all tenants, by time.
+  // The objects of a kind with one of these labels, of all tenants, by time.
   Result<std::vector<StoredObject>> labelled(const std::string& kind, std::span<const char* const> labels);
-  // Those of a kind that were made before this time; `tenant` empty: of all tenants.
+  // The objects of a kind made before this time; `tenant` empty: of all tenants.
   Result<std::vector<ObjectName>> names(const std::string& kind, const std::string& tenant,
                                         std::int64_t before_s = INT64_MAX);
 

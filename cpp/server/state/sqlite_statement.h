@@ -27,7 +27,7 @@ class Statement {
     last_ = sqlite3_step(statement_);
     return last_ == SQLITE_ROW;
   }
-  // After step() returned false: whether that was the end of the rows, and not a failure.
+  // After step() returned false: true if the rows ended, false if it failed.
   bool is_at_end() const { return last_ == SQLITE_DONE; }
   bool run() {
     if (sqlite3_step(statement_) != SQLITE_DONE) return false;  // the database says why until the next call

@@ -25,7 +25,7 @@ class StateFile {
   ~StateFile();
   // Opens the file and brings its schema up to date. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
   Status open(const std::string& path);
-  // What SQLite's check of all pages finds first; empty: nothing.
+  // The first fault that SQLite's check of all pages finds; empty: none.
   std::string damage() const;
   // Checks that the name still leads to the open file. If the file was removed it is written again, because the open
   // file is still complete. Errors: kUnavailable if another file took the name or writing failed. Takes the lock
@@ -36,16 +36,16 @@ class StateFile {
   sqlite3* db() const { return db_; }
   const std::string& path() const { return path_; }
 
-  // The connection that reads, for as long as this lives. It sees all that was committed.
+  // The reading connection, locked while this lives. It sees everything committed.
   struct Reading {
     std::unique_lock<std::mutex> guard;
     sqlite3* db = nullptr;
   };
   Reading read();
-  // The error of a read that failed.
+  // The error of a failed read.
   std::unexpected<Error> unreadable(const Reading& reading) const;
 
-  // Does all that `work` does, or nothing where it returns false. Takes the lock itself.
+  // A transaction: commits what `work` does, or nothing if it returns false. Takes the lock itself.
   template <class Work>
   Status in_transaction(const Work& work) {
     const auto guard = lock();
@@ -55,7 +55,7 @@ class StateFile {
     return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
   }
 
-  // Carries out a DELETE with these values. False: there was no such row.
+  // Runs a DELETE with these values. Returns false if there was no such row.
   Result<bool> remove(const char* sql, std::initializer_list<std::string> values);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace zinc_rt::server {
 
-// One API request that has ended; token counts are those of its `usage`.
+// One finished API request. Its token counts are those of its `usage`.
 struct UsageRow {
   std::string id, tenant, model, endpoint, finish;
   std::int64_t time_s = 0;  // since 1970
@@ -39,7 +39,7 @@ struct StoredTenant {
   std::vector<StoredKey> keys;  // made at run time
 };
 
-// An answer of /v1/responses that is kept: what was said up to it, and the answer itself.
+// A kept answer of /v1/responses: the conversation before it, and the answer itself.
 struct StoredResponse {
   std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
   std::int64_t time_s = 0;       // since 1970
@@ -70,9 +70,9 @@ class StateStore {
   // Committed when it returns. Drops answers that are too old, and the tenant's oldest ones beyond its bytes. Errors:
   // kUnavailable; kExhausted for an answer larger than the tenant's bytes.
   virtual Status put_response(const StoredResponse& response) = 0;
-  // How many bytes its body has; nothing: the tenant has none of this id.
+  // The size of its body in bytes; nothing if the tenant has no answer of this id.
   virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;
-  // The body; nothing: the tenant has none of this id.
+  // The body; nothing if the tenant has no answer of this id.
   virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
   virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;  // false: there was none
 

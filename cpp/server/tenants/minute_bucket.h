@@ -12,7 +12,7 @@ class MinuteBucket {
  public:
   using Clock = std::chrono::steady_clock;
   void set_rate(double per_minute);
-  // Seconds until it holds `amount`; 0: it holds it now.
+  // Seconds until it holds `amount`; 0 if it does now.
   double wait_s(double amount, Clock::time_point now);
   void take(double amount, Clock::time_point now);
   double rate() const { return rate_; }

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::server {
 
-// The answer to a quota that the engine refused.
+// The answer for a quota that the engine refused.
 ApiError quota_error(const Error& error);
 
 class TenantEntry {
@@ -26,7 +26,7 @@ class TenantEntry {
   // Begins a request. Until close_request it counts as open, and so do its choices: prompts times n, as the engine's
   // queue counts them. Errors: 429 with the time to wait.
   ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
-  // Adds headers that say what is left of its rates, where it has some.
+  // Adds headers with what is left of the tenant's rates, if it has rates.
   void tell_rates(Headers& headers);
   // Counts a model load for one of its requests. The limit is kLoadsPerMinute or the tenant's requests per minute,
   // whichever is less. Errors: 429 with the time to wait.

@@ -25,7 +25,7 @@ struct TenantSettings {
   bool may_store = false;  // its answers of /v1/responses may be kept, and are unless a request says "store": false
   bool is_proxy = false;   // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
 
-  // For a caller who has the machine to itself: no bound on slots, pages and rates.
+  // For a single user of the machine: no limits on slots, pages and rates.
   static TenantSettings unlimited();
   Json to_json() const;
   // Changes the fields that `json` names. Errors: 400 naming the field.

@@ -21,7 +21,7 @@ struct Caller {
   bool is_proxied = false;  // a proxy called; what it says of the request is believed
 };
 
-// Classes by the names that gateways send (x-gateway-inference-objective).
+// Classes by the names in gateways' headers (x-gateway-inference-objective).
 using Objectives = std::map<std::string, std::string>;
 
 class TenantRegistry {
@@ -38,7 +38,7 @@ class TenantRegistry {
   // Applies the whole configuration, also on reload. Tenants that are no longer in it lose their keys. Errors: one key
   // for two tenants; a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
-  // Whose key a request has (api_keys.h). Errors: 401; 400 for two keys.
+  // Finds the owner of the request's key (api_keys.h). Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
@@ -55,7 +55,7 @@ class TenantRegistry {
     std::string key, hash;  // the key is shown once
   };
   ApiResult<NewKey> add_key(const std::string& name);
-  // What is shown of a key, which is never the key itself.
+  // The public facts about a key; the key itself is never shown.
   struct KnownKey {
     std::string hash;
     std::int64_t made_s = 0;  // since 1970; 0: not known, as of all in the configuration file

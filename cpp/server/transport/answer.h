@@ -42,16 +42,16 @@ class Answer final : public Connection {
     bool keep_alive = false;  // with is_over: another request may come
   };
   Taken take();
-  // The client has left. Does nothing when the answer was complete.
+  // The client has left. Has no effect if the answer was complete.
   void set_gone();
-  // Fills in the status and the notes, and whether the answer was brought to its end.
+  // Fills in the status, the notes, and whether the answer was completed.
   void describe(AnsweredRequest& request);
   // Adds something that clients ignore, so that the network shows whether the client is still there: a heartbeat in an
   // event stream, or an interim response before the answer. Returns false if nothing can be added at this point.
   bool probe();
   // Called when no handler will add more. An answer that has not begun becomes an error; a stream is aborted.
   void drop();
-  // Puts in a heartbeat if this is a stream in which nothing happened since `before`.
+  // Adds a heartbeat if this is a stream without activity since `before`.
   void beat(std::chrono::steady_clock::time_point before);
 
  private:

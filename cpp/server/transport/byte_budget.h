@@ -19,7 +19,7 @@ class ByteBudget {
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
-  // The bytes that one request or connection holds. Destroying the object returns them.
+  // The bytes that one request or connection holds. Its destructor returns them.
   class Hold {
    public:
     Hold() = default;

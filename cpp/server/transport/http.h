@@ -24,7 +24,7 @@ struct HttpRequest {
   std::string address;    // of the peer, without its port
   ByteBudget::Hold held;  // counts the body's bytes until the request has been handled
 
-  // The first header of that name (in lower case); empty when there is none.
+  // The first header of that name (in lower case); empty if there is none.
   std::string_view header(std::string_view name) const;
 };
 
@@ -35,7 +35,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// What is known of a request once its answer has ended, for a log.
+// The facts about a request whose answer has ended, for a log.
 struct AnsweredRequest {
   std::string address;
   std::string method, path;  // empty where the head could not be read
@@ -56,7 +56,7 @@ HttpResponse plain_refusal(int status, const std::string& path,
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Adds a header to the answer, whatever that becomes. REQUIRES: the answer has not begun.
+  // Adds a header to the answer, even if that becomes an error. REQUIRES: the answer has not begun.
   virtual void add_header(std::string name, std::string value) = 0;
   // Passes a named value to TransportOptions::on_answered. A later value of the same name replaces it. REQUIRES: the
   // answer has not ended.
@@ -69,7 +69,7 @@ class Connection {
   // Returns false, and takes nothing, if the stream has not started or too much waits to be sent; try again later.
   // Never blocks.
   virtual bool write(std::string_view piece) = 0;
-  // `last` is taken however much waits.
+  // Accepts `last` however much waits to be sent.
   virtual void finish(std::string_view last) = 0;
   // Ends the stream without its closing piece, so the client sees that it is incomplete.
   virtual void abort() = 0;

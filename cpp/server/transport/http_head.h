@@ -30,7 +30,7 @@ Target split_target(std::string_view target);
 // The path in a head's request line, even if the rest of the head is broken or missing. Empty: no path yet.
 std::string path_of_head(std::string_view bytes);
 
-// Without the spaces and tabs around it, which are no part of a header's value.
+// The text without the spaces and tabs around it, which do not belong to a header's value.
 std::string_view trimmed(std::string_view text);
 
 // Decodes %XX in a path or query. Returns false for a broken escape, a zero byte, or a result that is not UTF-8.

@@ -17,7 +17,7 @@ namespace http = boost::beast::http;
 
 using Parser = http::request_parser<GrowingBody>;
 
-// What is wrong with a message, and the status to answer.
+// An error in a message, with the status to answer.
 HeadScan complaint(std::string text, int status = 400);
 HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes);
 HeadScan too_large(std::size_t max_body_bytes);

@@ -15,7 +15,7 @@
 
 namespace zinc_rt::server {
 
-// How many bytes of a client may wait to be parsed.
+// The most bytes of a client that may wait to be parsed.
 constexpr std::size_t kReadAhead = 64u << 10;
 
 template <class Stream>
@@ -72,15 +72,15 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // Answers a request without reading its body. A short body that is being sent is skipped, so that the connection can
   // go on.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
-  // How many bytes the body may have.
+  // The limit on the body's bytes.
   std::size_t limit_of(const HeadVerdict& verdict) const;
-  // kBad in `bad`: what to answer instead. `owner`: HeadVerdict::owner_words.
+  // Reads the body. kBad in `bad` says what to answer instead. `owner`: HeadVerdict::owner_words.
   Task read_body(Parser& parser, std::size_t max_bytes, const std::string& owner, ByteBudget::Hold& held,
                  HeadScan& bad);
   HeadScan room_for(std::size_t n_bytes, const std::string& owner, ByteBudget::Hold& held) const;
   void begin_record();           // of a request that on_answered will be told of
   void tell(bool has_gone_out);  // tells it; false: the client did not take all of the answer
-  // true: all of the answer went out, and another request may come.
+  // true: the answer was sent completely, and another request may come.
   TaskOf<bool> send(bool& has_gone_out);
 
   Task wait(Clock::time_point until = Clock::time_point::max()) {
@@ -93,7 +93,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     hold_input();
     space_.cancel();
   }
-  // False: there is no room for what came.
+  // Returns false if there is no room for the received bytes.
   bool hold_input() {
     const std::size_t n = in_.size() > TransportOptions::kFreeInput ? in_.size() : 0;
     return in_held_.resize(n) == ByteBudget::Full::kNo;
@@ -113,7 +113,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   std::string path_;  // of the request, for refusals; empty while it is not known
   AnsweredRequest record_;
   Clock::time_point begun_;
-  // A client that is late in kRequest is told so; in the other phases it is cut off.
+  // A client that is too slow in kRequest gets an error; in other phases it is cut off.
   enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kLinger } phase_ = Phase::kIdle;
   bool is_eof_ = false, is_closed_ = false, is_late_ = false, is_quitting_ = false, is_discarding_ = false;
 };

@@ -26,7 +26,7 @@ class Session {
   virtual void quit() = 0;                        // takes no further request after the one under way
 };
 
-// Lives as long as any session.
+// Shared by all sessions; it outlives them.
 struct Sessions {
   Sessions(const TransportOptions& options, Transport::Handler handler);
 
@@ -41,7 +41,7 @@ struct Sessions {
   std::unordered_set<std::shared_ptr<Session>> open;
   std::map<std::string, std::uint32_t> by_address;  // how many sessions each has
 
-  // False: there is no room for another, of this address or at all.
+  // Returns false if there is no room for another session, from this address or at all.
   bool enter(const std::shared_ptr<Session>& session, const std::string& address);
   void leave(const std::shared_ptr<Session>& session, const std::string& address);
 };

@@ -29,13 +29,13 @@ struct TransportOptions {
   // requests; for the client to take what was sent; between two heartbeats of a stream.
   double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
   double body_stall_timeout_s = 10;  // seconds between two pieces of a body
-  // Bytes of bodies that are read or wait for a handler; a request beyond is refused.
+  // Limits on bytes of bodies that are being read or wait for a handler. Beyond, requests are refused.
   ByteBudget::Limits bodies{256u << 20, 128u << 20, 112u << 20};
   // The limit on bytes from clients that are not part of a request yet, not counting kFreeInput per connection. A
   // connection beyond it is closed.
   static constexpr std::size_t kFreeInput = 4096;
   ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
-  // The answers to what never reaches a handler, or what a handler leaves unanswered.
+  // Makes the answers to requests that reach no handler or that a handler leaves unanswered.
   MakeRefusal refusal = plain_refusal;
   // Called on an I/O thread for each request, including those that no handler saw. It must not block.
   std::function<void(const AnsweredRequest&)> on_answered;
@@ -45,7 +45,7 @@ struct TransportOptions {
 // complete.
 struct HeadVerdict {
   std::optional<HttpResponse> answer;
-  // Without `answer`: called once with the whole request.
+  // Without `answer`: called once with the complete request.
   std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
   std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
   Headers notes;      // for TransportOptions::on_answered
@@ -62,7 +62,7 @@ struct TransportCounts {
 
 class Transport {
  public:
-  // Called when the head of a request is there, before a byte of its body is read.
+  // Called when a request's head has arrived, before any byte of its body is read.
   using Handler = std::function<HeadVerdict(const HttpRequest&)>;
 
   // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable if the port is taken.

@@ -42,13 +42,13 @@ class Device {
 
   // Errors: kExhausted with the bytes; kUnavailable for more than the device allocates at once.
   Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
-  // Memory and commands, of which nothing runs any more. Pipelines stay.
+  // Frees memory and commands, which must not be running. Pipelines stay.
   Status free_all();
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // of all that allocate() gave
   // Whether write() and read() use host memory in between, and which: kHostVisible memory, given once.
   bool needs_staging() const;
   void use_staging(const Buffer& buffer) { staging_ = buffer; }
-  // Between submissions. REQUIRES: the range lies within the buffer.
+  // Copies between submissions. REQUIRES: the range lies within the buffer.
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes);
   Status read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes);
   struct Copy {
@@ -57,7 +57,7 @@ class Device {
   };
   Status copy(std::span<const Copy> copies);
 
-  // The form of fma that make_pipelines() and pipeline() take from now on.
+  // The form of fma that make_pipelines() and pipeline() use from now on.
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
   // Turns kernels with cooperative matrices on or off; they are off at first. REQUIRES: info().has_matrices.
@@ -72,7 +72,7 @@ class Device {
   // Records commands that may be submitted many times, one submission at a time. They begin after all earlier
   // submissions, and the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
-  // REQUIRES: they do not run any more.
+  // REQUIRES: they no longer run.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
   // submit() queues commands to run one after another. wait() waits for all submitted commands. run() does both.
   // Errors: kInternal; the device is then lost.

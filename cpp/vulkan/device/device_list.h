@@ -16,7 +16,7 @@ struct DeviceInfo {
   bool is_processor = false, is_discrete = false;
   std::string missing;  // why it cannot be used, by the names of features; empty: it can
   bool has_doubles = false;
-  // Execution modes for 32-bit floats that it has.
+  // The device's execution modes for 32-bit floats.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
   std::uint32_t subgroup_size = 0;      // that pipelines have
   bool has_sizes_of_subgroups = false;  // a pipeline must ask for it, as the driver may choose another
@@ -28,7 +28,7 @@ struct DeviceInfo {
   std::string cache_id;                    // of pipelines: changes with device and driver
 };
 
-// Of VK_KHR_cooperative_matrix, which headers before 1.3.255 lack.
+// From VK_KHR_cooperative_matrix, which headers before 1.3.255 lack.
 inline constexpr const char* kMatrixExtension = "VK_KHR_cooperative_matrix";
 struct MatrixFeatures {
   VkStructureType type = static_cast<VkStructureType>(1000506000);

@@ -69,7 +69,7 @@ struct Api {
 // On the first call, opens the loader and makes the process's instance. Errors: kUnavailable with the fix.
 Result<const Api*> load_api();
 
-// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result that has no name here.
+// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result without a name here.
 std::string to_string(VkResult result);
 
 }  // namespace zinc_rt::vulkan

@@ -13,12 +13,12 @@ namespace zinc_rt::vulkan {
 // The most bytes of push constants that a kernel may have. Every device has room for them.
 inline constexpr std::uint32_t kPushBytes = 128;
 
-// What a test does to a device, to see that a comparison notices it.
+// Faults that a test gives a device, to see that a comparison notices them.
 struct Faults {
   bool undecorated = false;        // kernels as glslc compiled them (strict.h)
   bool shuffled = false;           // what may run in any order is recorded backwards
   std::uint32_t lost_barrier = 0;  // of each so many barriers one is left out; 0: none
-  // No faults, the bits must be the same:
+  // These are not faults; the bits must stay the same:
   bool more_barriers = false;     // one after each dispatch
   bool timed = false;             // and a timestamp
   bool matrices_by_hand = false;  // kernels with matrices, by what invocations make (kernels/vulkan/matrices.glsl)
@@ -32,7 +32,7 @@ class Recorder {
     if (stopwatch_ != nullptr) stopwatch_->mark(api_, commands_, nullptr);
   }
 
-  // The three numbers of workgroups are read from `counts` when the commands run.
+  // The commands read the three numbers of workgroups from `counts` when they run.
   template <class Push>
   void dispatch(VkPipeline pipeline, const Push& push, VkBuffer counts, std::uint64_t offset) {
     static_assert(sizeof(Push) <= kPushBytes && sizeof(Push) % 4 == 0);
@@ -41,7 +41,7 @@ class Recorder {
     waiting_.push_back(d);
     if (faults_.more_barriers || stopwatch_ != nullptr) barrier();
   }
-  // What comes after it sees all that was written before.
+  // Later dispatches see everything written before.
   void barrier();
   void copy(VkBuffer from, VkBuffer to, const VkBufferCopy& part);
   // After the last call.

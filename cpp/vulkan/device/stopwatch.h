@@ -15,7 +15,7 @@ class Stopwatch {
   static Result<Stopwatch> make(const Api& api, VkPhysicalDevice physical, VkDevice device);
   void destroy(const Api& api, VkDevice device) const { api.DestroyQueryPool(device, pool_, nullptr); }
 
-  // While commands are recorded; null: they begin.
+  // Called while commands are recorded; null: at their beginning.
   void mark(const Api& api, VkCommandBuffer commands, VkPipeline pipeline);
   // Around a submission.
   void reset(const Api& api, VkDevice device) const { api.ResetQueryPool(device, pool_, 0, kMarks); }
@@ -25,7 +25,7 @@ class Stopwatch {
     VkPipeline pipeline;
     double seconds;
   };
-  // Of the dispatches of the last submission.
+  // The dispatches of the last submission.
   const std::vector<Span>& spans() const { return spans_; }
 
  private:

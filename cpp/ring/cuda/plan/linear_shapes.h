@@ -6,7 +6,7 @@
 
 namespace zinc_rt::ring {
 
-// A kernel of products, and how it is launched.
+// A kernel for products, and its launch.
 struct Shape {
   const char *image, *function;  // image: of those with the weights' type in their name
   std::uint32_t columns;         // rows of x a workgroup
@@ -23,17 +23,17 @@ struct Shape {
 inline cuda::ActType act_type(DType weights) {
   return static_cast<cuda::ActType>(act_dtype(weights));
 }
-// The types of the matrices, each once.
+// The types of the matrices, without repeats.
 std::vector<DType> types_of(const std::vector<Matrix>& matrices);
-// Blocks of `block_rows` rows of W, of the matrices of a type.
+// How many blocks of `block_rows` rows of W the matrices of a type have.
 std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
-// Rows of x that meet a matrix, of an expert on the average.
+// How many rows of x a matrix is multiplied by; for experts the average per expert.
 std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts);
 
 // linear.cuh: the smallest kernel that takes `columns` rows of x at once, or else the largest that fits the device. A
 // block is two tiles if n_pairs, the number of pairs of tiles, keeps all multiprocessors busy.
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
-// linear.cuh, of one row, blocks of a tile of gate and one of up.
+// linear.cuh for one row: each block is a tile of gate and one of up.
 Shape glu_shape(const DeviceProfile& device, DType dtype);
 // linear_fixed_row.cuh: one row of x times matrices of FIXED16. columns 0: it does not take them. is_glu: these are
 // gate and up, followed by a GLU.
@@ -41,7 +41,7 @@ Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& ma
 // The kernel that multiplies `rows` rows of x with matrices of a type by digits of sub-scales. columns 0: there is no
 // such kernel.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);
-// Rows of x in a tile of what plan_digits lays out for these products.
+// How many rows of x are in a tile of plan_digits' layout for these products.
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows);
 // The kernel of float rows of x, `met` of them by a matrix (plan_linear_floats.cpp).
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
@@ -59,7 +59,7 @@ class Shapes {
   bool is_by_digits() const { return is_by_digits_; }  // of experts
   Shape of(DType dtype) const { return of(dtype, tile_); }
   Shape of(DType dtype, const cuda::TileShape& tile) const;
-  // Rows of x of a workgroup, also of an item of experts.
+  // How many rows of x a workgroup, or an item of experts, handles.
   std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
 
  private:

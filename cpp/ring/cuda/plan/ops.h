@@ -22,7 +22,7 @@ void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with
 // `fast`, whose products read another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
-// GLU, and its rows quantized to rows.y; rows.x is not read.
+// GLU, with its rows quantized to rows.y; rows.x is not read.
 void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Place>& glu,
                        const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
@@ -30,7 +30,7 @@ void plan_norm(Planner& planner, const OpCall& call);
 bool is_row_norm(const OpCall& call);  // a norm of whole rows by w
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 using ChoiceSum = gpu::ChoiceSum<Place>;
-// Whether a norm of rows of d values has room to make the sum first.
+// Whether the norm of a row of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
 // RMS_NORM_FUSED_QKV; `sum`, if not null, is added to its rows first. RMS_NORM_FUSED_MLP_GATE_UP; `glu`, if not null,
 // is the GLU behind it.

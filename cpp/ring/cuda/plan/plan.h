@@ -23,7 +23,7 @@ using gpu::ceil_div;
 using gpu::type_of;
 namespace op_symbol = gpu::op_symbol;
 
-// What a place in arguments stands for.
+// What a place in the arguments stands for.
 enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
 constexpr Place place_of(PlaceKind kind, std::uint64_t number) {  // a ValueId, or bytes from the scratch memory's begin
   return {static_cast<std::uint64_t>(kind) << 60 | number};
@@ -88,7 +88,7 @@ class Planner {
   struct SortedAt {
     Place items, order;
   };
-  // Null: to be made. What is made outlives the packets that are being planned.
+  // Null: not sorted yet. The sorted choices outlive the packets that are being planned.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
   // Whether an earlier product has waited for these choices before it let the next launch start. Later launches may
@@ -154,13 +154,13 @@ constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, st
 constexpr std::uint64_t fixed_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
   return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::fixed_x_bytes(columns);
 }
-// Whether some products of such rows read them in tiles.
+// Whether some products with x of this type read it in tiles.
 constexpr bool has_tiles(DType x) {
   return x == DType::kQ8A256 || x == DType::kQ16A256;
 }
 // The layout of x for products of such rows and matrices of one k, with its scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
-// GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
+// The GLU after gate and up products of one row (can_glu): y = act(gate) * up.
 struct GluOf {
   Place y;
   std::uint32_t act;
@@ -169,7 +169,7 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
 // Whether a product of one row of k values with dense matrices of a type may quantize the row itself
 // (LinearWith::floats).
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
-// What belongs to products besides matrices and x.
+// What a product does besides multiplying matrices by x.
 struct LinearWith {
   Place residual = {};         // absent, or rows to which y is added besides
   const Norm* norm = nullptr;  // null, or x is a row of floats, which becomes one of its type by it
@@ -177,9 +177,9 @@ struct LinearWith {
   const GluOf* glu = nullptr;
   Place floats = {};  // absent, or one row (of experts one a choice) that the product quantizes itself to x
 };
-// Matrices of one type go into one launch.
+// Plans one launch per matrix type.
 void plan_linear(Planner& planner, const OpCall& call, const Products& products, const LinearWith& with = {});
-// A norm's rows as they are wanted; absent: not so.
+// The forms in which a norm's rows are wanted. An absent form is not wanted.
 struct NormedRows {
   Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
   DigitRows digits = {}, fixed = {};  // of q8a256, of q16a256
@@ -206,7 +206,7 @@ struct Sorting {
   Planner::SortedAt at = {};
 };
 Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& products);
-// Rows of k floats to rows of an activation type, in scratch memory.
+// Quantizes rows of k floats to an activation type, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
 // Attention (plan_attention.cpp). If not null: the QUANTIZE of its rows (can_quantize), and the packet that writes its
@@ -222,7 +222,7 @@ std::span<const CudaOp> cuda_ops();
 using CudaJoin = gpu::Join<Planner, OpCall>;
 std::span<const CudaJoin> cuda_joins();
 
-// The launches of a part of a batch on a device, in a bucket.
+// The launches of a part of a batch, for one device and bucket.
 struct PartPlan {
   std::vector<Launch> launches;
   std::uint64_t scratch_bytes = 0;  // that the launches need, exactly

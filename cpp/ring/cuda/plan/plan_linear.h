@@ -6,10 +6,10 @@
 
 namespace zinc_rt::ring {
 
-// Without x, parts and experts.
+// The arguments of a product, without x, parts and experts.
 cuda::LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, Place residual);
 void set_norm(cuda::LinearArgs& args, const Norm& norm);
-// The matrices of a type, in blocks of rows.
+// Sets the matrices of a type, in blocks of rows.
 void set_parts(cuda::LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
 // Sorts choices by expert into items of up to `columns` choices, unless an earlier packet has done so or there are too
 // few tokens. Returns the largest possible number of items.
