@@ -22,7 +22,7 @@ void add_and_norm(Builder& b, BufferId hidden, BufferId x, std::string_view name
              b.layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {dim})});
 }
 
-// The tensors of the classifier. Beside an embedding they are left out.
+// Marks the classifier's tensors as not read, for a model that gives embeddings.
 void leave_out_classifier(Builder& b) {
   for (const char* tensor : {"cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias"}) b.leave_out(tensor);
 }

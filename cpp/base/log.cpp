@@ -38,7 +38,7 @@ class OneLine final : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<OneLine>(); }
 };
 
-// One object a line: {"time", "level", "message"}.
+// Writes one object per line: {"time", "level", "message"}.
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
@@ -59,7 +59,7 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
-// Of the levels from trace to critical; each mark is undone by kPlain.
+// The colours of the levels from trace to critical. kPlain ends each of them.
 constexpr std::string_view kColours[] = {"\x1b[37m",        "\x1b[36m",        "\x1b[32m",
                                          "\x1b[33m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[1m\x1b[41m"};
 constexpr std::string_view kPlain = "\x1b[0m";

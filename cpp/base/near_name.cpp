@@ -8,7 +8,7 @@
 namespace zinc_rt {
 namespace {
 
-// Optimal string alignment, three rows of its table at a time.
+// Optimal string alignment distance, with three rows of its table at a time.
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;

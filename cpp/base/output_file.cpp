@@ -18,13 +18,13 @@
 namespace zinc_rt {
 namespace {
 
-// Whether a path is something that a rename would replace by a plain file.
+// Whether a rename would replace something special at this path by a plain file.
 bool is_written_directly(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-// The descriptor of this process that a path names; -1: it names none.
+// The descriptor of this process that a path stands for; -1: none.
 int descriptor_of(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;
   const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";
@@ -41,7 +41,7 @@ int descriptor_of(std::filesystem::path path) {
   return -1;
 }
 
-// Follows links, also to a target that does not exist yet.
+// Follows links, even to a target that does not exist yet.
 std::string target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as in Linux
   std::filesystem::path target = path;
@@ -55,7 +55,7 @@ std::string target_of(const std::string& path) {
 
 Result<OutputFile> OutputFile::create(std::string path, FileAccess access) {
   OutputFile file;
-  // Opening it again would write from its first byte, over what is there.
+  // Opening the path again would write from its first byte, over existing data.
   if (const int fd = descriptor_of(path); fd >= 0) {
     file.fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (file.fd_ < 0)

@@ -61,7 +61,7 @@ class WithoutPipeSignal {
   bool was_pending_;
 };
 
-// False: standard error took nothing for as long as a message waits.
+// Returns false if standard error accepted nothing for as long as a message may wait.
 bool is_ready() {
   pollfd look{STDERR_FILENO, POLLOUT, 0};
   const bool is_limited = is_waiting_limited;
@@ -83,7 +83,7 @@ void write_out(std::string_view text) noexcept {
 void write_err(std::string_view text) noexcept {
   const WithoutPipeSignal guard;
   while (!text.empty() && is_ready()) {
-    // So much a pipe that is ready takes without blocking.
+    // A pipe that is ready accepts this many bytes without blocking.
     const auto n = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(PIPE_BUF, text.size()));
     if (n < 0 && errno != EINTR && errno != EAGAIN) return;
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
@@ -129,7 +129,7 @@ void limit_waiting_of_messages() {
 void hold_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest number that is free: this one.
+    // open() returns the lowest free number, which is this one.
     if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }

@@ -24,13 +24,13 @@ int count_cores(const std::vector<int>& ids, const std::string& root) {
   return static_cast<int>(cores.size());
 }
 
-// Returns 0 for a text that is not a number or means no limit ("max", -1).
+// Returns 0 for a text that is not a number, or that means no limit ("max", -1).
 double to_number(const std::string& text) {
   std::uint64_t value = 0;
   return read_number(text, value) ? static_cast<double>(value) : 0;
 }
 
-// quota / period of one folder of a cgroup; nothing where there is no limit or no file.
+// quota / period of one cgroup folder; nothing if there is no limit or no file.
 std::optional<double> quota_of(const std::string& folder, bool v2) {
   std::string quota, period;
   if (v2) {

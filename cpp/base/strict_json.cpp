@@ -85,7 +85,7 @@ class Builder final : public nlohmann::json_sax<WideJson> {
       former = Json(std::forward<T>(item));
       return &former;
     }
-    // The key is known to be new: ordered_json would look through all keys again.
+    // The key is known to be new. ordered_json would search all keys again.
     object.Container::emplace_back(key_, Json(std::forward<T>(item)));
     return &object.back().second;
   }

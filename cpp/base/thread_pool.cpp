@@ -37,7 +37,7 @@ int calibrated_spins() {
   return static_cast<int>(kSpinMicros * kTurns / std::max(least, 0.1));
 }
 
-// Spins while `value` is `old`. False: it still was at the end.
+// Spins while `value` is `old`. Returns false if it still was at the end.
 bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int n_spins) {
   for (int i = 0; i < n_spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return true;

@@ -27,7 +27,7 @@ bool has_calls(const Json& message) {
   return calls != message.end() && calls->is_array();
 }
 
-// The function of a call; null: it has not the form of the API.
+// The function of a call; null if the call does not have the API's form.
 Json* function_of(Json& call) {
   if (!call.is_object()) return nullptr;
   const auto function = call.find("function");
@@ -56,7 +56,7 @@ struct Arguments {
     }
     if (object.is_null()) object = Json{{kBrokenArguments, given}};
   }
-  // What the model wrote, as far as it is known.
+  // The arguments as the model wrote them, as far as that is known.
   std::string written() const { return text ? *text : dump_json(object, kPythonLayout); }
 };
 

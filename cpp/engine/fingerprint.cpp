@@ -8,7 +8,7 @@
 namespace zinc_rt {
 namespace {
 
-// Of each tensor these many stretches, its beginning and end among them.
+// How many stretches of each tensor are hashed, including its beginning and end.
 constexpr std::size_t kStretches = 16, kStretchBytes = 512;
 
 }  // namespace

@@ -58,7 +58,7 @@ bool opens_reasoning(const Model& model, std::string_view prompt) {
   return prompt.ends_with(format->open);
 }
 
-// Whether the last message, which the answer goes on, has left the reasoning open.
+// Whether the last message, which the answer continues, has left the reasoning open.
 bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& messages) {
   if (messages.empty() || !messages.back().is_object()) return false;
   const auto& last = messages.back();
@@ -161,7 +161,7 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
   return ids;
 }
 
-// Puts the second text of a pair behind the first: [CLS] first [SEP] second [SEP].
+// Appends the second text of a pair: [CLS] first [SEP] second [SEP].
 Status add_second_text(const Model& model, const std::string& text, const PromptRoom& room,
                        const std::stop_token& cancel, Prompt& prompt) {
   ZRT_TRY(const auto ids, encode_within(model, text, true, room, cancel));
@@ -193,7 +193,7 @@ Result<Prompt> make_prompt(const Model& model, Request& request, const std::stri
     return prompt;
   }
   ZRT_TRY(const auto text, render(model, request, system, prompt));
-  // The template writes the special tokens itself; a BOS that it wrote is not doubled.
+  // The template writes the special tokens itself. A BOS that it wrote is not added twice.
   ZRT_TRY(prompt.ids,
           encode_within(model, text.text(), add_special.value_or(false), room, request.cancel, model.outside_of(text)));
   if (add_special) return prompt;

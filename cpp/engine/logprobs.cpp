@@ -95,7 +95,7 @@ TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::
   const double log_sum = log_sum_of(logits);
   TokenLogprob out{token, logits[static_cast<std::size_t>(token)] - log_sum, {}};
   if (n_top == 0) return out;
-  // Ids ascend, so what is no larger than the last of a full list stays out.
+  // Ids ascend, so a value no larger than the last of a full list is left out.
   auto& top = out.top;
   top.reserve(std::min<std::size_t>(n_top, logits.size()) + 1);
   const auto offer = [&](std::size_t id) {

@@ -1,4 +1,4 @@
-// The models of an engine: they are added, found and removed.
+// Adds, finds and removes the models of an engine.
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -29,7 +29,7 @@ class Maker {
   explicit Maker(const GrammarInput& input)
       : input_(input), format_(input.formats.calls()), builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
-  // Errors name the field that asks for what cannot be had.
+  // Errors name the field that asks for something impossible.
   Result<grammar::Grammar> make() {
     auto made = make_any();
     if (made) return made;
@@ -113,7 +113,7 @@ class Maker {
     }
   }
 
-  // The types that the reader of the answer may take a value for.
+  // The types as which the reader of the answer may interpret a value.
   std::uint8_t types_of(const std::string& tool, const std::string* parameter) const {
     using output::ToolTypes;
     static constexpr std::pair<std::uint8_t, std::uint8_t> kSame[] = {
@@ -180,16 +180,16 @@ class Maker {
     return builder_.sequence({written(one.before), one.arguments, written(one.behind)});
   }
 
-  // Whether a reader of calls finds this name as it is.
+  // Whether a reader of calls recognizes this name without escapes.
   bool can_be_bare(const std::string& name) const {
     constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
-    // What stands there instead of a name, in the older of two ways of writing calls.
+    // The text in place of a name, in the older of two notations for calls.
     const bool is_word = format_->openings[0].syntax == output::Syntax::kNamed && name == "function";
     return !name.empty() && name.size() <= output::kMaxNameBytes && !is_word &&
            name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
   }
 
-  // What stands between the markers: one call, or a list of them.
+  // The content between the markers: one call, or a list of calls.
   Result<Symbol> content(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     std::vector<Symbol> calls;
     for (const auto& tool : tools) {
@@ -225,18 +225,18 @@ class Maker {
     return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
   }
 
-  // A sign of the format; nothing where it has none.
+  // A sign of the format; nothing if the format has none.
   Symbol sign(std::string_view text) {
     if (text.empty()) return builder_.sequence({});
     return marker(text).token ? builder_.marker(marker(text)) : written(text);
   }
 
-  // What stands between two calls.
+  // The text between two calls.
   std::optional<Symbol> between() {
     return format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
   }
 
-  // One call or several, with what opens and closes each.
+  // One call or several, each with its opening and closing text.
   Result<Symbol> all_calls(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     const auto& opening = format_->openings[0];
     ZRT_TRY(auto calls, content(tools, most));
@@ -264,7 +264,7 @@ class Maker {
       return builder_.tagged_text(text);
     }
     text.tags.push_back({marker(opening.marker), calls, marker(opening.close)});
-    // A call may also begin with its own first words; what closes it is then text.
+    // A call may also begin with its own first words. Its closing text is then plain text.
     for (const auto& other : format_->openings) {
       if (!other.in_body) continue;
       for (const auto& tool : tools) {

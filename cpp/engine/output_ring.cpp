@@ -21,7 +21,7 @@ bool OutputRing::push(const OutputEvent& event) {
   if (is_closed() || !has_space()) return false;
   const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   OutputEvent& cell = cells_[tail & mask_];
-  // Everything but the sequence, which the consumer may be reading.
+  // Copies everything except the sequence, which the consumer may be reading.
   std::memcpy(static_cast<void*>(&cell), &event, offsetof(OutputEvent, sequence));
   tail_.store(tail + 1, std::memory_order_relaxed);
   // This store, the load in wake(), and the store and load in wait_pop() are sequentially consistent. So at least one

@@ -144,7 +144,7 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
     return fail(StatusCode::kInvalidArgument, "[prefix] the engine was opened with prefix_cache=False");
   ZRT_TRY(const auto mapped, MappedFile::open(path));
   ZRT_TRY(const auto file, parse(mapped.bytes(), path));
-  // Where a prompt that begins with it is sent.
+  // The replica to which a prompt that begins with it is sent.
   ZRT_TRY(const auto placed, place(*model, tenant, salt, file.tokens));
   ZRT_TRY(const auto lease, Lease::take(*this, *model, *placed.replica, file.tokens.size()));
   const Turn::Guard guard(lease.replica().loop().turn());

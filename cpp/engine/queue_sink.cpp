@@ -5,7 +5,7 @@
 
 namespace zinc_rt {
 
-// The flag is up while there is something to take.
+// Raises the flag while there are events to take.
 void QueueSink::signal() {
   there_.notify_all();
   flag_.raise();

@@ -1,4 +1,4 @@
-// Applies the chat template of a model to messages.
+// Applies a model's chat template to messages.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -57,7 +57,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   leased_variants_.resize(n_slots);
 }
 
-// Makes the step's input of the plan, and the page tables of the slots.
+// Turns the plan into the step's input, and fills the slots' page tables.
 void ModelRunner::fill(const sched::StepPlan& plan) {
   const auto& slots = scheduler_.slots();
   input_.token_ids.assign(plan.tokens.ids().begin(), plan.tokens.ids().end());
@@ -79,7 +79,7 @@ void ModelRunner::fill(const sched::StepPlan& plan) {
   fill_embeddings(plan);
 }
 
-// A row whose mask failed is picked without one, and its request ends.
+// A row whose mask failed is picked without a mask, and its request ends.
 std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   const auto words = listener_->mask(plan_->rows[row].user);
   if (!words) {

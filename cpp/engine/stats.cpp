@@ -39,7 +39,7 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .devices = {}};
 }
 
-// Adds all numbers; the names and the devices stay.
+// Adds all numbers. Names and devices stay.
 void add(ModelStats& total, const ModelStats& one) {
   total.steps += one.steps;
   total.step_tokens += one.step_tokens;

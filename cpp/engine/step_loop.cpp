@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// Waking more threads costs more than they save for the 64 rows of a step.
+// For the 64 rows of a step, waking more threads costs more than they save.
 constexpr int kMostRowThreads = 16;
 
 }  // namespace

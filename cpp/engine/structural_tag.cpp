@@ -24,7 +24,7 @@ const Fault kFault{StatusCode::kInvalidArgument, "output_format"};
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
 
-// A part of the tag, with its place for messages.
+// A part of the tag, with its position for messages.
 struct TagPart {
   const Json& value;
   std::string place;
@@ -42,7 +42,7 @@ struct TagPart {
     return std::unexpected(about(kFault.field, std::move(error)));
   }
   bool has(const char* name) const { return value.contains(name) && !value[name].is_null(); }
-  // Refuses what is no object, and fields that are not among these.
+  // Refuses anything but an object, and fields other than these.
   Status expect(std::initializer_list<std::string_view> names) const {
     if (!value.is_object()) return refuse("an object is wanted");
     for (const auto& item : value.items())
@@ -148,7 +148,7 @@ class TagReader {
     for (const auto& [begin, rest] : tags) {
       const auto trigger = std::ranges::find_if(triggers, [&](const auto& one) { return begin.starts_with(one); });
       const auto token = trigger == triggers.end() ? std::nullopt : marker_of_(*trigger).token;
-      // What is behind a trigger that is a token is text.
+      // After a trigger that is a token, the rest of the tag's beginning is text.
       if (token)
         text.tags.push_back(
             {{*trigger, token}, builder_.sequence({builder_.text(begin.substr(trigger->size())), rest}), {}});
@@ -253,7 +253,7 @@ class TagReader {
     std::vector<Symbol> closes;
     for (const auto& end : ends) closes.push_back(builder_.marker(marker_of_(end)));
     if (!part.has("content")) return part.missing("content", "an object with a type");
-    // A token that ends the content is no text that the content could have.
+    // A token that ends the content cannot be part of the content's text.
     std::erase_if(ends, [&](const std::string& end) { return end.empty() || marker_of_(end).token.has_value(); });
     ZRT_TRY(const auto content, format(part.at("content"), ends));
     return Tag{std::move(begin), builder_.sequence({content, builder_.alternatives(std::move(closes))})};

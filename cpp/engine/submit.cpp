@@ -63,7 +63,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   return error;
 }
 
-// Gives the prompt the grammar of its answer, if the request asks for one.
+// Gives the prompt its answer's grammar, if the request asks for one.
 Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
                                Prompt& prompt) {
   const output::ToolTypes no_tools;
@@ -182,13 +182,13 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     g->self = g;
     commands.push_back({Command::kSubmit, g, {}});
   }
-  // All together: a leader must be there when its followers come.
+  // Posts all of them at once, because a leader must exist when its siblings arrive.
   post(*generations->front()->replica, std::move(commands));
   return generations;
 }
 
 void EngineCore::post(Replica& replica, std::vector<Command> commands) {
-  // They are there still if the loop takes none.
+  // If the loop accepts none, they are still here.
   std::vector<std::shared_ptr<Generation>> submitted;
   for (const Command& command : commands)
     if (command.kind == Command::kSubmit) submitted.push_back(command.generation);

@@ -20,7 +20,7 @@ constexpr int kEngine = 1, kTenants = 2;
 constexpr std::uint64_t steps_thread(std::uint32_t thread) {
   return thread == 0 ? 1 : std::uint64_t{2'000'000'000} + thread;
 }
-// What the names of the first step thread's tracks lack.
+// The suffix for the tracks of all step threads but the first.
 std::string number_of(std::uint32_t thread) {
   return thread == 0 ? std::string() : fmt::format(" {}", thread + 1);
 }
@@ -62,7 +62,7 @@ std::uint64_t begin_of(const Timeline::Record& record) {
   return std::get<RequestInstant>(record).at_us;
 }
 
-// A clock that ran backwards gives spans of length 0.
+// If a clock ran backwards, the span has length 0.
 std::uint64_t duration(const RequestSpan& span) {
   return span.end_us > span.begin_us ? span.end_us - span.begin_us : 0;
 }

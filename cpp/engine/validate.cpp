@@ -94,7 +94,7 @@ std::string hidden_name(int layer) {
   return layer < 0 ? "hidden.embed" : fmt::format("hidden.{}", layer);
 }
 
-// A stored array. Errors: it does not have this many rows of this width.
+// A stored array. Errors: it has another number of rows, or another width.
 Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::uint64_t rows, std::uint64_t width) {
   ZRT_TRY(auto array, npz.floats(name));
   if (array.shape.size() == 1) array.shape.insert(array.shape.begin(), 1);

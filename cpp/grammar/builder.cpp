@@ -21,7 +21,7 @@ Result<JsonLexemes*> Builder::Parts::json() {
   if (options.whitespace.pattern) {
     ZRT_TRY(const Regex wanted,
             parse_regex(arena, *options.whitespace.pattern, Spelling::kPlain, Anchoring::kWhole, options.limits));
-    // Whatever else the pattern allows would not be JSON.
+    // Other text that the pattern allows would not be JSON.
     space = arena.all_of({wanted, arena.repeat(arena.bytes(blanks), 0, RegexArena::kUnbounded)});
   }
   json_lexemes.emplace(arena, space);
@@ -170,7 +170,7 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   }
   std::vector<std::string> not_in_text = texts;
   not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
-  // Each trigger looks at all tags, and at all texts that stand before it.
+  // Each trigger is compared with all tags and with all texts before it.
   std::size_t n_bytes = 0;
   for (const auto& text : not_in_text) n_bytes += text.size();
   parts_->work.fuel.use(triggers.size() * (1 + tagged.tags.size() + n_bytes / 4));

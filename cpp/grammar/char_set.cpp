@@ -25,7 +25,7 @@ class Utf8Ranges {
         return;
       }
     }
-    // Cut until each continuation byte takes either one value or all.
+    // Cut until each continuation byte has either one value or all values.
     const int n = last < 0x80 ? 1 : last < 0x800 ? 2 : last < 0x10000 ? 3 : 4;
     for (int i = 1; i < n; ++i) {
       const char32_t low = (char32_t{1} << (6 * i)) - 1;
@@ -77,7 +77,7 @@ bool is_escaped(char32_t c) {
   return c < 0x20 || c == 0x7F || c == '"' || c == '\\';
 }
 
-// What stands behind the backslash.
+// The characters after the backslash.
 Regex escape_of(RegexArena& arena, char32_t c) {
   constexpr char kHex[] = "0123456789abcdef", kUpper[] = "0123456789ABCDEF";
   const char letter = short_escape(c);

@@ -5,7 +5,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Names a completed symbol among items: no rule has this bit.
+// Marks a completed symbol among items. No rule number has this bit.
 constexpr std::uint32_t kCompletedBit = 0x80000000u;
 
 }  // namespace

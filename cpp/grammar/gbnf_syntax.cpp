@@ -35,7 +35,7 @@ class GbnfParser final : SyntaxReader {
       if (is_defined_[rule]) return error("the rule \"" + std::string(word.substr(0, 80)) + "\" is defined twice");
       is_defined_[rule] = true;
       made_.rules[rule] = std::move(node);
-      // An empty alternative at a line's end has taken that end with it.
+      // An empty alternative at the end of a line has consumed that line end.
       const auto before = text_.substr(0, pos_).find_last_not_of(" \t");
       const bool is_new_line = before != std::string_view::npos && text_[before] == '\n';
       if (pos_ < text_.size() && text_[pos_] != '\n' && text_[pos_] != '\r' && !is_new_line)

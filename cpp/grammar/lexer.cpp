@@ -74,7 +74,7 @@ std::uint32_t Lexer::make_step(std::uint32_t state, std::uint8_t byte_class) {
     parts.push_back(from[i]);
     parts.push_back(left);
   }
-  // What was cut short is not kept.
+  // A result that was cut short is not kept.
   if (arena_.is_over() || search_budget_ == 0) return kDead;
   const std::uint32_t made = make(parts);
   if (!is_full_) next_[state * n_classes_ + byte_class] = made;

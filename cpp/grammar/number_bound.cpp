@@ -43,7 +43,7 @@ class Bound {
   }
   Regex any_fraction() { return arena_.optional(arena_.concat(arena_.literal("."), more_digits(1, kAny))); }
 
-  // Whole parts above, or below, that of the bound.
+  // Whole parts above or below the whole part of the bound.
   Regex whole(bool is_above) {
     const auto n = static_cast<std::uint32_t>(whole_.size());
     Regex same_length = RegexArena::kNothing;
@@ -60,7 +60,7 @@ class Bound {
     return arena_.any_of({same_length, arena_.literal("0"), arena_.concat(digits('1', '9'), more_digits(0, n - 2))});
   }
 
-  // Fractions with their point, perhaps none, at least that of the bound.
+  // Fractions, with their point or empty, that are at least the bound's fraction.
   Regex fraction_above() {
     const Regex not_zero = arena_.concat({more_digits(0, kAny), digits('1', '9'), more_digits(0, kAny)});
     if (fraction_.empty()) return is_exclusive_ ? arena_.concat(arena_.literal("."), not_zero) : any_fraction();

@@ -73,7 +73,7 @@ Status Parse::finish_step(const Fuel& fuel) {
 Result<bool> Parse::accept_bytes(std::string_view bytes) {
   if (failed_) return std::unexpected(*failed_);
   cache_->lexer.begin();
-  // A long text that is given counts as many steps.
+  // A long given text counts as many steps.
   Fuel fuel(grammar_->limits.step_work * (1 + bytes.size() / 256));
   const std::vector<Thread> threads = threads_;
   const auto here = here_;
@@ -131,7 +131,7 @@ void Parse::walk_below(std::uint32_t top, std::uint32_t row, std::span<std::uint
   const Vocabulary& vocabulary = *cache_->vocabulary;
   Lexer& lexer = cache_->lexer;
   const std::uint32_t top_depth = vocabulary.node(top).depth, end = vocabulary.node(top).end;
-  // The threads at each depth lie behind those of the depth above.
+  // The threads of each depth are stored after those of the depth above.
   levels_.assign(1, {row, chart_.start(row)});
   level_begins_.assign({0, 1});
   for (std::uint32_t number = top + 1; number < end && !fuel.is_spent();) {

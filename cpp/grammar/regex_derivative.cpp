@@ -9,7 +9,7 @@ namespace zinc_rt::grammar {
 
 Regex RegexArena::derivative(Regex regex, std::uint8_t byte) {
   const Node& node = nodes_[regex];
-  // These cost less than a look into the table.
+  // These are cheaper to compute than to look up.
   if (node.kind == Kind::kBytes) return sets_[node.a].has(byte) ? kEpsilon : kNothing;
   if (node.kind == Kind::kConcat && nodes_[node.a].kind == Kind::kBytes)
     return sets_[nodes_[node.a].a].has(byte) ? node.b : kNothing;
@@ -63,7 +63,7 @@ bool RegexArena::is_nothing(Regex regex, std::uint64_t& budget) {
   const auto is_none = [this](Regex r) { return nodes_[r].known == kKnownNothing; };
   if (is_some(regex)) return false;
   if (is_none(regex)) return true;
-  // Depth first: what lies on the way to a match matches something as well.
+  // Depth first. Every expression on the way to a match matches something too.
   struct Step {
     Regex regex;
     std::size_t next = 0;

@@ -22,7 +22,7 @@ bool has_look(const RegexSyntax& syntax) {
   return is_look(syntax) || std::ranges::any_of(syntax.parts, has_look);
 }
 
-// Whether it may match without a character.
+// Whether the part may match the empty text.
 bool may_be_empty(const RegexSyntax& syntax) {
   switch (syntax.kind) {
     case SyntaxKind::kChars: return false;
@@ -33,7 +33,7 @@ bool may_be_empty(const RegexSyntax& syntax) {
   }
 }
 
-// Whether a place is the beginning of the text.
+// Whether a position is the beginning of the text.
 enum class AtBegin : std::uint8_t { kYes, kNo, kMaybe };
 
 AtBegin behind(const RegexSyntax& part, AtBegin before) {
@@ -80,7 +80,7 @@ class RegexLowering {
   }
 
  private:
-  // The texts that begin with a match of it and go on as one of `rest`.
+  // The texts that begin with a match of the part and continue as one of `rest`.
   Result<Regex> match(const RegexSyntax& syntax, Regex rest, AtBegin at) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("looks ahead of a pattern"));

@@ -115,7 +115,7 @@ bool Rules::find_nullable(const Rule& rule) const {
   return std::ranges::none_of(members, [](const ObjectRule::Member& member) { return member.is_required; });
 }
 
-// Takes parts that can never be completed out of a rule that can.
+// Removes parts that can never be completed from a rule that can be.
 void Rules::cut(Rule& rule) {
   if (rule.kind == Kind::kList) {
     ListRule& list = lists_[rule.begin];
@@ -124,7 +124,7 @@ void Rules::cut(Rule& rule) {
       if (!can_end(list.first[i])) list.max = std::min(list.max, i);
     if (list.rest != kNoSymbol && !can_end(list.rest))
       list.max = std::min(list.max, static_cast<std::uint32_t>(list.first.size()));
-    // Parts that may be empty count as many as one likes.
+    // Parts that may be empty can stand any number of times.
     if (list.first.empty() && list.separator == kNoSymbol && list.max > 0 && is_nullable(list.rest)) list.min = 0;
   } else if (rule.kind == Kind::kObject) {
     ObjectRule& object = objects_[rule.begin];

@@ -116,7 +116,7 @@ Status SchemaCompiler::add_values(Symbol to, const Kinds& kinds, bool with_space
   return {};
 }
 
-// Where the quote is a token a value with texts is no one lexeme.
+// If the quote is a token, a value with texts is more than one lexeme.
 Symbol SchemaCompiler::constant(const Json& value) {
   RegexArena& arena = rules_.arena;
   if (value.is_string()) {

@@ -12,7 +12,7 @@ struct Keyword {
   KeywordUse use;
 };
 
-// Those of draft 2020-12 that constrain, and those of earlier drafts that do.
+// The keywords that constrain a value, of draft 2020-12 and of earlier drafts.
 constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", kRefused},
     {"$dynamicRef", kRefused},

@@ -116,7 +116,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
         return too_complex("patterns of patternProperties", patterns.size(), kMaxPatterns);
     }
     if (const Json* names = find(*schema, "propertyNames")) {
-      // Names are strings; what the schema says of other types is no matter.
+      // Names are strings, so what the schema says about other types does not matter.
       Kinds kinds;
       ZRT_CHECK_OK(collect({{names}, {}}, kinds));
       allowed.push_back(arena.any_of(std::move(kinds.texts)));

@@ -22,7 +22,7 @@ constexpr BoundKeyword kBounds[] = {{"minimum", false, false, "exclusiveMinimum"
                                     {"exclusiveMinimum", false, true, nullptr},
                                     {"exclusiveMaximum", true, true, nullptr}};
 
-// A format that is not known is an annotation.
+// An unknown format is only an annotation.
 bool is_unknown_format(const Json& schema, std::string_view keyword) {
   const Json* format = keyword == "format" ? find(schema, "format") : nullptr;
   return format != nullptr && format->is_string() && !format_pattern(format->get_ref<const std::string&>());

@@ -30,7 +30,7 @@ bool allows_all(const Json& schema) {
   return schema == true || (schema.is_object() && schema.empty());
 }
 
-// Whether a keyword that is not enforced says nothing where it stands.
+// Whether a keyword that is not enforced has no effect at this place.
 bool constrains_nothing(const Json& schema, std::string_view keyword, const Json& value) {
   if (keyword == "if") return !schema.contains("then") && !schema.contains("else");
   if (keyword == "then" || keyword == "else") return !schema.contains("if") || allows_all(value);
@@ -132,7 +132,7 @@ Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::strin
   return at;
 }
 
-// A schema that means itself, by $ref and what holds in place, has no meaning.
+// A schema that refers to itself, through $ref or in-place keywords, has no meaning.
 Status SchemaCompiler::check_no_cycle(const Json* schema) {
   struct Step {
     const Json* schema;

@@ -1,4 +1,4 @@
-// OpenAI's strict mode: what it asks of a schema besides being one.
+// OpenAI's strict mode: its additional requirements on a schema.
 #include <algorithm>
 
 #include "grammar/grammar.h"

@@ -19,7 +19,7 @@ Regex spelled_in_any_case(RegexArena& arena, std::string_view word) {
   return made;
 }
 
-// Words of Python's, which templates write for what is no text.
+// Python's words for values that are not text, which templates write.
 constexpr std::pair<const char*, const char*> kPythonWords[] = {{"null", "None"}, {"true", "True"}, {"false", "False"}};
 
 }  // namespace

@@ -109,7 +109,7 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
     return matches(texts, lexemes_.spelling_of(value.get_ref<const std::string&>()));
   }
   ZRT_TRY(const Regex scalars, scalars_of(shape));
-  // A number is written in one way, and bounds know only that without an exponent.
+  // A number is written in one way, and bounds handle only numbers without an exponent.
   const auto plain = is_json_number(value) ? plain_digits(value) : std::nullopt;
   return matches(scalars, plain ? *plain : scalar_text(value));
 }
@@ -134,7 +134,7 @@ Result<const SchemaCompiler::Members*> SchemaCompiler::kept_members_of(const Cla
 Result<bool> SchemaCompiler::have_disjoint_scalars(Kinds& a, Kinds& b) {
   RegexArena& arena = rules_.arena;
   for (const auto part : {&Kinds::scalars, &Kinds::texts}) {
-    // Lists of texts need no search: two of them are compared as they stand.
+    // Two lists of texts need no search: they are compared directly.
     if (part == &Kinds::texts && a.has_only_given && b.has_only_given) {
       work_.use(a.given.size() + b.given.size());
       std::vector<std::string_view> common;

@@ -61,7 +61,7 @@ bool TokenSets::walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set,
   for (std::uint32_t number = 1; number < n_nodes;) {
     const Vocabulary::Node& node = vocabulary_.node(number);
     ++set.work;
-    // All that is here and below is decided already.
+    // Everything here and below is decided already.
     const bool is_decided = node.plain < n_decided;
     const std::uint32_t to = is_decided ? Lexer::kDead : lexer.step(states_[node.depth - 1u], node.byte);
     if (to == Lexer::kDead) {

@@ -31,7 +31,7 @@ constexpr const char* kNoNetwork =
     "; is there a network here? https_proxy names a proxy; a file that was brought otherwise goes into the folder that "
     "`zinc-rt models` names";
 
-// A URL cut into what is connected with and what is asked there.
+// A URL, split into the server to connect to and the path to ask for.
 struct Link {
   client::Url site;
   std::string target;
@@ -62,7 +62,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return read_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
-// Where a Location header leads.
+// The URL that a Location header points to.
 std::string resolve(const Link& from, const std::string& location) {
   if (location.find("://") != std::string::npos) return location;
   const auto scheme = from.site.is_tls ? "https:" : "http:";
@@ -166,7 +166,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
-// The file that a transfer fills, held by this process alone.
+// The file of a transfer, locked by this process.
 class Part {
  public:
   static Result<Part> open(const fs::path& path) {
@@ -200,7 +200,7 @@ class Part {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) return failure();
     return {};
   }
-  // Reads what is there, and leaves the position at its end.
+  // Reads the existing bytes and leaves the position at their end.
   Result<std::uint64_t> read_all(Sha256& hash) {
     std::vector<char> block(1u << 20);
     std::uint64_t n_all = 0;
@@ -233,7 +233,7 @@ Status check_room(const fs::path& folder, std::uint64_t wanted) {
               static_cast<double>(room.available) / 1e9, static_cast<double>(wanted) / 1e9);
 }
 
-// Whether a body begins as a GGUF file does; asked again as it gets longer.
+// Whether a body may be a GGUF file by its beginning; called again as it grows.
 bool may_be_gguf(std::string_view beginning) {
   return std::string_view("GGUF").starts_with(beginning.substr(0, 4));
 }
@@ -268,7 +268,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
   std::uint64_t total = file.bytes;
   bool is_begun = false;
   std::string beginning;
-  // The first piece of an answer tells whether it goes on with what is there.
+  // The first piece of an answer tells whether it continues the existing bytes.
   const auto begin = [&](const Answer& answer) -> Status {
     is_begun = true;
     ZRT_CHECK_OK(check_status(answer));

@@ -25,7 +25,7 @@ bool is_word(std::string_view text) {
   });
 }
 
-// Parts between slashes, each a word; `most` of them.
+// Whether the text is at most `most` words separated by slashes.
 bool is_path(std::string_view text, std::size_t least, std::size_t most) {
   std::size_t n = 0;
   for (;;) {

@@ -44,7 +44,7 @@ struct Candidate {
   std::uint64_t bytes = 0;
 };
 
-// Whether a file's name has the quant as a word of its own.
+// Whether a file's name has the quant as a separate word.
 bool has_quant(std::string_view path, std::string_view quant) {
   const auto name = to_lower(last_part(path)), wanted = to_lower(quant);
   const auto is_edge = [](char c) { return c == '-' || c == '.' || c == '_'; };
@@ -101,7 +101,7 @@ Result<std::vector<NamedFile>> of_hugging_face(const Reference& reference) {
     file.path = text_at(entry, "path");
     file.bytes = number_at(entry, "size");
     const auto name = to_lower(last_part(file.path));
-    // Projectors of images lie beside models.
+    // Image projectors are stored beside models.
     if (text_at(entry, "type") != "file" || !name.ends_with(".gguf") || name.starts_with("mmproj")) continue;
     if (!is_good_name(file.path)) continue;
     if (const auto lfs = entry.find("lfs"); lfs != entry.end()) {

@@ -26,14 +26,14 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr int kDeepest = 4;  // folders below the folder that are looked into
 constexpr std::string_view kConfigOfMlc = "mlc-chat-config.json";
 
-// A small JSON object of a file; an empty one where there is none or it is damaged.
+// A small JSON object from a file; an empty one if the file is missing or damaged.
 OrderedJson object_in(const fs::path& file) {
   std::ifstream in(file);
   auto json = in ? OrderedJson::parse(in, nullptr, false) : OrderedJson();
   return json.is_object() ? json : OrderedJson::object();
 }
 
-// -00001-of-00003 at the end of a name; 0: it has none.
+// The length of -00001-of-00003 at the end of a name; 0 if it has no such end.
 std::size_t split_length(std::string_view stem) {
   constexpr std::string_view kForm = "-00000-of-00000";
   if (stem.size() <= kForm.size()) return 0;

@@ -136,7 +136,7 @@ constexpr bool has_operands(Op op, std::string_view names) {
   static_assert(has_operands(Op::opcode, operand::Name::kText), "operands.h and the rule of " #opcode " differ");
 ZRT_OPERANDS(ZRT_HAS_OPERANDS)
 #undef ZRT_HAS_OPERANDS
-// All ops but BARRIER, which has no operands.
+// All ops except BARRIER, which has no operands.
 #define ZRT_ONE_MORE(opcode, Name, ...) +1
 static_assert(0 ZRT_OPERANDS(ZRT_ONE_MORE) == kOpCount - 1);
 #undef ZRT_ONE_MORE
@@ -270,7 +270,7 @@ Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pat
   return Dim(static_cast<std::uint32_t>(product));
 }
 
-// What the heads of a row have beside their values, where it is one of a KV cache.
+// The elements that a KV cache row has beside the values of its heads.
 std::uint32_t row_extra(const OpRule& rule, const Node& node, DType dtype, const Bindings& bindings) {
   const KvCell* cell = find_kv_cell(dtype);
   if (cell == nullptr || cell->head_extra == 0) return 0;
@@ -310,7 +310,7 @@ Status match_operand(const Graph& graph, const OpRule& rule, const Node& node, c
   return {};
 }
 
-// What one row of the table cannot say: relations between types or attributes of a node.
+// Relations between types or attributes of a node that a row of the table cannot express.
 Status match_relations(const Graph& graph, const OpRule& rule, const Node& node, const Bindings& bindings) {
   const auto refuse = [&](const std::string& why) {
     return fail(StatusCode::kInvalidArgument, "[ir] {}: {}", to_string(node.op), why);

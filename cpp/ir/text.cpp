@@ -37,7 +37,7 @@ struct Line {
     rest.remove_prefix(token.size());
     return true;
   }
-  // The longest run up to one of `stops`.
+  // The longest text without any character of `stops`.
   std::string_view word(std::string_view stops = " ,()=") {
     skip_space();
     const auto end = std::min(rest.find_first_of(stops), rest.size());

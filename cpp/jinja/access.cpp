@@ -12,7 +12,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Attributes that are no methods; missing when there is none of that name.
+// Attributes that are not methods; missing if there is none of that name.
 Result<Value> data_attribute(Runtime& rt, const Value& object, std::string_view name) {
   switch (object.kind()) {
     case Kind::kLoop: return loop_attribute(rt, object, name);

@@ -84,7 +84,7 @@ struct FloatDivision {
   double quotient, rest;
 };
 
-// Python's divmod of floats: the rest has the divisor's sign, the quotient is whole.
+// Python's divmod of floats: the remainder has the divisor's sign, the quotient is whole.
 FloatDivision float_divide(double a, double b) {
   double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;

@@ -15,7 +15,7 @@ bool int_equals_float(std::int64_t i, double d) {
          static_cast<std::int64_t>(d) == i;
 }
 
-// Of an int beyond 64 bits and another int.
+// Compares an int beyond 64 bits with another int.
 int order_wide(const Value& a, const Value& b) {
   const auto sign = [](const Value& value) { return value.as_real() < 0 ? -1 : 1; };
   if (!is_beyond_ints(a)) return -sign(b);

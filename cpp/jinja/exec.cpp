@@ -142,7 +142,7 @@ Result<Flow> Interpreter::exec_for(const ForStmt& stmt) {
   return Flow::kNext;
 }
 
-// The items that pass the loop's test, tested one by one as the loop takes them.
+// The items that pass the loop's test. Each is tested when the loop takes it.
 Value Interpreter::filtered(const ForStmt& stmt, const Value& iterable) {
   current_->captured = true;
   NextFunction next = [this, &stmt, cursor = Cursor(iterable), home = current_](Runtime&,

@@ -209,7 +209,7 @@ Result<Value> groupby(Runtime& rt, const Value& self, Args& args) {
       ZRT_TRY(bool same, equals(rt, keys[end], keys[i]));
       if (!same) break;
     }
-    // Folded keys only compare; what is shown is the first item's own.
+    // Folded keys are only compared. What is shown is the first item's own key.
     Value name = keys[i];
     if (!case_sensitive) {
       ZRT_TRY(name, path.get(rt, items[i]));

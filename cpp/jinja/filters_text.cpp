@@ -1,4 +1,4 @@
-// Filters that make text of text.
+// Filters from text to text.
 #include <algorithm>
 #include <cmath>
 

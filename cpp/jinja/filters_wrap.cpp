@@ -45,7 +45,7 @@ class PrettyPrinter {
  private:
   static constexpr std::int64_t kWidth = 80;
 
-  // Keys in order where they have one.
+  // Sorts keys if they have an order.
   Result<Value> sorted_items(const Value& dict) {
     std::vector<Value> keys;
     std::vector<Value> items;

@@ -18,7 +18,7 @@ std::string times(std::string_view text, std::int64_t n) {
   return out;
 }
 
-// Characters that are put before and behind a text.
+// The characters put before and after a text.
 struct Padding {
   std::int64_t left = 0, right = 0;
 };

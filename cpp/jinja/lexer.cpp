@@ -63,7 +63,7 @@ class Lexer {
     return tokens_.back();
   }
 
-  // Moves on; every newline passed counts.
+  // Moves to a position and counts the newlines passed.
   void advance_to(std::size_t pos) {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(pos_),
                                          text_.begin() + static_cast<std::ptrdiff_t>(pos), '\n'));
@@ -93,7 +93,7 @@ class Lexer {
 
   char sign_at(std::size_t pos) const { return at(pos) == '-' || at(pos) == '+' ? at(pos) : '\0'; }
 
-  // Where a "{%"-like tag ends: the sign before "%}" decides what is skipped after it.
+  // The end of a "{%"-like tag. The sign before "%}" decides what is skipped after it.
   std::size_t after_end(std::size_t pos, std::string_view end) const {
     if (at(pos) == '-') return skip_space(pos + 1 + end.size());
     if (at(pos) == '+') return pos + 1 + end.size();

@@ -125,7 +125,7 @@ Result<std::int64_t> LoopObject::total(Runtime& rt) {
     ZRT_TRY(length, jinja::length(rt, iterable));
     return length;
   }
-  // An iterator is drawn to its end to be counted.
+  // Counting an iterator takes all of its items.
   std::vector<Value> rest;
   Value item;
   for (;;) {

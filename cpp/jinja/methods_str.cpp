@@ -22,7 +22,7 @@ Result<Value> map_text(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, map_marked(self.view(), map));
 }
 
-// Every character has one of the flags, and there is one.
+// Whether there is a character and every character has one of the flags.
 template <std::uint16_t flags>
 bool all_chars(std::string_view text) {
   for (std::size_t pos = 0; pos < text.size();) {
@@ -41,7 +41,7 @@ bool is_ascii_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// Cased characters exist and none is of the other case.
+// Whether there are cased characters and all of them have the wanted case.
 template <std::uint16_t wanted, std::uint16_t other>
 bool all_cased(std::string_view text) {
   bool any = false;
@@ -174,7 +174,7 @@ Result<Value> justify(Runtime& rt, const Value& self, Args& args) {
   if (width <= size) return self;
   std::int64_t missing = width - size;
   ZRT_CHECK_OK(rt.reserve(fill.size(), static_cast<std::uint64_t>(missing)));
-  // str.center puts the odd one left when the width is odd.
+  // str.center puts the odd space on the left if the width is odd.
   std::int64_t left = side == 'l' ? 0 : side == 'r' ? missing : missing / 2 + (missing & width & 1);
   MarkedText out;
   for (std::int64_t i = 0; i < left; ++i) out += fill;

@@ -102,7 +102,7 @@ Result<StmtPtr> Parser::parse_for() {
   if (take().text == "else") {
     loop->has_else = true;
     int outer = loops_;
-    // A recursive loop is a function of its own, and no break leaves that.
+    // A recursive loop is a function, which a break cannot leave.
     if (loop->recursive) loops_ = 0;
     auto otherwise = parse_block_body({"endfor"}, true);
     loops_ = outer;

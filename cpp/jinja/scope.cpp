@@ -146,7 +146,7 @@ class Survey {
     Symbols elif_layer(&symbols);
     Symbols else_layer(&symbols);
     if (i == 0) {
-      // Later tests are ifs of their own, one after the other, in the first one's layer.
+      // Later tests are separate ifs, one after another, in the layer of the first.
       for (std::size_t k = 1; k < stmt.branches.size(); ++k) branch(elif_layer, stmt, k);
       body(else_layer, stmt.otherwise);
     }

@@ -139,7 +139,7 @@ Status append_object(Runtime& rt, MarkedText& out, const Value& value) {
       return {};
     }
     default:
-      // Python prints an address here.
+      // Python would print an address here.
       out.append_own(fmt::format("<{} object>", type_name(value)));
       return {};
   }

@@ -60,7 +60,7 @@ class Fuser {
       const auto k_at = producer(write.k, Op::ROPE, i);
       if (!k_at || uses(write.k) != 1) continue;
       const auto k_rope = of<operand::Rope>(*k_at);
-      // With variants, ROPE reads the table at other rows than those at which the cache is written.
+      // With variants, ROPE reads the table at other rows than the cache is written at.
       if (k_rope.pos != write.pos) continue;
       std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
@@ -198,7 +198,7 @@ class Fuser {
         return nodes_[i].op == op ? std::optional(i) : std::nullopt;
     return std::nullopt;
   }
-  // The per-head norm before a ROPE, where nothing else reads it.
+  // The per-head norm before a ROPE, if nothing else reads it.
   std::optional<std::size_t> head_norm(const Node& rope) const {
     const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
     const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());

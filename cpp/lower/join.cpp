@@ -31,7 +31,7 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-// Takes the next piece of `text` up to `end`, which goes too.
+// Takes the next piece of `text` up to `end`, and drops `end`.
 std::string_view take(std::string_view& text, char end) {
   const auto at = std::min(text.find(end), text.size());
   const auto piece = trim(text.substr(0, at));

@@ -11,7 +11,7 @@
 namespace zinc_rt::lower {
 namespace {
 
-// One node, and what is known of it while it is lowered.
+// A node and the facts about it while it is lowered.
 struct Site {
   const ir::Graph& graph;
   const ir::Node& node;

@@ -1,11 +1,11 @@
-// PrefixCache::check, in a file of its own since only tests and simulators call it.
+// PrefixCache::check. It has a file of its own because only tests and simulators call it.
 #include <fmt/format.h>
 
 #include "mem/prefix_cache.h"
 
 namespace zinc_rt::mem {
 
-// What is wrong with a root or a node of a tree, including the links of its children.
+// Checks a root or node of a tree, including the links of its children. Returns what is wrong.
 std::string PrefixCache::check_node(Node node) const {
   const Entry& entry = nodes_[node];
   std::uint32_t n_locked_children = 0, n_children = 0;

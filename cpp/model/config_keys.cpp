@@ -12,7 +12,7 @@ namespace {
 using gguf::quoted;
 using gguf::Value;
 
-// Other names of a key, and who writes them.
+// Other names of a key, and the programs that write them.
 struct OtherName {
   std::string_view key, other;
 };
@@ -33,7 +33,7 @@ double scalar_of(const Value& value) {
   return std::nan("");  // equal to nothing
 }
 
-// Whether a value changes nothing in a family that does not compute with its key.
+// Whether a value changes nothing in a family that does not use its key.
 using Harmless = bool (*)(const ModelConfig& config, const Value& value);
 
 template <auto... kValues>
@@ -148,7 +148,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.yarn_attn_factor", is_one_of<1, -1>),
     by_none(".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
-    // Of positions in pictures; a text's are the same in all sections.
+    // Positions in pictures. For text all sections have the same position.
     by_none(".rope.dimension_sections", always),
     by_none(".rope.mrope_section", always),
     by_none(".rope.mrope_interleaved", always),
@@ -212,7 +212,7 @@ constexpr KeyRow kKeys[] = {
 
 // Parts of a file beside the language model.
 constexpr std::string_view kOtherParts[] = {".vision.", ".audio.", ".mm."};
-// What a key must not be about when it has no row.
+// The subjects that an unknown key must not be about.
 constexpr std::string_view kGroups[] = {".rope.", ".attention.", ".ssm."};
 constexpr std::string_view kWords[] = {"scale", "softcap", "norm", "window", "clamp", "residual", "activation"};
 

@@ -23,7 +23,7 @@ Json marked_part(std::string_view text) {
   return out;
 }
 
-// A conversation whose message of `role` has the content.
+// A conversation in which the message of `role` has this content.
 Json conversation_with(Role role, Json content) {
   Json messages = Json::array();
   if (role == Role::kSystem) messages.push_back({{"role", "system"}, {"content", content}});

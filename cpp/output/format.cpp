@@ -26,7 +26,7 @@ constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "
 
 constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
 
-// The first row whose sign a template's text has is the template's own.
+// The first row whose sign occurs in a template's text is the template's format.
 constexpr CallFormat kCalls[] = {
     {.name = "tags",
      .openings = kTags,
@@ -154,7 +154,7 @@ std::string call_text(const CallFormat& format, std::string_view name, std::stri
   const auto replace = [&](std::string_view mark, std::string_view by) {
     if (const auto at = out.find(mark); at != std::string::npos) out.replace(at, mark.size(), by);
   };
-  // The arguments last: a name in them that looks like a mark stays.
+  // Replaces the arguments last, so that a name in them that looks like a mark stays.
   replace("{name}", name);
   if (name.size() >= 2) replace("{bare}", name.substr(1, name.size() - 2));
   replace("{arguments}", arguments);
@@ -186,11 +186,11 @@ TemplateTraits probe_template(const Render& render_text) {
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {
-    // What its instructions say is there without the call, too, and is no sign.
+    // A text that the instructions contain without a call is not a sign.
     std::string difference = *calls;
     if (const auto without = render(conversation(false), kProbeTools)) {
       const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();
-      // A few bytes before: a marker's first ones may be equal by chance.
+      // A few bytes earlier, because a marker's first bytes may be equal by chance.
       difference = calls->substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, n - 24)));
     }
     traits.calls = first_of(difference, &CallFormat::in_calls);

@@ -60,7 +60,7 @@ class JsonReader final : public CallReader {
     return true;
   }
 
-  // Where the value of the key "arguments" goes to the sink as it comes.
+  // Whether the value of the key "arguments" is passed to the sink as it arrives.
   bool is_passed_on() const { return is_arguments_ && has_begun_ && !is_text_; }
 
   bool read_key() {
@@ -111,7 +111,7 @@ class JsonReader final : public CallReader {
     if (has_arguments_) return true;  // given twice: the first ones stay
     has_arguments_ = true;
     if (has_begun_ && !is_text_) return true;
-    // A few models write the object as a text; null stands for none.
+    // A few models write the object as a text. null stands for no arguments.
     arguments_ = is_text_ ? decoded(value_) : value_ == "null" ? "{}" : value_;
     if (has_begun_) sink_.arguments(arguments_);
     return true;
@@ -150,13 +150,13 @@ class JsonReader final : public CallReader {
     return false;
   }
 
-  // What follows the calls is text.
+  // The text after the calls is plain text.
   bool end_here() {
     done();
     return false;
   }
 
-  // A JSON string's text; empty for what is none.
+  // A JSON string's text; empty for other values.
   static std::string decoded(const std::string& quoted) {
     const auto value = nlohmann::json::parse(quoted, nullptr, false);
     return value.is_string() ? value.get<std::string>() : std::string();

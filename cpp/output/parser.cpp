@@ -80,7 +80,7 @@ std::vector<OutputPiece> Parser::push(std::int32_t id, std::string_view text, st
     const auto marker = std::ranges::find(formats_.markers_, std::optional(id), &Marker::id);
     const auto is_marker = [&] { return marker != formats_.markers_.end() && counts(*marker); };
     if (is_marker()) {
-      // A token cuts off what the text before it might have become.
+      // A token ends the text before it, which can no longer become a marker.
       state_ == State::kReasoning ? put(PieceKind::kReasoning, held_) : put_text(held_);
       held_.clear();
     }
@@ -141,7 +141,7 @@ bool Parser::read_text() {
       return true;
     }
   }
-  // The first marker that is written out, and the end that may become one.
+  // The first complete marker, and the end of the text that may become one.
   const Marker* met = nullptr;
   std::size_t at = std::string::npos, hold = 0;
   const auto first = held_.find_first_not_of(kSpaces);
@@ -221,7 +221,7 @@ void Parser::leave_calls() {
     if (reader->state() == CallReader::State::kFailed) may_be_whole_ = false;
     return;
   }
-  // It was no call: the marker is text, and is not looked at again.
+  // It was not a call, so the marker is text and is not looked at again.
   if (opening_->marker.empty()) may_be_whole_ = false;
   put_text(opening_->marker);
   if (opening_->in_body) held_.erase(0, opening_->marker.size());

@@ -48,7 +48,7 @@ std::uint8_t bit_of_value(const Json& value) {
 
 constexpr std::uint8_t kAll = 127;  // nothing is said
 
-// What both allow; a whole number is a number.
+// The types that both allow. A whole number counts as a number.
 std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   std::uint8_t bits = a & b;
   if (((a & ToolTypes::kNumber) != 0 && (b & ToolTypes::kInteger) != 0) ||
@@ -58,7 +58,7 @@ std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   return bits == 0 ? kAll : bits;
 }
 
-// "#/$defs/a" within the root; null: there is none.
+// The part "#/$defs/a" of the root; null if there is none.
 const Json* part_of(const Json& root, std::string_view reference) {
   if (!reference.starts_with('#')) return nullptr;
   const Json* at = &root;
@@ -147,7 +147,7 @@ std::optional<std::string> ToolTypes::to_json(std::string_view tool, std::string
   if (word.empty()) return (types & kText) != 0 || types == 0 ? std::optional(json_string(value)) : std::nullopt;
   const auto is = [&](Type type) { return types == 0 || (types & type) != 0; };
   const auto small = lower(word);
-  // Templates write Python's words for what is no text.
+  // Templates write Python's words for values that are not text.
   if (is(kNull) && (small == "null" || small == "none")) return "null";
   if (is(kBoolean) && (small == "true" || small == "false")) return small;
   const auto json = read_any_json(word);

@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The bytes of each buffer object, in segments that begin and end where an access does.
+// The bytes of each buffer object, split into segments at the beginnings and ends of accesses.
 class Accesses {
  public:
   // Adds the edges that packet `to` gets by reading or writing the bytes of `at`.
@@ -84,7 +84,7 @@ void find_dependencies(PacketBatch& batch) {
         batch.values[binding.value].last_use = i;
         accesses.add(i, binding, writes, batch.edges);
       }
-    // An operand that is updated in place has the same edges twice.
+    // An operand that is updated in place would get the same edges twice.
     const auto key = [](const Edge& e) { return std::tuple(e.from, e.bo, e.offset, e.bytes); };
     std::sort(batch.edges.begin() + static_cast<std::ptrdiff_t>(first_edge), batch.edges.end(),
               [&](const Edge& x, const Edge& y) { return key(x) < key(y); });

@@ -11,7 +11,7 @@ void HostObject::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, bytes);
 }
 
-// Pages come zeroed from the kernel and count as resident only once touched.
+// Pages come zeroed from the kernel and become resident when they are touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
   // The kernel does not count pages that are only reserved. So a plan that cannot fit is refused here, before it is
@@ -53,7 +53,7 @@ void HostMemory::mark_packed(const Buffer& buffer) {
   HostObject& object = at(buffer.id);
   if (object.packed) return;
   object.packed = true;
-  // This is advice: where the kernel has no large pages, small ones do as well.
+  // This is only advice. Without large pages, small ones work too.
   if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
 }
 

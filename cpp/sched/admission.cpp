@@ -121,7 +121,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   events_.push_back(e);
 }
 
-// Admits a request, if necessary in place of others.
+// Admits a request, preempting others if necessary.
 Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_preempt, Micros now) {
   const bool is_turn = ground == Ground::kShare || is_owed(r, now);
   if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;

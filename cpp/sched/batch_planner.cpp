@@ -22,7 +22,7 @@ constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
 // more tokens share the fixed cost of having prompts in a step.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
-// A step that takes so many times what was expected shows that the estimate is wrong.
+// If a step takes this many times what was expected, the estimate is wrong.
 constexpr double kLate = 1.5;
 constexpr std::uint32_t kLeastChunk = 32;  // tokens, unless a class above batch decodes: each chunk reads all weights
 // Until a step with decoding slots more urgent than batch has been measured, such a step gets this many prompt tokens.
@@ -178,7 +178,7 @@ std::uint32_t BatchPlanner::chunk_end(const Request& r, const StepPlan& plan) co
   const std::uint32_t allowed = std::min({room, options_.prefill_cap, prompt_tokens_allowed(r, plan)});
   if (allowed == 0) return r.n_done;
   if (!options_.needs_whole_texts) return part_end(r, allowed);
-  // All of the text, if it is as short as a chunk may be, or if the step is empty.
+  // All of the text, if it is no longer than a minimal chunk or the step is empty.
   const std::uint32_t most = plan.items.empty() ? room : allowed;
   return r.n_left() <= most ? r.tokens.size() : r.n_done;
 }

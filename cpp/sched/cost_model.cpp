@@ -67,7 +67,7 @@ double error_of(const Sums& sums, const Terms& c) {
   return error;
 }
 
-// 0 below 2, then one more for each doubling.
+// 0 for values below 2, then one more per doubling.
 std::size_t doublings(double value, std::size_t n_classes) {
   const auto whole = static_cast<std::uint64_t>(std::max(1.0, value));
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(whole)) - 1, n_classes - 1);

@@ -60,7 +60,7 @@ void BatchPlanner::choose_decodes(std::vector<Request*>& decoding) {
       light_urgent = std::min(light_urgent, t.most_urgent);
     }
   }
-  // Each step pays the fixed part anew, so the rows that take turns get no less than that.
+  // Each step pays the fixed cost again, so the rows that take turns get at least that time.
   const double room_us = std::max(gap - fixed_us - light_us, fixed_us);
   for (auto& t : tenant_rows_) t.left_us = std::max(t.share_us, room_us * t.weight / heavy_weights);
 

@@ -39,7 +39,7 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
   return true;
 }
 
-// Plans copies of the recurrent state behind the items from this one on.
+// Plans copies of the recurrent state after the items from this one on.
 void Scheduler::save_states(std::size_t first_item) {
   if (!options_.is_recurrent) return;
   for (std::size_t i = first_item; i < plan_.items.size(); ++i) {
@@ -94,7 +94,7 @@ void Scheduler::plan_prompts(Micros now) {
   }
 }
 
-// There is nothing to run: says when that may have changed.
+// Nothing can run now. Says when to look again.
 void Scheduler::look_again(Micros now) {
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)

@@ -32,7 +32,7 @@ Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros n
   return mine < tenants_.standing(victim->params.tenant, victim->params.qos, now) ? victim : nullptr;
 }
 
-// How many pages could come back at most if all of these gave way.
+// The most pages that would be freed if all of these gave way.
 std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, Micros now) const {
   const auto gives_way = [&](const Request& r) {
     return ground == Ground::kShare ? may_yield(r, candidate, now)

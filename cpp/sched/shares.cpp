@@ -8,7 +8,7 @@ namespace {
 constexpr double kTiny = 1e-9;
 constexpr std::array<Qos, kQosCount> kLevels = {Qos::kInteractive, Qos::kStandard, Qos::kBatch};
 
-// How many requests could get one more slot, as far as the tenant's own quota allows.
+// How many requests could get one more slot within the tenant's own quota.
 std::uint32_t may_add(const Tenant& t, Micros now) {
   const bool is_held = t.pages >= t.quota.max_kv_pages || !t.prefill.has_any(now) || !t.decode.has_any(now);
   return is_held ? 0 : t.quota.max_concurrent_slots - std::min(t.quota.max_concurrent_slots, t.slots);
@@ -44,7 +44,7 @@ void Shares::settle(Micros now) {
     for (const Qos level : kLevels) {
       double& arrears = accounts_[t].arrears[index(level)];
       const std::uint32_t n = running(t, level);
-      // A tenant that has nothing to run saves nothing up.
+      // A tenant with nothing to run saves nothing up.
       const double most = n + waiting(t, level) > 0 ? most_arrears_ : 0;
       arrears = std::clamp(arrears + seconds * (share(t, level) - n), -most_arrears_, most);
     }

@@ -95,7 +95,7 @@ mem::PrefixCache::Match SlotPages::usable(mem::PrefixCache::Match match, Node ro
 std::uint32_t SlotPages::cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const {
   const auto root = roots_.find({owner_of(tenant), options_.variant_of(prompt.size()), salt});
   if (!options_.prefix_cache || root == roots_.end() || prompt.empty()) return 0;
-  // The last token is always computed, since its logits are wanted.
+  // The last token is always computed, because its logits are wanted.
   const auto match = usable(prefixes_.look(root->second, prompt.first(prompt.size() - 1)), root->second);
   return match.n_pages * kPageTokens + match.partial_tokens;
 }
@@ -142,7 +142,7 @@ void SlotPages::bind(Request& r, StepPlan& plan) {
   if (options_.is_recurrent && found_.n_pages > 0)
     plan.restores.push_back({r.slot, slots_.size() + prefixes_.checkpoint(r.node), r.slot});
   if (found_.partial_page == kNone) return;
-  // Another slot may append to that page, so this slot goes on in a copy.
+  // Another slot may append to that page, so this slot continues in a copy.
   if (!pool_.add_ref(found_.partial_page)) return;
   const std::uint32_t page = take_page(r);
   if (page == kNone) {

@@ -42,7 +42,7 @@ std::string word(const std::string& text) {
   return is_plain ? text : quoted(text);
 }
 
-// 499 as in other servers' logs: the client left, and was sent no status.
+// 499, as in other servers' logs: the client left before a status was sent.
 int status_of(const AnsweredRequest& r) {
   return r.status == 0 ? 499 : r.status;
 }
@@ -69,7 +69,7 @@ class AccessLog::Stderr final : public spdlog::sinks::base_sink<std::mutex> {
       const int n = ::poll(&look, 1, is_late ? 0 : 100);
       if (n == 0 && is_late) return;
       if (n <= 0) continue;
-      // So much a pipe that is ready takes without blocking.
+      // A pipe that is ready accepts this many bytes without blocking.
       const auto written = ::write(STDERR_FILENO, line.data() + at, std::min<std::size_t>(PIPE_BUF, line.size() - at));
       if (written < 0 && errno != EINTR && errno != EAGAIN) return;
       if (written > 0) at += static_cast<std::size_t>(written);

@@ -60,7 +60,7 @@ void read_server(Table& t, const toml::node&, Config& config) {
   config.server_values = t.to_json();
 }
 
-// Its keys are names of the user's.
+// The table's keys are names that the user chooses.
 void read_objectives(Table& t, const toml::node& node, Config& config) {
   for (const auto& [name, value] : *node.as_table()) {
     const std::string key(name.str());
@@ -139,7 +139,7 @@ void read_file(const toml::table& file, Status& status, const KeysOfTables& all,
   if (keys != nullptr) (*keys)[""] = root.known();
 }
 
-// Whatever the functions above ask a table for.
+// Collects the keys that the functions above read from a table.
 KeysOfTables find_keys() {
   KeysOfTables keys;
   const toml::table nothing;

@@ -1,4 +1,4 @@
-// From a path's body to the job of its task.
+// Turns the body of a path into the job of its task.
 #include "server/embedding_task.h"
 
 #include <algorithm>

@@ -50,14 +50,14 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
       request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
   constexpr std::string_view kForm = "multipart/form-data";
   if (route.max_form_bytes > 0) {
-    // A form with this header is one that a script sent, which asks first.
+    // A form with this header was sent by a script, which had to ask the server first.
     if (is(kForm) && (is_no_browsers || !request.header("authorization").empty())) return {};
     if (is(kForm))
       return fmt::format(
           "[http] {} comes from a browser, without an Authorization header: a page of any site could send it", kForm);
     return fmt::format("[http] Content-Type {} is given, {} wanted", type.substr(0, 80), kForm);
   }
-  // `curl -d` says that its body is a form.
+  // `curl -d` labels its body as a form.
   if (is(kJson) || (is("application/x-www-form-urlencoded") && is_no_browsers)) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }

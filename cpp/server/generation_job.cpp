@@ -23,7 +23,7 @@ constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"
                                                          {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
                                                          {Api::kOllamaText, "prompt"}};
 
-// What the API of a call names the member of the engine's Request that is at fault.
+// The API's name for the member of the engine's Request that is at fault.
 std::string param_of(const std::string& field, const GenerationCall& call) {
   if (field == "output_format" && !call.format_field.empty()) return call.format_field;
   for (const auto& [member, name] : {std::pair("output_format", "tools"),  // the tools alone bind the answer
@@ -36,7 +36,7 @@ std::string param_of(const std::string& field, const GenerationCall& call) {
 // The answer to a request that the engine refused.
 ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
   auto out = prompt_error(error, param_of(error.field, call), max_context);
-  // The engine does not know by which of several fields the format came.
+  // The engine does not know which of several fields gave the format.
   if (out.status == 400 && error.field == "output_format" && !call.format_field.empty())
     out.message = fmt::format("[request] {}: {}", out.param, out.message);
   return out;
@@ -99,7 +99,7 @@ ApiResult<void> GenerationJob::submit_all() {
       for (auto& h : handles_) h.cancel();
       handles_.clear();
       auto error = request_error(handle.error(), call_, context_.max_context);
-      // Which of several prompts it is about.
+      // Says which of several prompts the error is about.
       if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
         error.message = fmt::format("prompt[{}]: {}", i, error.message);
       return std::unexpected(std::move(error));
@@ -243,7 +243,7 @@ void GenerationJob::conclude() {
   record(usage, finish);
 }
 
-// Of the first choice, whose speed is known in tokens a second.
+// Judges the first choice, for which tokens per second are known.
 void GenerationJob::judge_latency(const Timings& timings) {
   const auto judge = [&](const char* which, std::uint32_t wanted_ms, double ms) {
     if (wanted_ms == 0 || ms <= 0) return;
@@ -272,7 +272,7 @@ void GenerationJob::put_whole(const AnswerTotals& totals) {
   whole_.body = writer_->whole(choices, totals);
 }
 
-// Keeps the answer, if that was asked for, before the client gets its end.
+// Keeps the answer, if requested, before the client gets its end.
 Status GenerationJob::keep() {
   const auto kept = writer_->kept();
   if (kept.empty()) return {};

@@ -34,7 +34,7 @@ ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
     return std::unexpected(make_error(403, "[keys] this is an admin's key; requests need one of a tenant"));
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
-  // Azure's paths name the model, whatever the body says.
+  // An Azure path names the model, whatever the body says.
   if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
   return body;
 }

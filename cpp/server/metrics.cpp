@@ -134,7 +134,7 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
-    // The names that vLLM gave these before, which routers still read.
+    // vLLM's earlier names for these, which routers still read.
     show("vllm:gpu_cache_usage_perc", "as vllm:kv_cache_usage_perc", labels, used);
     raise_to("vllm:gpu_prefix_cache_queries_total", "as vllm:prefix_cache_queries_total", labels, name,
              number(m.prompt_tokens));

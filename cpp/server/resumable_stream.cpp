@@ -256,7 +256,7 @@ void StreamRegistry::erase(const std::string& id) {
   streams_.erase(it);
 }
 
-// `owner`: whose streams have just grown.
+// `owner`: the tenant whose streams have just grown.
 StreamRegistry::Streams StreamRegistry::make_room(const std::string& owner) {
   Streams dropped;
   const auto of_owner = [&] {
@@ -275,7 +275,7 @@ StreamRegistry::Streams StreamRegistry::make_room(const std::string& owner) {
   return dropped;
 }
 
-// False: it has none that is over.
+// Returns false if it has no finished stream.
 bool StreamRegistry::drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped) {
   const auto oldest = over_.lower_bound({owner, 0});
   if (oldest == over_.end() || oldest->first.first != owner) return false;

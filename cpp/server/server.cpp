@@ -86,7 +86,7 @@ void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr
   exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
   core.work.post(owner_of(*exchange), [&core, &route, exchange] {
     if (exchange->gone.stop_requested()) return;
-    // Before it is parsed, which may take many times its text; a form is not.
+    // Counts the body before it is parsed, which may take many times its size. Forms are not parsed.
     ByteBudget::Hold parsing;
     if (route.max_form_bytes == 0)
       if (const auto held =
@@ -249,7 +249,7 @@ class ServerImpl final : public Server {
     // Calls for embeddings may still submit inputs, which a draining engine would refuse.
     while (core_.n_embedding > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool has_ended = core_.engine.drain(1e3 * std::max(0.0, left_s()));
-    // Lines of batches that have ended are to be written yet.
+    // Finished lines of batches still have to be written.
     while (core_.batches.n_under_way() > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const double left = left_s();
     return core_.transport->drain(std::max(0.5, left)) && has_ended;
@@ -293,7 +293,7 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // REQUIRES: the transport of requests is there, whose counts /metrics shows.
+  // REQUIRES: the main transport exists, because /metrics shows its counts.
   Status listen_for_status(const ServerOptions& options) {
     if (options.metrics_listen.empty()) return {};
     const auto colon = options.metrics_listen.rfind(':');

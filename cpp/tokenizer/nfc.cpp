@@ -73,7 +73,7 @@ const Active& active() {
     for (const ClassRun& run : std::span(class_runs, n_class_runs))
       if (run.last < kPastActive) set(run.first, run.last - run.first + 1);
     for (const Decomposition& one : std::span(decompositions, n_decompositions)) out.set(one.from);
-    // What its own parts compose again stays.
+    // Characters that their own parts compose again do not change.
     for (const Pair& pair : std::span(pairs, n_pairs)) out.reset(pair.composed);
     for (const Pair& pair : std::span(pairs, n_pairs)) out.set(pair.second);
     set(kVowel, kVowels);
@@ -101,7 +101,7 @@ class Reordering {
  private:
   std::vector<std::uint8_t>::iterator at(std::size_t i) { return classes_.begin() + static_cast<std::ptrdiff_t>(i); }
 
-  // By counting, so that the time is linear.
+  // A counting sort, so that the time is linear.
   void sort(std::u32string& text, std::size_t begin, std::size_t end) {
     std::array<std::size_t, 257> next{};
     for (std::size_t i = begin; i < end; ++i) ++next[classes_[i] + 1u];

@@ -13,7 +13,7 @@ namespace {
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINES_AND_SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// Words with one leading space; the family of GPT-2.
+// Words with one leading space; GPT-2's family.
 constexpr std::string_view kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr std::string_view kOneDigit = "\\p{N}";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
@@ -116,7 +116,7 @@ constexpr PreRule kRules[] = {
     {"jina-v2-de", {kGpt2}},
     {"jina-v2-code", {kGpt2}},
     {"jina-v1-en", {kGpt2}},
-    // The same with every digit alone.
+    // The same, with every digit separate.
     {"smollm", {kOneDigit, kGpt2}},
     {"starcoder", {kOneDigit, kGpt2}},
     {"refact", {kOneDigit, kGpt2}},

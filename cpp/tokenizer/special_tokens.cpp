@@ -10,7 +10,7 @@ std::size_t first_two(std::string_view text) {
   return static_cast<std::size_t>(static_cast<std::uint8_t>(text[0])) << 8 | static_cast<std::uint8_t>(text[1]);
 }
 
-// How many bytes from text[at] on are not from outside.
+// How many bytes from text[at] on did not come from outside.
 std::size_t own_bytes(const OutsideText& outside, std::size_t at) {
   if (outside.spans.empty()) return SIZE_MAX;
   const auto next = std::ranges::partition_point(outside.spans, [at](const TextSpan& s) { return s.end <= at; });

@@ -22,7 +22,7 @@ std::uint32_t priority_of(float score) {
   return std::min(~ascending, MergeOrder::kNone - 1);
 }
 
-// The token that merging can make of `text`, or -1.
+// The token that merging can produce from `text`, or -1.
 TokenId token_of(const Vocab& vocab, std::string_view text) {
   const auto id = vocab.find(text);
   return id && can_merge_to(vocab.type(*id)) ? *id : -1;

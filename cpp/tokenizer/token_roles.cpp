@@ -17,7 +17,7 @@ struct KnownName {
   bool may_be_text;  // can occur in ordinary text, so a normal token of this name stays normal
 };
 
-// In the order in which they are taken for the end of a turn when no key names it.
+// In the order of preference for the end of a turn if no key names it.
 constexpr KnownName kKnownNames[] = {
     {"<|eot_id|>", Role::kEndOfTurn, false},
     {"<|im_end|>", Role::kEndOfTurn, false},
@@ -45,7 +45,7 @@ constexpr KnownName kKnownNames[] = {
     {"<|file_sep|>", Role::kEndOnly, false},
 };
 
-// Nothing: the id says that there is none.
+// Nothing: the id means that there is no such token.
 Result<std::optional<TokenId>> check_id(std::string_view key, std::int64_t id, const Vocab& vocab) {
   if (id == -1 || id == 0xFFFFFFFF) return std::nullopt;
   if (!vocab.contains(id))
@@ -60,7 +60,7 @@ Result<std::optional<TokenId>> read_id(const gguf::Metadata& metadata, std::stri
   return check_id(key, id, vocab);
 }
 
-// The tokens that end a generation, all of which some files list.
+// The tokens that end a generation. Some files list all of them.
 Result<std::vector<TokenId>> read_ends(const gguf::Metadata& metadata, const Vocab& vocab) {
   constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
   std::vector<TokenId> out;

@@ -30,7 +30,7 @@ std::string collapse_spaces(std::string_view text) {
   return out;
 }
 
-// Encodes what the pre-tokenizer of a byte-level model cuts.
+// Encodes the pieces that a byte-level model's pre-tokenizer cuts.
 class BytePieces final : public PieceSink {
  public:
   BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out,
@@ -141,7 +141,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
-    // Texts that were changed: the cache points into them, so they may not move.
+    // Normalized texts. The cache points into them, so they must not move.
     std::deque<std::string> normalized;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {

@@ -54,7 +54,7 @@ std::string replace_all(std::string_view text, std::string_view from, std::strin
   return out.append(text);
 }
 
-// What a token adds to decoded text.
+// The bytes that a token adds to decoded text.
 std::string decoded_bytes(const Vocab& vocab, TokenId id, TokenizerModel model) {
   const std::string_view text = vocab.text(id);
   switch (vocab.type(id)) {
@@ -69,7 +69,7 @@ std::string decoded_bytes(const Vocab& vocab, TokenId id, TokenizerModel model) 
   return model == TokenizerModel::kGpt2 ? from_byte_alphabet(text) : replace_all(text, kSpaceMark, " ");
 }
 
-// The ids that SentencePiece files without the keys use.
+// The ids that SentencePiece files use if they lack the keys.
 void default_spm_roles(const Vocab& vocab, TokenRoles& roles) {
   const auto special = [&](TokenId id) -> std::optional<TokenId> {
     if (!vocab.contains(id)) return std::nullopt;
@@ -115,7 +115,7 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
   return entries;
 }
 
-// Bytes that an encoding always keeps.
+// The bytes that every encoding keeps.
 std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
   std::bitset<256> out;
   if (model == TokenizerModel::kBert) return out;  // a word of any length may be one unknown token
@@ -166,9 +166,9 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::
   const bool bos_by_default = p.add_bos;
   ZRT_TRY(p.add_bos, metadata.get_bool_or("tokenizer.ggml.add_bos_token", p.add_bos));
   ZRT_TRY(p.add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", false));
-  // Gemma 4 does not work without BOS, and files exist that deny it.
+  // Gemma 4 does not work without BOS, but some files say not to add it.
   if (p.model == TokenizerModel::kGemma4) p.add_bos = true;
-  // BERT's texts stand between two tokens, which files say by no key or by others.
+  // BERT's texts stand between two tokens. Files say so by different keys or by none.
   if (p.model == TokenizerModel::kBert) p.add_bos = p.add_eos = true;
   if (p.add_bos && !p.roles.bos) {
     if (!bos_by_default && p.model != TokenizerModel::kGemma4)

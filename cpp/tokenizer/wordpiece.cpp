@@ -23,7 +23,7 @@ tables::Kind kind_of(char32_t c) {
   return std::prev(std::ranges::upper_bound(runs, c, {}, &tables::KindRun::first))->kind;
 }
 
-// What a character becomes: one to three, then 0.
+// The replacement of a character: one to three characters, then 0.
 struct Folded {
   char32_t to[3] = {};
 };
@@ -61,7 +61,7 @@ class Words {
   }
 
  private:
-  // False, and nothing is appended: tokens do not make the word.
+  // Returns false, and appends nothing, if no tokens compose the word.
   bool append_tokens() {
     if (n_characters_ > kMostCharacters) return false;
     const std::size_t begin = out_.size();
@@ -78,7 +78,7 @@ class Words {
     }
     return true;
   }
-  // The mark alone is no beginning of a word.
+  // The mark alone does not begin a word.
   std::optional<TokenId> find(std::string_view text) const {
     return text == kSpaceMark ? std::nullopt : vocab_.find(text);
   }

@@ -24,7 +24,7 @@ struct AsmOptions {
   bool text = false, json = false;
 };
 
-// Classes of instructions, by how their names begin; the first that fits.
+// Classes of instructions, by the beginning of their names. The first match counts.
 struct ClassRow {
   std::string_view prefix;
   const char* name;
@@ -56,7 +56,7 @@ std::uint32_t waves_by_vgprs(std::uint32_t n) {
   return std::min(kMostWaves, kVgprsOfASimd / ((n + kVgprStep - 1) / kVgprStep * kVgprStep));
 }
 
-// Instructions from `first` on, until the code ends or the next kernel begins.
+// Counts instructions from `first` on, until the code ends or the next kernel begins.
 std::map<std::string, std::uint64_t> count(const Disassembler& disassembler, std::span<const std::byte> image,
                                            std::uint64_t first, std::uint64_t end, bool text) {
   std::map<std::string, std::uint64_t> counts;
@@ -90,7 +90,7 @@ class Listing {
       const std::uint64_t end = i + 1 < object.kernels.size() ? object.kernels[i + 1].entry : object.image.size();
       if (options_.text) print_out("{}:\n", kernel.name);
       auto counts = count(disassembler, object.image, kernel.entry, end, options_.text);
-      // Workgroups of a compute unit by their LDS; 0: it takes none.
+      // The workgroups per compute unit that fit by their LDS; 0 if the kernel takes none.
       const std::uint32_t groups = kernel.lds_bytes == 0 ? 0 : kLdsOfAUnit / kernel.lds_bytes;
       std::vector<std::string> row{kernel.name,
                                    std::to_string(kernel.n_vgprs()),

@@ -79,7 +79,7 @@ class Load {
     return Load(std::move(engine), std::move(session), o.seed);
   }
 
-  // Runs so many requests at once until each has made its tokens.
+  // Runs this many requests at once until each has made its tokens.
   Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
     std::uniform_int_distribution<std::int32_t> any(0, static_cast<std::int32_t>(engine_.vocab_size()) - 1);
     std::vector<Request> requests(n_streams);
@@ -142,7 +142,7 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   return rows;
 }
 
-// The engine of this run: slots and pages for what is asked, nothing from a cache.
+// Sizes the engine for this run: slots and pages for what is asked, and no prefix cache.
 void size_engine(BenchOptions& o) {
   auto& e = o.model.engine;
   if (!wants(o, BenchPhase::kBatch)) o.batch.clear();
@@ -168,7 +168,7 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
     constexpr int kTries = 20;
     Result<double> rate = 0.0;
     for (int i = 0; i < kTries; ++i) {
-      // The first token comes out of the prompt; the tokens that are timed follow it.
+      // The first token comes from the prompt. The timed tokens follow it.
       ZRT_TRY(run, load.run(row.n_streams, row.context, row.n_tokens + 1));
       rate = decode_rate(run);
       if (rate) break;

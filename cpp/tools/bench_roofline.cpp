@@ -23,7 +23,7 @@ constexpr std::uint64_t kPiece = 1u << 20;                                // byt
 constexpr std::uint64_t kRounds = 1u << 13;                               // of multiply-adds, a thread at a time
 constexpr double kLeastSeconds = 0.05;                                    // of a sample; passes are repeated to fill it
 
-// Zeroed memory in large pages where the system has them.
+// Zeroed memory, in large pages if the system has them.
 class WordBuffer {
  public:
   explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes) {
@@ -79,7 +79,7 @@ Result<Samples> read_rates(ThreadPool& pool, std::span<std::uint64_t> words, std
       });
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    // Also what keeps the sums from being left out.
+    // Checking the sum also keeps the compiler from dropping the reads.
     std::uint64_t sum = 0;
     for (const auto part : sums) sum += part;
     if (sum != n_passes * wanted) return fail(StatusCode::kInternal, "[bench] the memory's sum is wrong");
@@ -131,12 +131,12 @@ struct StepWork {
     has_experts = number("n_experts") > 0;
   }
 
-  // Tokens that a query at the end of a context sees, in the mean over the layers.
+  // The tokens that a query at the end of a context sees, averaged over the layers.
   double seen(double context) const {
     if (n_attention <= 0) return 0;
     return context - n_sliding / n_attention * std::max(0.0, context - window);
   }
-  // Scores and weighted sum: a multiply and an add each for every element.
+  // Scores and weighted sum: one multiply and one add each per element.
   double attention_ops(double context) const { return 4 * attention_dim * n_attention * seen(context); }
   double kv_bytes(double context) const { return kv_bytes_per_token * seen(context) + state_bytes; }
 };
@@ -154,7 +154,7 @@ RooflineRow place_under_roof(const StepWork& work, const BenchRow& row) {
   } else {
     const double context = row.context + row.n_tokens / 2.0, streams = row.n_streams;
     out.step_ms = 1e3 * streams / rate;
-    // Which experts several streams ask for depends on the text.
+    // Which experts several streams need depends on the text.
     if (!work.has_experts || row.n_streams == 1) out.weight_bytes = static_cast<std::uint64_t>(work.weight_bytes);
     out.kv_bytes = static_cast<std::uint64_t>(streams * work.kv_bytes(context));
     out.matrix_gop = streams * 2 * (work.matrix_parameters + work.head_parameters) / 1e9;

@@ -1,4 +1,4 @@
-// The load of zinc-rt bench serve: who asks what and when, and what comes back.
+// The load of zinc-rt bench serve: which client asks what and when, and the results.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -133,7 +133,7 @@ class ServerLoad {
 
   double now_s() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
 
-  // Two requests of different lengths say how many tokens a word has here.
+  // Two requests of different lengths measure how many tokens a word has here.
   Status learn_lengths() {
     constexpr std::uint32_t kShort = 8, kLong = 40;
     auto random = random_of(options_.seed, UINT64_MAX, 0);
@@ -175,7 +175,7 @@ class ServerLoad {
     return out;
   }
 
-  // A request that may be sent at that moment, if there is one left.
+  // Plans a request that may be sent at that time, if one is left.
   void plan_send(std::uint32_t t, double at_s) {
     const auto& tenant = options_.tenants[t];
     if (tenant.n_requests > 0 && tenants_[t].n_planned >= tenant.n_requests) return;

@@ -10,7 +10,7 @@
 namespace zinc_rt::tools {
 namespace {
 
-// Told apart by people who see fewer colours too.
+// Colours that people with colour blindness can tell apart.
 constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"};
 constexpr const char* kFailure = "#c00000";
 constexpr double kWidth = 1040, kHeight = 690, kLeft = 62, kTop = 84, kPlotWidth = 430, kPlotHeight = 240,
@@ -68,7 +68,7 @@ struct Axis {
 Axis linear_axis(double most) {
   return {0, most > 0 ? most * 1.05 : 1, false};
 }
-// From the last of 1, 2, 5, 10, ... below all values.
+// Begins at the largest of 1, 2, 5, 10, ... that is below all values.
 Axis log_axis(double least, double most) {
   if (!(least > 0) || !(most > 0)) return {1, 10, true};
   double low = std::pow(10, std::floor(std::log10(least)));
@@ -132,7 +132,7 @@ class Plot {
   std::string out_;
 };
 
-// What is drawn, a list a tenant.
+// The curves: one list per tenant.
 struct Curves {
   std::vector<std::vector<std::pair<double, double>>> ttft;  // asked s, ms
   std::vector<std::vector<double>> rate, worst_gap;          // tokens/s, ms; by time of kBins equal parts
@@ -184,7 +184,7 @@ std::vector<std::pair<double, double>> over_time(const std::vector<double>& bins
   return out;
 }
 
-// Of sorted values: (value, percent that are at most it).
+// For sorted values: (value, percentage of values that are at most it).
 std::vector<std::pair<double, double>> distribution(const std::vector<std::pair<double, double>>& points) {
   std::vector<double> values;
   for (const auto& [at, value] : points) values.push_back(value);

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Nearest rank; 0 of none. REQUIRES: sorted.
+// Nearest rank; 0 if there are no values. REQUIRES: sorted.
 double quantile(const std::vector<double>& sorted, double p) {
   if (sorted.empty()) return 0;
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];

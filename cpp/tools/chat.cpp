@@ -52,7 +52,7 @@ Result<TurnAnswer> answer(const Session& session, const Talk& talk) {
                     done.timings.decode_tokens_per_s};
 }
 
-// What a server may not know is sent only where it is wanted.
+// Fields that some servers do not know are sent only if the user gave them.
 Json chat_body(const Talk& talk, const std::set<std::string>& given, const std::string& model) {
   const auto& r = talk.request;
   Json body{{"model", model}, {"messages", talk.messages()}, {"max_tokens", r.max_tokens}};
@@ -118,7 +118,7 @@ Result<int> converse(ModelOptions& model, const Request& request, const std::set
                      const std::string& system) {
   auto engine = open_engine(model);
   if (!engine) return std::unexpected(engine.error());
-  // A model that no chat can be had with is refused before the first question.
+  // A model without chat is refused before the first question.
   if (const auto shown = engine->apply_template(R"([{"role":"user","content":"a"}])"); !shown)
     return fail(shown.error().code, "{}; `zinc-rt run {} -p TEXT` goes on with a text", shown.error().message,
                 model.model);

@@ -59,7 +59,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// The command that was parsed last: bench serve, not bench.
+// The innermost command that was parsed: bench serve, not bench.
 const CLI::App& deepest(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : deepest(*parsed.front());
@@ -87,7 +87,7 @@ void print_unexpected(const CLI::App& app) {
   print_err("{} --help lists what there is.\n", name);
 }
 
-// What a value of an option has to be, by CLI11's name of its type.
+// The values that an option accepts, by CLI11's name of its type.
 std::string_view wanted_of(std::string_view type) {
   if (type.starts_with("UINT")) return "a whole number from 0 on";
   if (type.starts_with("INT")) return "a whole number";

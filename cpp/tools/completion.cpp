@@ -32,7 +32,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// CLI11 shows a set of values as "TEXT:{a,b}", and has no other way to ask for it.
+// CLI11 shows a set of values as "TEXT:{a,b}" and offers no other access to it.
 std::vector<std::string> values_of(const std::string& type) {
   const auto open = type.find('{'), close = type.find('}');
   if (open == std::string::npos || close == std::string::npos) return {};
@@ -99,7 +99,7 @@ std::string bash(const std::vector<Command>& commands) {
     words += fmt::format("    '{}') [[ $current == -* ]] && words=\"{}\" || words=\"{}\" ;;\n", command.path, options,
                          names);
   }
-  // Where no word fits, -o default completes names of files.
+  // If no word fits, -o default completes file names.
   return fmt::format(R"(# bash completion of zinc-rt: source <(zinc-rt completion bash)
 _zinc_rt() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command= words= word

@@ -52,7 +52,7 @@ Result<int> print_card(InfoOptions& o) {
   return kDone;
 }
 
-// Needs no family, tier or memory: also of files that no engine opens.
+// Needs no family, tier or memory, so it works for files that no engine opens.
 Result<int> print_tensors(const InfoOptions& o) {
   ZRT_TRY(const auto path, model_path(o.model.model));
   ZRT_TRY(auto weights, Weights::open(path));

@@ -25,7 +25,7 @@ struct MemTestOptions {
 constexpr Heap kHeaps[] = {Heap::kDeviceLocal, Heap::kBar, Heap::kHostVisible};
 constexpr std::uint64_t kAlign = 256;
 
-// Bytes that tell which object they belong to, and where in it.
+// Bytes that show which object they belong to, and where in it.
 std::vector<std::byte> pattern(std::uint64_t bytes, std::uint64_t seed) {
   std::vector<std::byte> all(bytes);
   std::uint64_t state = seed * 0x9E3779B97F4A7C15 + 1;

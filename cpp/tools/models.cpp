@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a model's file says of it, without running it.
+// Facts about a model from its file, without running it.
 struct Facts {
   std::string family, quant, why_not;  // why_not: what is wrong with it; then the rest is empty
   std::uint64_t n_parameters = 0, context = 0, weight_bytes = 0;

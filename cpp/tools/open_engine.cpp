@@ -45,7 +45,7 @@ Result<std::string> model_path(const std::string& path_or_name) {
 
 namespace {
 
-// Of a switch both forms, so that either can be said over a configuration file.
+// Both forms of a switch, so that either can override a configuration file.
 std::string flags_of(const EngineOption& row) {
   if (*row.flags != '\0') return row.flags;
   std::string name(row.name);

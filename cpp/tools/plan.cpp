@@ -51,7 +51,7 @@ void add_plan(CLI::App& app, int& exit) {
                            std::to_string(device.kv_pages), std::to_string(device.max_slots), device.name});
       print_out("That is device {}; the others hold as much each.\n\n{}", plan.devices.front().index, as_text(devices));
     }
-    // Of host memory the system gives a page when it is first written.
+    // The system provides a page of host memory when it is first written.
     if (when_used > 0 && engine->tier() == "t_cpu")
       print_out(
           "Of the allocated, {} of KV pages take memory only as requests fill them; --kv-pages, --max-slots and\n"

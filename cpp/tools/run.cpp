@@ -80,7 +80,7 @@ Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   return true;
 }
 
-// The format of the answer, of the file that an option names.
+// Reads the answer's format from the file that an option names.
 Status read_format(RunOptions& o) {
   using Kind = OutputFormat::Kind;
   for (const auto& [path, kind] : {std::pair(&o.json_schema, Kind::kJsonSchema), std::pair(&o.grammar, Kind::kGbnf)})

@@ -33,7 +33,7 @@ Result<sim::Scenario> read_scenario(const std::string& path) {
   return sim::parse_scenario(text.str());
 }
 
-// The scenario that fails, smaller, on stdout or in a file.
+// Writes the failing scenario, made smaller, to stdout or a file.
 Status write_failure(const SchedTestOptions& o, const sim::Scenario& scenario, const std::string& rule) {
   const std::string text = sim::print_scenario(sim::shrink(scenario, rule));
   if (o.shrink_to.empty()) return print_out("{}", text), Status{};
@@ -87,7 +87,7 @@ Result<int> sched_test(const SchedTestOptions& o) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   print_result(o, result, seconds);
   if (!result.violation) return kDone;
-  // --json leaves stdout to the object; the seed in it makes the scenario again.
+  // With --json, stdout has only the object. Its seed reproduces the scenario.
   if (!o.json || !o.shrink_to.empty()) ZRT_CHECK_OK(write_failure(o, scenario, result.violation->rule));
   return kFailed;
 }

@@ -43,7 +43,7 @@ struct ServeOptions {
   std::optional<std::uint32_t> max_loaded;
 };
 
-// The models of the models folder.
+// Lists the models in the models folder.
 std::vector<server::OfferedModel> offered() {
   std::vector<server::OfferedModel> models;
   for (auto& model : hub::Store().list()) {
@@ -71,7 +71,7 @@ Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& mo
   return {};
 }
 
-// The file, then the command line over it.
+// The file's settings, overridden by the command line.
 Result<server::Config> configuration(const ServeOptions& o) {
   server::Config config;
   if (!o.config.empty()) {
@@ -97,7 +97,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     ZRT_TRY(const auto path, model_path(o.model.model));
-    // A name of the models folder is what clients call it, too.
+    // Clients use a model's name in the models folder as its id too.
     const auto id = !o.id.empty() || path == o.model.model ? o.id : o.model.model;
     server::ModelSpec spec{path, id, o.served_names, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
@@ -150,7 +150,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   return config;
 }
 
-// `running`: what the server was started with.
+// `running`: the configuration that the server was started with.
 void reload(server::Server& server, const ServeOptions& o, server::Config& running) {
   const auto config = configuration(o);
   const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
@@ -174,7 +174,7 @@ void hand_back(int signal, siginfo_t*, void* context) {
   kill(getpid(), signal);
 }
 
-// Blocks them before a thread of ours is there, so that this one alone takes them.
+// Blocks the signals before any other thread exists, so that only this one takes them.
 sigset_t take_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -194,7 +194,7 @@ std::string address_text(const char* scheme, const std::string& host, int port) 
   return fmt::format("{}://{}:{}", scheme, is_bare_v6 ? "[" + host + "]" : host, port);
 }
 
-// The address of the API and, where there is one, that of probes and metrics.
+// The API's address and, if there is one, that of probes and metrics.
 std::vector<std::string> own_addresses(const server::Server& server, const server::ServerOptions& o) {
   const auto& transport = o.transport;
   std::vector<std::string> all{
@@ -204,7 +204,7 @@ std::vector<std::string> own_addresses(const server::Server& server, const serve
   return all;
 }
 
-// For the line that tells that the server is ready.
+// The models, for the line that says that the server is ready.
 std::string what_is_served(const server::Config& config, const Engine& engine) {
   std::string text;
   if (!config.models.empty()) {
@@ -268,7 +268,7 @@ Result<int> serve(ServeOptions& o) {
       while (std::chrono::steady_clock::now() < until)
         if (const int again = sigtimedwait(&signals, nullptr, &kLook); again == SIGTERM || again == SIGINT) break;
     }
-    // Whoever pressed Ctrl-C sees why nothing ends yet, whatever the log's level.
+    // Shows whoever pressed Ctrl-C why the server has not ended yet, whatever the log's level.
     print_err("zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
               config->drain_timeout_s);
     std::atomic<bool> is_drained{false};

@@ -97,7 +97,7 @@ Next show_help(Talk&, const std::string&) {
   return Next::kGoOn;
 }
 
-// Nothing for a line that is no command.
+// Returns nothing for a line that is not a command.
 std::optional<Next> run_command(Talk& talk, const std::string& line) {
   if (!line.starts_with('/') || line.find('\n') != std::string::npos) return {};
   const auto space = std::min(line.find(' '), line.size());

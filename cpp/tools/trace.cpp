@@ -43,7 +43,7 @@ void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
 }
 
 Result<int> trace(TraceOptions& o) {
-  // The ring reads it when it is made; no other thread runs yet.
+  // The ring reads the variable when it is made. No other thread runs yet.
   if (!o.packets.empty() && ::setenv("ZINC_RT_PACKET_LOG", o.packets.c_str(), 1) != 0)
     return fail(StatusCode::kExhausted, "no memory for the environment");
   ZRT_TRY(auto engine, open_engine(o.model));

@@ -18,7 +18,7 @@ struct ValidateCommand {
 };
 
 int validate_command(const ValidateCommand& o) {
-  // What the command line itself has wrong is told before a model is opened.
+  // Reports errors of the command line before a model is opened.
   const auto usage = [](const Error& error) {
     print_err("zinc-rt: {}\n", error.message);
     return kBadUsage;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDivisors = "rope_freqs.weight", kShort = "rope_factors_short.weight",
                            kLong = "rope_factors_long.weight";
 
-// What a family adds to the shape that all share.
+// Changes that a family makes to the common shape.
 using Refine = Status (*)(const ModelConfig&, const Weights&, ModelShape&);
 
 Status llama(const ModelConfig& c, const Weights& weights, ModelShape& shape) {

@@ -8,7 +8,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// What the kernels hold in memory of a workgroup.
+// Checks what kernels hold in a workgroup's memory.
 Status check_sizes(const ModelShape& shape) {
   std::uint32_t head_dim = 0;
   for (const LayerShape& layer : shape.layers) head_dim = std::max({head_dim, layer.head_dim, layer.v_head_dim});

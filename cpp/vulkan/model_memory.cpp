@@ -18,7 +18,7 @@ constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;  // of attent
 constexpr std::uint64_t kReadPast = 16;  // bytes that kernels may read behind a tensor, and do not use
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
-// Appends things to a region of the plan, one after another.
+// Appends items to a region of the plan, one after another.
 class RegionBuilder {
  public:
   RegionBuilder(MemoryPlan& plan, std::string name, Heap heap, std::string note)

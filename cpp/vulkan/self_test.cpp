@@ -51,7 +51,7 @@ void usual(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = sign(random) | bits(between(random, 0.5f, 2.0f));
   b = bits(between(random, -2.0f, 2.0f));
 }
-// From 2^-67 to below 2^63, all powers of two alike.
+// A number from 2^-67 to below 2^63; all powers of two are equally likely.
 std::uint32_t of_any_size(Random& random) {
   return (static_cast<std::uint32_t>(random()) & 0x7FFFFFu) | (60 + random() % 130) << 23;
 }
@@ -165,7 +165,7 @@ Values draw(const Function& function) {
   return values;
 }
 
-// How a function differs on the device; empty: it does not.
+// How a function's results differ on the device; empty if they do not.
 Result<std::string> run_function(Device& device, const Memory& memory, const KernelKey& kernel,
                                  const Function& function) {
   const Values values = draw(function);

@@ -110,7 +110,7 @@ std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
   return {memory_.host<float>(memory_.host_logits) + i * config_.vocab_size, config_.vocab_size};
 }
 
-// The caller may change the rows of a group before the first of them is picked.
+// The caller may change the rows of a group before any of them is picked.
 Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
   const auto is_processed = [&](const OutputRow& row) { return input.process && row.is_processed; };
   processed_.clear();
@@ -140,7 +140,7 @@ Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size
   return {};
 }
 
-// Runs of rows that are wanted, each in one call.
+// Passes on the wanted rows, one call per run of neighbouring rows.
 void VulkanExecutor::give_logits(const StepInput& input, std::size_t first, std::size_t count) const {
   for (std::size_t i = 0; i < count;) {
     std::size_t end = i;
@@ -249,7 +249,7 @@ Status VulkanExecutor::check_pages(std::span<const std::uint32_t> pages, std::si
   return {};
 }
 
-// To the host a page is the pages of all layers, one after another.
+// On the host, a page is the pages of all layers, one after another.
 Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
   ZRT_CHECK_OK(check_pages(pages, to.size()));
   for (const std::uint32_t page : pages)

@@ -32,7 +32,7 @@ std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, 
                shape.n_kv_heads * n_parts};
 }
 Tiles tiles(const LayerShape& shape, std::uint32_t group) {
-  // Half as many heads of long ones, whose values take as many registers.
+  // Long heads: half as many per workgroup, because their values take as many registers.
   const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
                       n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
   return {"flash_attn_integer_tile",

@@ -29,7 +29,7 @@ void append(Layout& layout, std::uint64_t& size, const std::string& region, cons
   size = it->second.offset + bytes;
 }
 
-// "model.moe.up_weight[3]" -> 3; absent: the buffer is of no layer.
+// "model.moe.up_weight[3]" -> 3; nothing if the buffer belongs to no layer.
 std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   const auto bracket = buffer_name.find('[');
   std::uint32_t layer = 0;

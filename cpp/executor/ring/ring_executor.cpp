@@ -15,7 +15,7 @@
 namespace zinc_rt {
 namespace {
 
-// Where the rows of a weight lie in its tensor, in bytes.
+// The bytes of a weight's rows within its tensor.
 struct WeightView {
   explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
     rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
@@ -112,7 +112,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                   {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
                    executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
-  // Its kernel tells that a tier gives embeddings, of whatever pooling.
+  // A tier without a kernel for POOL_MEAN gives no embeddings, whatever the pooling.
   if (p.graph_options.pooling != Pooling::kNone &&
       executor->ring_->kernels().find(ir::Op::POOL_MEAN, DType::kF32) == nullptr)
     return fail(StatusCode::kUnavailable,

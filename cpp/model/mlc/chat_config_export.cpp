@@ -67,7 +67,7 @@ Status read_longrope(const Weights& weights, const ModelConfig& m, ChatConfig& c
   return {};
 }
 
-// What MLC's model classes have no place for.
+// Refuses properties that MLC's model classes cannot express.
 Status refuse_others(const ModelConfig& m, const std::string& path) {
   struct Row {
     const char* what;

@@ -25,7 +25,7 @@ constexpr std::array<std::uint32_t, 64> kSines = {
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 constexpr int kShifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-// What a round mixes of b, c, d, and which word of the block its step i takes.
+// A round's function of b, c, d, and the word of the block that its step i uses.
 template <int Round>
 std::uint32_t mix(std::uint32_t b, std::uint32_t c, std::uint32_t d) {
   if constexpr (Round == 0) return d ^ (b & (c ^ d));

@@ -113,7 +113,7 @@ class Reader {
   }
 
  private:
-  // Finds the records of every parameter; each record belongs to one.
+  // Finds the records of every parameter. Each record belongs to one parameter.
   Status match() {
     std::unordered_map<std::string_view, const Record*> by_name;
     for (const Record& record : index_.records) by_name.emplace(record.name, &record);

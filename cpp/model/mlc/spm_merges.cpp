@@ -61,7 +61,7 @@ std::uint64_t key_of(MergePair pair) {
   return std::uint64_t{pair.left} << 32 | pair.right;
 }
 
-// The ranks at which merges make one token.
+// The ranks of the merges that make a token.
 struct Made {
   std::uint32_t token = 0;
   std::uint32_t first = kNone;

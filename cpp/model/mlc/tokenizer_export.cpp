@@ -57,7 +57,7 @@ class Export {
     if (types_.size() != tokens_.size())
       return fail(StatusCode::kCorrupt, "[mlc] tokenizer.ggml.token_type: {} entries needed (one a token), {} there",
                   tokens_.size(), types_.size());
-    // Rows that no token uses are not in tokenizer.json; the reader names them again.
+    // tokenizer.json leaves out rows that no token uses. The reader names them again.
     n_ = tokens_.size();
     while (n_ > 0 && (types_[n_ - 1] == kUnused || types_[n_ - 1] == kUnknown) &&
            tokens_[n_ - 1] == fmt::format("[PAD{}]", n_ - 1))
@@ -78,7 +78,7 @@ class Export {
 
   bool is_special(std::size_t id) const { return types_[id] == kControl || types_[id] == kUnknown; }
 
-  // As Phi-3's own files have it, and as the tokenizer does for the family.
+  // As in Phi-3's own files, and as our tokenizer does for this family.
   bool swallows_space(std::size_t id) const {
     const auto architecture = metadata_.get_string_or("general.architecture", "");
     const std::string& text = tokens_[id];
@@ -152,7 +152,7 @@ class Export {
     return {};
   }
 
-  // Whether BOS is added where no key says so.
+  // Whether BOS is added if no key says so.
   Result<bool> write_byte_level(Json& root) {
     ZRT_TRY(const std::string_view name, metadata_.get_string_or("tokenizer.ggml.pre", "default"));
     ZRT_TRY(const PreRow* pre, pre_of_name(name));

@@ -71,7 +71,7 @@ class Import {
   Status read_tokens() {
     ZRT_TRY(const Fields vocab, model_.object("vocab"));
     const Json& object = *model_.find("vocab");
-    // An id far out costs memory for all below it.
+    // A very large id would cost memory for all ids below it.
     const std::uint64_t most = std::min<std::uint64_t>(chat_.vocab_size, object.size() + kMaxPadding);
     for (const auto& [text, id] : object.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= most)
@@ -99,7 +99,7 @@ class Import {
     return {};
   }
 
-  // One entry a row of the model; names for those that no file names.
+  // Adds entries until each row of the model has one, with made-up names.
   Status pad() {
     if (chat_.vocab_size > tokens_.size() + kMaxPadding)
       return fail(StatusCode::kCorrupt, "[mlc] {}: {} tokens, the model has {} rows", root_.place(), tokens_.size(),
@@ -173,7 +173,7 @@ class Import {
                 gguf::quoted(value.dump(-1, ' ', true)));
   }
 
-  // Whether U+2581 is put before text.
+  // Whether U+2581 is put before a text.
   Result<bool> read_space_mark() const {
     bool prefix = false, marked = false;
     for (const char* key : {"normalizer", "pre_tokenizer"})
@@ -302,7 +302,7 @@ class Import {
     return out.add("tokenizer.ggml.add_eos_token", gguf::boolean(add_eos && eos));
   }
 
-  // A text, or a list of named ones, of which "default" is the one without a name.
+  // A text, or a list of named ones, in which "default" is the unnamed one.
   Status add_template(gguf::Metadata& out) const {
     const Json* value = config_.find("chat_template");
     if (value == nullptr) return {};

@@ -84,7 +84,7 @@ class ShardWriter {
   std::uint64_t n_records_ = 0, n_bytes_ = 0;
 };
 
-// The folder while it is written; it is removed unless it is kept.
+// The folder while it is written. It is removed unless it is kept.
 class PartFolder {
  public:
   explicit PartFolder(std::string path) : path_(std::move(path)) {}

@@ -44,7 +44,7 @@ AmdRing::~AmdRing() {
     if (memory->host != nullptr) device_.free(*memory);
 }
 
-// All images for the device, one after another.
+// Loads all images to the device, one after another.
 Status AmdRing::load_images(std::span<const CodeImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
@@ -94,7 +94,7 @@ Status AmdRing::write(const Buffer& to, std::uint64_t offset, std::span<const st
 
 Result<std::span<const std::byte>> AmdRing::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
   ZRT_TRY(const Binding part, gpu::part_of(memory_, from, offset, bytes));
-  // The window is slow to read: each byte once.
+  // Reading through the window is slow, so each byte is read once.
   read_back_.resize(bytes);
   std::memcpy(read_back_.data(), memory_.host(part), bytes);
   return std::span<const std::byte>(read_back_);

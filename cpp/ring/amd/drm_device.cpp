@@ -111,7 +111,7 @@ void DrmDevice::free_object(const Memory& memory) {
   static_cast<void>(drm_->control(kGemClose, &close, "GEM_CLOSE"));
 }
 
-// A user queue sees a mapping once the timeline point that comes with it is reached.
+// A user queue sees a mapping once the mapping's timeline point is reached.
 Status DrmDevice::change_mapping(const Memory& memory, VaOperation operation, u32 flags) {
   GemVa change{};
   change.handle = static_cast<u32>(memory.handle);

@@ -18,7 +18,7 @@ static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF1
                   kIsSame<rdna::kQ8A256, DType::kQ8A256> && kIsSame<rdna::kQ16A256, DType::kQ16A256>,
               "kernels/rdna/dtypes.h");
 
-// Kernels find an op's symbols where its row has them.
+// Checks that kernels find an op's symbols at the positions in its row.
 template <class OfKernel, class OfOp>
 constexpr bool kBeginsWith = gpu::begins_with(OfKernel::kText, OfOp::kText);
 static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
@@ -35,7 +35,7 @@ static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
               kBeginsWith<rdna::symbol::StreamOut, op_symbol::StreamOut> &&
               kBeginsWith<rdna::symbol::RequestState, amd_symbol::RequestState> &&
               kBeginsWith<rdna::symbol::VerifyK, op_symbol::VerifyK>);
-// Plans read what the tiers share by its own names.
+// Plans read the tiers' common symbols by their common names.
 static_assert(kBeginsWith<amd_symbol::FlashAttn, op_symbol::FlashAttn>);
 
 constexpr std::uint32_t kWave = 32, kRow = 256;

@@ -109,7 +109,7 @@ constexpr Check kChecks[] = {
      }},
 };
 
-// Frees what it holds; the queue may be lost by then.
+// Frees the memory that it holds, even if the queue is lost.
 class BenchMemory {
  public:
   explicit BenchMemory(AmdDevice& device) : device_(device) {}
@@ -130,7 +130,7 @@ class BenchMemory {
   AmdDevice& device_;
 };
 
-// Runs what the builder holds, as one buffer.
+// Runs what the builder holds as one buffer.
 Status run(ProvenDevice& proven, const Bench& bench, PacketBuilder& builder) {
   const std::uint64_t fence = ++proven.last_fence;
   proven.queue().finish(builder, fence);
@@ -170,7 +170,7 @@ std::vector<DeviceCheck> check_packets(ProvenDevice& proven) {
   return checks;
 }
 
-// More than a ring has space for, one after another.
+// Submits more buffers than a ring has space for, one after another.
 DeviceCheck check_many_buffers(ProvenDevice& proven) {
   constexpr int kBuffers = 5000;
   const auto begin = std::chrono::steady_clock::now();

@@ -78,7 +78,7 @@ class Replay {
     return {};
   }
 
-  // Where an address of the log lies now. Errors: kCorrupt.
+  // The present address for an address of the log. Errors: kCorrupt.
   Result<std::uint64_t> moved(std::uint64_t va) const {
     ZRT_TRY(const auto region, find(va, 1));
     return region->second.memory.va + (va - region->first);
@@ -125,7 +125,7 @@ class Replay {
     }
     return {};
   }
-  // Whether a SET_SH_REG writes these two registers alone, or one of them.
+  // Whether a SET_SH_REG writes only these two registers, or one of them.
   static bool take(std::span<const std::uint32_t> packet, pm4::Register first, std::uint32_t (&values)[2]) {
     const std::size_t at = pm4::kShBase + packet[1] - first;
     if (at > 1 || at + packet.size() - 2 > 2) return false;

@@ -43,7 +43,7 @@ std::uint64_t plan_submission(const Submission& submission, std::span<const AmdK
                         since = at;
                         is_scratch_used = false;
                       }
-                      // A barrier of its own waits for all before it, too.
+                      // A separate barrier also waits for everything before it.
                       if (std::ranges::any_of(std::span(launches).subspan(first_launch + 1), &AmdLaunch::waits))
                         since = at, is_scratch_used = false;
                       is_scratch_used |= planner.has_scratch();

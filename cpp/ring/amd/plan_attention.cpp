@@ -1,4 +1,4 @@
-// Attention and what is in front of it.
+// Attention, and the ops before it.
 #include <algorithm>
 #include <bit>
 
@@ -22,16 +22,16 @@ bool is_integer(std::uint32_t cell) {
   return find_kv_cell(gpu::type_of(cell))->layout == KvLayout::kIntegers;
 }
 
-// Tokens of a tile of WMMA, and from how many tokens of a step on tiles pay.
+// The tokens of a WMMA tile, and the tokens of a step from which tiles pay.
 constexpr std::uint32_t kTileTokens = 16, kTilesFrom = 64;
 
-// By tiles: steps of many tokens, which are prompts, over cells of integers.
+// Whether to use tiles: for steps of many tokens, which are prompts, over integer caches.
 bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
   return is_integer(c.symbols<op_symbol::FlashAttn>().dtype_kv_k) && c.rows() >= kTilesFrom &&
          push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
-// quantized: of type `type`, or 0.
+// quantized: where rows of type `type` go, or 0.
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
   const auto s = c.symbols<op_symbol::FlashAttn>();
   const auto o = c.operands<operand::FlashAttn>();

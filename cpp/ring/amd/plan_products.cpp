@@ -1,4 +1,4 @@
-// Matrix products: by which kernels of kernels/rdna/product*.hip.
+// Chooses the kernels of matrix products (kernels/rdna/product*.hip).
 #include <algorithm>
 
 #include "ring/amd/plan.h"
@@ -24,7 +24,7 @@ std::uint32_t lanes_of(std::uint32_t k) {
                       by_4 = 4 * ceil_div(n_groups, 4);
   return 7 * by_8 <= 8 * by_4 ? 8 : 4;
 }
-// n: columns that are multiplied together.
+// n: the number of columns that are multiplied together.
 Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
   const DType x = products.x_dtype;
   const std::uint32_t lanes = lanes_of(products.k);
@@ -40,7 +40,7 @@ Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
 }
 
-// Choices sorted by expert, in items of up to `most`; how many items there are at most.
+// Choices sorted by expert, in items of up to `most`, and the largest number of items.
 struct Items {
   std::uint64_t items = 0, order = 0;
   std::uint32_t most = 0;
@@ -64,7 +64,7 @@ void plan_products(AmdPlanner& planner, std::uint32_t n_rows, const AmdProducts&
   const AmdExperts& experts = products.experts;
   const std::vector<AmdMatrix>& matrices = products.matrices;
   const std::uint32_t n = n_rows * std::max(experts.choices, 1u);
-  // Choices are sorted where an expert has some on the average.
+  // Choices are sorted if experts have at least one each on average.
   const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
   Items items;
   std::uint32_t sorted_by = 0;

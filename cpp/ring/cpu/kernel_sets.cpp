@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// A form of a set for arithmetic `fast`.
+// A variant of a set for arithmetic `fast`.
 struct FastForm {
   cpu::KernelSet set = {};
   bool (*runs_here)() = nullptr;

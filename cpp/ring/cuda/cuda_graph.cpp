@@ -67,7 +67,7 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
   return copies;
 }
 
-// The launches of a submission with addresses in them.
+// The launches of a submission, with addresses filled in.
 Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   ZRT_TRY(auto copies, copies_of(submission, bucket));
@@ -189,7 +189,7 @@ Status CudaRing::encode(const Launch::Tensor& tensor, const void* w, Launch& lau
 
 Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims bucket) {
   ZRT_TRY(const auto launches, plan(submission, bucket));
-  // Modules are loaded and limits raised before the capture, in which neither may happen.
+  // Modules are loaded and limits raised before the capture, because a capture forbids both.
   for (const Launch& launch : launches) {
     ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
     // A kernel may be launched with different amounts, so its limit is never lowered.

@@ -244,7 +244,7 @@ Status CudaRing::fits(const Submission& submission) const {
 
 namespace {
 
-// The least power of two that is not below n.
+// The smallest power of two that is not below n.
 std::uint32_t bucket_of(std::uint32_t n) {
   std::uint32_t bucket = 1;
   while (bucket < n) bucket *= 2;
@@ -276,7 +276,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
     ZRT_TRY(const Graph graph, build(submission, bucket));
     it = graphs_.emplace(key, graph).first;
   }
-  // The numbers of a step lie in a ring, which those in flight may not lap.
+  // The numbers of steps are in a ring. A new step must not overwrite one in flight.
   if (submissions_ >= cuda::kHeaders - 1) ZRT_CHECK_OK(wait_for(submissions_ + 2 - cuda::kHeaders));
   headers_[submissions_ % cuda::kHeaders] = {submission.dims.n_tokens, submission.dims.n_outputs};
   ZRT_CHECK_OK(driver_.check(driver_.cuGraphLaunch(it->second.exec, stream_), "cuGraphLaunch"));

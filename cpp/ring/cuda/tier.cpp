@@ -8,7 +8,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The code of a stand-in where the build has no device code, else nothing.
+// The code of a stand-in if the build has no device code, else nothing.
 std::vector<std::byte> stand_in() {
   const auto file = kernel::read_zrt(cuda_images().front().zrt);
   if (!file) return {};
@@ -16,7 +16,7 @@ std::vector<std::byte> stand_in() {
   return code.starts_with(kStandIn) ? file->code : std::vector<std::byte>();
 }
 
-// Whether the driver has kernels for stand-ins: that of the tests alone.
+// Whether the driver has kernels for stand-ins. Only the tests' driver has.
 bool takes(const Driver& driver, const std::vector<std::byte>& code) {
   CUmodule module = nullptr;
   if (driver.cuModuleLoadData(&module, code.data()) != CUDA_SUCCESS) return false;

@@ -8,7 +8,7 @@ namespace zinc_rt::ring {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// What was submitted last is waited for at the end: its memory is freed afterwards.
+// At the end it waits for the last submission, because memory is freed afterwards.
 class CsPath final : public PacketPath {
  public:
   explicit CsPath(CsDevice& device) : device_(device) {}

@@ -30,7 +30,7 @@ const QueueKind& kind_of(QueueType type) {
   return *std::ranges::find(kKinds, type, &QueueKind::type);
 }
 
-// A queue that is destroyed with the path.
+// A queue. It is destroyed with the path.
 class KfdPath final : public PacketPath {
  public:
   KfdPath(const KfdConnection& kfd, u32 id, const DoorbellPath& queue) : kfd_(kfd), id_(id), queue_(queue) {}
@@ -149,7 +149,7 @@ KfdDevice::~KfdDevice() {
   }
 }
 
-// The address on the device is that of the host: the host's is reserved first.
+// The device's address equals the host's, so the host's is reserved first.
 Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Domain domain) {
   const u64 size = whole_pages(bytes);
   const auto refuse = [&](std::string_view what) {
@@ -210,7 +210,7 @@ Result<DeviceMemory> KfdDevice::memory() const {
 Result<std::unique_ptr<PacketPath>> KfdDevice::open_path() {
   const QueueKind& kind = kind_of(type_);
   SaveArea area = save_area_of(kfd_.node().n_cus);
-  // Newer kernels say what they want.
+  // Newer kernels report the sizes that they want.
   if (kfd_.node().cwsr_bytes != 0 && kfd_.node().ctl_stack_bytes != 0) {
     area.buffer_bytes += kfd_.node().cwsr_bytes - area.ctx_save_bytes;
     area.ctx_save_bytes = kfd_.node().cwsr_bytes;

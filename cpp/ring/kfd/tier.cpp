@@ -40,7 +40,7 @@ constexpr Diagnostics kDiagnostics{
 }  // namespace
 
 extern const Tier kTier_t1;
-// Only when it is forced: it has kernels for all families, and has not run on a card yet.
+// Only used when forced: it has kernels for all families, but has not run on a card yet.
 const Tier kTier_t1{.name = "t1",
                     .description = "AMD RDNA GPU, PM4 packets through the kernel's compute driver or AMDGPU_CS",
                     .priority = -1,

@@ -25,7 +25,7 @@ constexpr Diagnostics kDiagnostics{.check = [] { return check_paths(kPaths, amd_
 }  // namespace
 
 extern const Tier kTier_t2;
-// Only when it is forced, as T1.
+// Only used when forced, like T1.
 const Tier kTier_t2{.name = "t2",
                     .description = "AMD RDNA GPU, PM4 packets through a user-mode queue",
                     .priority = -1,

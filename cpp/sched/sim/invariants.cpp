@@ -39,7 +39,7 @@ bool Invariants::may_start(const Request& r, Micros now) const {
          t.decode.has_any(now) && !is_held_by_leader(r);
 }
 
-// It does not look into the prefix cache, which may save the request some pages.
+// Does not look into the prefix cache, which may save the request some pages.
 bool Invariants::may_be_over_quota(const Request& r) const {
   const Tenant& t = tenants_[r.params.tenant];
   const auto n = std::min(r.tokens.size() + 1, r.n_limit);
@@ -77,7 +77,7 @@ void Invariants::check_write(std::uint32_t slot, std::uint32_t page) {
                                  n_listed_[page], s_.pages().meta(page).owner_slot));
 }
 
-// The plan carries what its requests have, so who runs it need not look at them.
+// The plan has copies of what its requests have, so the step need not read them.
 void Invariants::check_contents(const StepPlan& plan) {
   std::uint32_t first = 0, n_rows = 0;  // token of the item, and rows so far
   for (const PlanItem& item : plan.items) {

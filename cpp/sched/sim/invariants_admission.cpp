@@ -91,7 +91,7 @@ void Invariants::check_yield(const Event& e, Micros now) {
   if (!had_more) report("turns", fmt::format("tenant {} yields slot {} and has less than its share", e.tenant, e.slot));
 }
 
-// Checks after admission how long those who still wait have waited.
+// After admission, checks how long the remaining requests have waited.
 void Invariants::check_bound(Micros now) {
   const Micros step = now - last_admit_;
   last_admit_ = now;

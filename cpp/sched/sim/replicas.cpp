@@ -100,7 +100,7 @@ class Replicas {
     if (!result_.violation) result_.violation = Violation{std::string(rule), std::move(what)};
   }
 
-  // The next thing that happens anywhere.
+  // Runs the next event of any replica.
   void event() {
     Micros next = kNever;
     for (const User& user : users_) next = std::min(next, user.asks_at);

@@ -94,7 +94,7 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
-    // What an answer said instead of its content; templates show the content alone.
+    // An answer's refusal instead of its content. Templates show only the content.
     ZRT_TRY(const auto refusal, fields.get_string("refusal", 16 << 20));
     if (refusal && *role != "assistant") return fields.wrong("refusal", "only in messages of the assistant");
     if (refusal && !refusal->empty()) {
@@ -105,7 +105,7 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
         own =
             own.get_ref<const std::string&>().empty() ? *refusal : own.get_ref<const std::string&>() + "\n" + *refusal;
     }
-    // Answers have it, and clients send them back; here they have none.
+    // Answers have `annotations`, and clients send them back. Ours have none.
     if (const Json* annotations = fields.get("annotations"); annotations != nullptr && *annotations != Json::array())
       return fields.wrong("annotations", show(*annotations) + " is not served: the models here read text alone");
     ZRT_CHECK_OK(fields.expect_no_others(ignored));

@@ -30,7 +30,7 @@ constexpr FormRow kForms[] = {{"/v1/messages", messages_error}, {"/api", ollama_
 HttpResponse messages_error(const ApiError& error) {
   auto response = error_response(error);
   if (response.status == 503) response.status = 529;  // for which these clients try again
-  // The words for which these clients shorten the conversation.
+  // The words that make these clients shorten the conversation.
   const bool is_too_long = error.code == "context_length_exceeded";
   response.body =
       fmt::format(R"({{"type":"error","error":{{"type":"{}","message":{}}}}})", messages_type_of(response.status),

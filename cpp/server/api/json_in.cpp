@@ -114,7 +114,7 @@ std::string as_text(const Json& value) {
 }
 
 std::string show(const Json& value) {
-  // Infinity and NaN come from configuration files; JSON has neither.
+  // Configuration files may have infinity and NaN. JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
   std::string text = dump_json(value, {.ensure_ascii = true});
   if (text.size() > 60) text = text.substr(0, 57) + "...";

@@ -130,7 +130,7 @@ ApiResult<FormPart> read_part_head(std::string_view head) {
       if (std::exchange(has_disposition, true)) return bad_form("a part has two Content-Disposition");
       ZRT_CHECK_OK(read_disposition(value, part));
     } else if (equals_in_any_case(name, "content-transfer-encoding")) {
-      // RFC 7578 has none, so that the bytes are the content.
+      // RFC 7578 has no transfer encodings, so the bytes are the content.
       if (!equals_in_any_case(value, "binary") && !equals_in_any_case(value, "8bit") &&
           !equals_in_any_case(value, "7bit"))
         return bad_form(fmt::format("Content-Transfer-Encoding {} is given, binary wanted", value.substr(0, 40)));

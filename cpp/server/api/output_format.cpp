@@ -33,7 +33,7 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
   set_schema(r, name, *parsed, q, call);
 }
 
-// An object, or as JSON text, which vLLM's clients send.
+// An object, or JSON text of one, which vLLM's clients send.
 void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string() && !value.is_object())
     return r.wrong(name, show(value) + " is given, an object or its text wanted");

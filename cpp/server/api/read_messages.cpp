@@ -91,7 +91,7 @@ class MessagesReader : public ChatReader {
                                 : "text");
   }
 
-  // Chats have no field that says that a tool failed, so the result's text does.
+  // Chats have no field for a failed tool, so the result's text says it.
   static std::string failure(const std::string& text) {
     constexpr std::string_view kSaid = "Error";
     if (text.starts_with(kSaid)) return text;
@@ -202,7 +202,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   read_tools(r, q, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
   read_messages_choice(r, q);
   Json variables = Json::object();
-  // As in the API, a model thinks where it is asked to.
+  // As in the API, a model thinks only if the request asks for it.
   variables["enable_thinking"] = false;
   read_thinking(r, variables, call);
   r.object("output_config", [&](BodyReader& one) {

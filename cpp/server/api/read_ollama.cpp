@@ -8,7 +8,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Sampling where nothing is asked for: Ollama's own defaults.
+// Ollama's defaults for sampling.
 constexpr float kTemperature = 0.8f, kTopP = 0.9f;
 constexpr std::uint32_t kTopK = 40;
 
@@ -57,7 +57,7 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
   body.object("options", [&](BodyReader& r) {
     read_sampling(r, q, 100, "repeat_penalty");
     read_seed(r, q);
-    // -1 and -2: until the model ends, or the context is full.
+    // -1 and -2: until the model ends or the context is full.
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);

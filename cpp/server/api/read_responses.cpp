@@ -43,7 +43,7 @@ class ResponsesReader : public ChatReader {
     wrong(at + ".type", type, "message, function_call, function_call_output or reasoning");
   }
 
-  // Refuses what an object at a place has besides these fields.
+  // Refuses other fields of an object in the body than these.
   void known(const Json& object, const std::string& at, std::initializer_list<const char*> names) {
     body_.object_at(at.c_str(), object, [&](BodyReader& one) {
       for (const char* name : names) static_cast<void>(one.fields().get(name));
@@ -163,7 +163,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   Json variables = Json::object();
   r.object("reasoning", [&](BodyReader& one) {
     read_effort(one, "effort", variables);
-    // Reasoning is shown as it is, and not summed up.
+    // Reasoning is shown in full and not summarized.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
   if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
@@ -179,14 +179,14 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
       else
         r.wrong("include", show(one) + " is not served: reasoning.encrypted_content alone is");
   }
-  // What an earlier response holds is in the input by now (endpoints/responses.cpp).
+  // By now the earlier response is part of the input (endpoints/responses.cpp).
   static_cast<void>(r.string("previous_response_id", 256));
   const bool is_stored = r.boolean("store").value_or(false);
   r.refuse("conversation", "previous_response_id is what goes on with an earlier answer");
   r.refuse("background", "an answer ends with its connection", {false});
   r.refuse("truncation", "a conversation that is too long is refused", {"disabled"});
   r.refuse("prompt", "there are no stored prompts here");
-  // It bounds calls of tools that a server runs itself, and this one runs none.
+  // It limits tool calls that the server itself runs. This server runs none.
   static_cast<void>(r.integer("max_tool_calls", 1, 1 << 20));
   r.refuse("top_logprobs", "logprobs are served by chats and completions", {0});
   read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);

@@ -18,7 +18,7 @@ std::string text_of(const Json& value, bool may_be_object) {
   return text.is_string() ? text.get<std::string>() : std::string();
 }
 
-// The texts of a field: a list of them or, where `may_be_one`, one alone.
+// The texts of a field: a list or, with `may_be_one`, a single text.
 std::vector<std::string> read_texts(BodyReader& r, const char* field, bool may_be_one, bool may_be_object) {
   std::vector<std::string> texts;
   const Json* given = r.fields().get(field);

@@ -13,7 +13,7 @@ std::string event(const char* name, const std::string& fields) {
   return fmt::format("event: {}\ndata: {{\"type\":\"{}\"{}{}}}\n\n", name, name, fields.empty() ? "" : ",", fields);
 }
 
-// Prompt tokens that came from the cache are counted apart.
+// Prompt tokens from the cache are counted separately.
 std::string usage_of(const Usage& u) {
   return fmt::format(
       R"({{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{},"service_tier":"standard"}})",

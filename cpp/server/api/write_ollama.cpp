@@ -24,7 +24,7 @@ class OllamaWriter final : public AnswerWriter {
       if (piece.kind == PieceKind::kCallBegin) name_ = piece.text, arguments_.clear();
       if (piece.kind == PieceKind::kCallArguments) arguments_ += piece.text;
       if (piece.kind != PieceKind::kCallEnd) continue;
-      // These clients take a call as a whole.
+      // These clients expect a call as a whole.
       if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
       text.clear();
       thinking.clear();
@@ -72,7 +72,7 @@ class OllamaWriter final : public AnswerWriter {
     return out + R"(,"done":)" + done + "\n";
   }
 
-  // Behind "done": of the last line. Times in ns.
+  // The fields after "done" in the last line. Times are in ns.
   std::string last(const AnswerTotals& totals) const {
     const Timings& t = totals.timings;
     const auto ns = [](double ms) { return static_cast<std::int64_t>(ms * 1e6); };

@@ -14,7 +14,7 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-// A choice, or what one event of a stream adds to it.
+// A choice, or the part that one event of a stream adds to it.
 struct ChoiceText {
   std::uint32_t index = 0;
   std::string text, reasoning;
@@ -102,7 +102,7 @@ void put_token_lists(std::string& out, const ChoiceText& c) {
   out += "],";
 }
 
-// The object of a choice; in a stream it has `delta` in place of `message`.
+// The object of a choice. In a stream it has `delta` instead of `message`.
 void put_choice(std::string& out, Api api, const ChoiceText& c, const TokenNames& names, bool is_stream) {
   fmt::format_to(Out(out), R"({{"index":{},)", c.index);
   if (api == Api::kChat) {
@@ -217,7 +217,7 @@ class OpenAiWriter final : public AnswerWriter {
     if (!text.text.empty() || !text.reasoning.empty() || !text.calls.empty() || text.has_role || !logprobs.empty() ||
         !ids.empty() || !hashes.empty())
       out = chunk(text);
-    // One call or one piece of it a chunk, which is what all clients can read.
+    // One call, or one piece of it, per chunk, because all clients can read that.
     for (std::size_t i = 1; i < calls.size(); ++i) {
       auto more = of(part.index);
       more.calls = std::move(calls[i]);
@@ -283,7 +283,7 @@ class OpenAiWriter final : public AnswerWriter {
     text.n_top = call_.n_top.value_or(call_.requests.front().logprobs);
     return text;
   }
-  // In the API, a call that the client named ends as a text does.
+  // In the API, a call that the client named ends like a text.
   std::string finish_of(const Completion& c) const {
     if (c.finish_reason.empty()) return "error";
     return c.finish_reason == "stop" && !c.tool_calls.empty() && !call_.names_the_tool ? "tool_calls" : c.finish_reason;

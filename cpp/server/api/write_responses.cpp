@@ -53,7 +53,7 @@ class ResponsesWriter final : public AnswerWriter {
     return fmt::format("event: {}\ndata: {{\"type\":\"{}\",\"sequence_number\":{},{}}}\n\n", name, name, n_events_++,
                        fields);
   }
-  // An event about the item that is open.
+  // An event about the open item.
   void tell(std::string& out, const char* name, const std::string& fields) {
     out += event(name, fmt::format(R"("item_id":"{}","output_index":{},{})", id_, n_items_, fields));
   }
@@ -141,7 +141,7 @@ class ResponsesWriter final : public AnswerWriter {
     return R"({"type":"output_text","annotations":[],"logprobs":[],"text":)" + json_string(text_) + "}";
   }
 
-  // The item that is open. Before it ends it has no content.
+  // The open item. Before it ends it has no content.
   std::string item(std::string_view status) const {
     const bool is_begun = status == "in_progress";
     switch (open_) {

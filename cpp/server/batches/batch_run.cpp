@@ -29,7 +29,7 @@ constexpr EndingRow kEndings[] = {
      "batch."},
 };
 
-// Whether the same line may do later, by its answer; how long to wait.
+// Whether the line may succeed later, by its answer, and how long to wait.
 std::optional<double> pause_wanted(const HttpResponse& answer) {
   if (answer.status != 429 && answer.status != 503) return std::nullopt;
   int wait_s = 1;
@@ -70,7 +70,7 @@ Status BatchRun::open_files() {
   return {};
 }
 
-// Whether all that was written is of this input.
+// Checks that all existing output belongs to this input.
 Status BatchRun::check_is_ours() {
   if (done_.empty()) return {};
   ZRT_TRY(auto reader, BatchReader::open(plan_.input));
@@ -221,7 +221,7 @@ void BatchRun::start(BatchLine line) {
     const std::lock_guard lock(mutex_);
     under_way_[number].call = call;
   }
-  // abandon() may have looked before.
+  // abandon() may have looked before this call existed.
   if (const auto strong = is_abandoned_ ? call.lock() : nullptr) strong->cancel();
 }
 

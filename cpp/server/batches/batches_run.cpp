@@ -40,7 +40,7 @@ void Batches::advance(const std::string& tenant) {
     lane->second.is_posted = false;
     items = lane->second.items;
   }
-  // A tenant that a proxy names is there again when it asks for something.
+  // A tenant that a proxy names exists again once it sends a request.
   const auto entry = core_.tenants.find(tenant);
   if (!entry) return;
   bool has_turn = true;
@@ -83,7 +83,7 @@ bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<T
   return run->step() && finish(*item, *run);
 }
 
-// False: the tenant was removed meanwhile.
+// Returns false if the tenant was removed meanwhile.
 bool Batches::take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run) {
   const std::lock_guard lock(mutex_);
   const auto lane = lanes_.find(item->tenant);
@@ -153,7 +153,7 @@ bool Batches::finish(const Item& item, BatchRun& run) {
       return true;
     }));
     const auto counts = run.counts();
-    // The id of the file; null where it has no lines.
+    // The id of the file; null if the file has no lines.
     const auto keep = [&](std::uint64_t n_lines, const std::string& id, const char* what) -> ApiResult<Json> {
       std::error_code ignored;
       if (n_lines == 0) std::filesystem::remove(core_.files.path_of(id), ignored);

@@ -71,7 +71,7 @@ Status LineFile::append(std::string_view line) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int why = errno;
-      // The next open would cut it off, if this does not.
+      // If this does not cut it off, the next open does.
       if (done > 0 && ::ftruncate(fd_, static_cast<off_t>(begin)) != 0) errno = why;
       errno = why;
       return failed("write");

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostFormBytes = StoredFiles::kMostUploadBytes + (64u << 10);  // with the form around the file
 constexpr std::size_t kFilesShown = 10000;
 
-// The names of a form's parts may be no UTF-8.
+// The names of a form's parts may not be UTF-8.
 std::unexpected<ApiError> wrong_part(const std::string& name, const std::string& what) {
   return wrong_field(replace_invalid_utf8(name), replace_invalid_utf8(what));
 }

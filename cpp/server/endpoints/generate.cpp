@@ -42,7 +42,7 @@ constexpr std::uint64_t kBytesOfHash = 19;
 // is too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
-  // What each field adds, in the order in which a refusal names them.
+  // The bytes that each field adds, in the order in which an error names them.
   std::pair<const char*, std::uint64_t> parts[] = {
       {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {
@@ -93,13 +93,13 @@ struct Endpoint {
   Parse parse;
   const char* prefix;
   MakeWriter make_writer = write_openai;
-  // Called before the body is read; `held` counts what it adds to it.
+  // Called before the body is read. `held` counts the bytes that it adds.
   ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) = nullptr;
-  // Answers a request that only loads a model, or gives it back.
+  // Answers a request that only loads or unloads a model.
   std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
 
-// What a body asks for, before its model is known.
+// A parsed body, before its model is known.
 struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;

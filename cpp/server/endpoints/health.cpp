@@ -16,7 +16,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-// By then the steps that ended before the probe have been counted.
+// By then, steps that ended before the probe have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
 // Generates one token in the engine. It ends within kProbeMs whatever the engine does.
@@ -90,14 +90,14 @@ std::string ready_json(ServerCore& core) {
   return ids.empty() ? R"({"status":"ok"})" : fmt::format(R"({{"status":"ok","models_with_bad_logits":[{}]}})", ids);
 }
 
-// What clients call the models, by the engine's names of them.
+// The ids that clients use, by the engine's names of models.
 std::map<std::string, std::string> ids_of(ServerCore& core) {
   std::map<std::string, std::string> ids;
   for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
   return ids;
 }
 
-// Where a step does not end, it shows the last figures and their age.
+// If no step ends, shows the last figures and their age.
 std::string scrape(ServerCore& core, bool shows_tenants) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
@@ -213,7 +213,7 @@ void add_health_routes(Router& router, ServerCore& core) {
                        fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
                                    or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
-  // There is no sleeping: routers ask for it.
+  // There is no sleeping, but routers ask for it.
   router.add({"GET", "/is_sleeping", Access::kOpen, true,
               [&core](Exchange& exchange) { answer(core, exchange, R"({"is_sleeping":false})"); }});
   add_load_and_metrics(router, core, Access::kAdmin, true);

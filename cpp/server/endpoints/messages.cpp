@@ -15,7 +15,7 @@ ApiResult<Request> read_counted(ServerCore& core, const Exchange& exchange) {
   return std::move(call.requests.front());
 }
 
-// As many as the usage of the same request would have.
+// The number that the usage of the same request would have.
 ApiResult<std::string> count_tokens(ServerCore& core, const Exchange& exchange, const ServedModel&, Request request) {
   request.cancel = exchange.gone.get_token();
   const auto ids = core.engine.prompt_tokens(std::move(request));

@@ -71,7 +71,7 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
   return request;
 }
 
-// What the template writes of the messages.
+// The text that the template makes of the messages.
 ApiResult<std::string> written(ServerCore& core, const Request& request) {
   auto text = core.engine.apply_template(*request.messages, request.tools.value_or(""),
                                          request.add_generation_prompt.value_or(!request.continue_final_message),
@@ -190,7 +190,7 @@ ApiResult<void> take(Fields& fields, const EngineOption& row, bool& out) {
   if (is_on) out = *is_on;
   return {};
 }
-// What is wrong with their list as a whole the engine says.
+// The engine checks the list as a whole.
 ApiResult<void> take(Fields& fields, const EngineOption& row, std::vector<std::uint32_t>& out) {
   constexpr std::size_t kMostDevices = 64;
   ZRT_TRY(const auto devices, fields.get_ids(row.name, kMostDevices, "numbers of devices"));
@@ -242,7 +242,7 @@ ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
 using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
 
-// The work on the model that the body names, without a body on the first one.
+// Runs the work on the model that the body names, or on the first one without a body.
 std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {
   return [&core, work](Exchange& exchange) {
     auto body = exchange.request.method == "POST" ? read_object(exchange.request) : ApiResult<Json>(Json::object());

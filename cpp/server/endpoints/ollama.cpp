@@ -16,7 +16,7 @@ std::string time_of(std::int64_t s) {
   return utc_time(std::chrono::system_clock::from_time_t(static_cast<std::time_t>(s)));
 }
 
-// Tells models apart, as a digest of their files would; those are not read for it.
+// Tells models apart like a digest of their files, without reading the files.
 std::string digest_of(const std::string& source) {
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(source.data()), source.size(), hash);
@@ -30,7 +30,7 @@ std::string short_count(std::uint64_t n) {
   return value >= 1e9 ? fmt::format("{:.1f}B", value * 1e-9) : fmt::format("{:.2f}M", value * 1e-6);
 }
 
-// The format that most bytes of the weights are in, in upper case.
+// The format of most bytes of the weights, in upper case.
 std::string main_format(const ModelCard& card) {
   const auto& formats = card.weight_bytes_by_format;
   const auto most = std::ranges::max_element(formats, {}, &std::pair<std::string, std::uint64_t>::second);
@@ -61,7 +61,7 @@ Json entry_of(const ServedModel& model) {
 ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) list.push_back(entry_of(model));
-  // Of a model that is not loaded no more is known than its file.
+  // Of a model that is not loaded, only its file is known.
   for (const auto& model : core.on_demand.not_loaded())
     list.push_back({{"name", model.id},
                     {"model", model.id},
@@ -118,7 +118,7 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
                       {"modified_at", time_of(model.created_s)}});
 }
 
-// Loads the model where it is not: what is shown is in its file.
+// Loads the model if necessary, because the answer comes from its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
   if (!body) return answer(core, exchange, body.error());

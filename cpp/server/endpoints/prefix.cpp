@@ -9,7 +9,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The body is that of the chat or completion that would be sent.
+// Reads the body of the chat or completion that would be sent.
 ApiResult<Request> read_asked(ServerCore& core, const Exchange& exchange) {
   if (exchange.caller.tenant == nullptr) return std::unexpected(tenant_name(exchange).error());
   ZRT_TRY(const auto body, read_object(exchange.request));

@@ -15,13 +15,13 @@ constexpr const char* pair_field(PairForm form, bool is_first) {
   return kFields[form == PairForm::kScore ? 1 : 0][is_first ? 1 : 0];
 }
 
-// "documents[3]"; the field alone where it has one text.
+// "documents[3]", or only the field if it has one text.
 EmbeddingTask::Place place_in(const PairCall& call, bool is_first, std::size_t i) {
   const std::string field = pair_field(call.form, is_first);
   return {field, (is_first ? call.first : call.second).size() > 1 ? fmt::format("{}[{}]", field, i) : field};
 }
 
-// A request for each pair, by a model with pooling rank.
+// One request per pair, for a model with pooling rank.
 class PairsByModel final : public EmbeddingTask {
  public:
   explicit PairsByModel(PairCall call) : call_(std::move(call)) {}

@@ -38,12 +38,12 @@ bool is_good_model_id(std::string_view id) {
 
 namespace {
 
-// The messages that a template is tried with.
+// The messages with which a template is tested.
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
-// Another one where a file was replaced by another of the same name.
+// The source differs if the file was replaced by another one of the same name.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);

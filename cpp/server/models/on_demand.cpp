@@ -25,7 +25,7 @@ bool is_busy(const ServedModel& model, const EngineStats& stats) {
   return now != stats.models.end() && now->running + now->waiting > 0;
 }
 
-// How long a model that was given back counts as idle: longer than any that is kept.
+// How long an unloaded model counts as idle: longer than any model is kept.
 constexpr std::int64_t kLongAgoMs = std::int64_t{1} << 60;
 
 bool is_ours(const ServedModel& model) {
@@ -81,7 +81,7 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
   return error;
 }
 
-// A loaded model by its id, or by another name under which it was asked for before.
+// A loaded model by its id, or by another name under which it was requested before.
 ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name, const std::string& owner) {
   auto model = models_.find(name);
   const std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
   const auto* wanted = pick(offered, name);
   if (wanted == nullptr) return then(std::unexpected(not_found(name, offered)));
   if (!name.empty() && name != wanted->id) {
-    // Under this name the next requests find it without a look into the folder.
+    // The next requests by this name find it without looking into the folder.
     const std::lock_guard lock(mutex_);
     ids_[to_lower(name)] = wanted->id;
   }
@@ -109,7 +109,7 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
   {
     const std::lock_guard lock(mutex_);
     auto& waiting = waiting_[wanted->id];
-    // Who asks first has it loaded.
+    // The first request that asks pays for the load.
     const auto paid = waiting.empty() && asker.payer ? asker.payer->take_load() : ApiResult<void>{};
     if (paid && waiting.size() < kMostWaiting) {
       const auto owner = asker.owner;
@@ -162,7 +162,7 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
       waiting_.erase(wanted.id);
       return;
     }
-    // A line of a batch loads it on its own terms only where nobody else waits.
+    // A batch line's stricter rules apply only if nobody else waits for the model.
     const auto eager = std::ranges::find_if(
         waiting, [&](const Waiter& waiter) { return is_there(waiter) && !waiter.asker.is_of_batch; });
     asker = (eager == waiting.end() ? first : eager)->asker;
@@ -268,7 +268,7 @@ void OnDemand::look(const EngineStats& stats) {
     if (!is_ours(model)) continue;
     auto& use = uses_[model.id];
     if (is_busy(model, stats)) {
-      // Those whose requests may be the ones under way have used it until now.
+      // Tenants whose requests may still be running have used it until now.
       for (auto& [owner, when] : use.by_owner)
         if (use.last_ms - when < kLatelyMs) when = steady_ms();
       use.last_ms = steady_ms();

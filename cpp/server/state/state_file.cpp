@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS tenants (name TEXT PRIMARY KEY, settings TEXT NOT NUL
 CREATE TABLE IF NOT EXISTS keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, made_s INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 )";
 
-// Sums and orders are found in these alone, without the texts of the rows.
+// Sums and orders need only these indexes, not the texts of the rows.
 constexpr const char* kIndexes = R"(
 DROP INDEX IF EXISTS responses_by_tenant;
 CREATE INDEX IF NOT EXISTS responses_by_size ON responses (tenant, time_s, id, size);
@@ -44,7 +44,7 @@ CREATE INDEX IF NOT EXISTS objects_by_tenant ON objects (tenant, kind, time_s, i
 CREATE INDEX IF NOT EXISTS objects_by_label ON objects (kind, label);
 CREATE INDEX IF NOT EXISTS objects_by_time ON objects (kind, time_s);
 )";
-// What a file of an earlier version lacks, and the value that its rows have then.
+// A column that files of an earlier version lack, and the value for their rows.
 struct AddedColumn {
   const char *table, *column, *type, *value;
 };
@@ -162,7 +162,7 @@ Result<bool> StateFile::remove(const char* sql, std::initializer_list<std::strin
   return was_there;
 }
 
-// Which file the name leads to now; nothing: there is none.
+// The file that the name leads to now; nothing if there is none.
 std::optional<StateFile::FileId> StateFile::file_at(const std::string& path) {
   struct stat found{};
   if (path.empty() || ::stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -185,7 +185,7 @@ Status StateFile::look() {
   if (!Statement(db_, "VACUUM INTO ?").bind(part).run())
     return fail(StatusCode::kUnavailable, "[state] {} was removed while the server ran, and cannot be written anew: {}",
                 path_, sqlite3_errmsg(db_));
-  // The log files beside the former file do not belong to the new one.
+  // The log files beside the old file do not belong to the new one.
   close();
   for (const char* ending : {"-wal", "-shm"}) std::filesystem::remove(path_ + ending, failure);
   std::filesystem::rename(part, path_, failure);

@@ -119,7 +119,7 @@ ApiResult<std::string> TenantRegistry::revoke_key(const std::string& name, std::
   return hash;
 }
 
-// In the engine; its requests go on.
+// Removes the tenant from the engine. Its requests go on.
 void TenantRegistry::forget(const std::string& name) {
   if (const auto removed = engine_.remove_tenant(name); !removed) log().error("{}", removed.error().message);
 }

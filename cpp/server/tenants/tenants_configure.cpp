@@ -25,7 +25,7 @@ Result<std::vector<TenantRegistry::Key>> TenantRegistry::keys_of(const std::vect
   return keys;
 }
 
-// All of them, or none. REQUIRES: mutex_.
+// Applies all of them or none. REQUIRES: mutex_.
 Status TenantRegistry::apply(const std::vector<Configured>& tenants) {
   std::vector<std::pair<std::shared_ptr<TenantEntry>, TenantSettings>> changed;
   std::vector<std::string> made;
@@ -62,7 +62,7 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
   }
   const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
-  // The keys first: what is refused for them changes nothing.
+  // Keys come first, so that an error in them changes nothing.
   ZRT_TRY(auto keys, keys_of(tenants, admin_key_hashes));
   const auto is_in_file = [&](const std::string& name) {
     return std::ranges::find(tenants, name, &Configured::name) != tenants.end();

@@ -99,7 +99,7 @@ bool Answer::write(std::string_view piece) {
     const std::lock_guard lock(mutex_);
     if (!is_started_) return false;
     if (!is_stream_ || is_over_ || is_gone_ || piece.empty()) return true;
-    // A piece that is larger than the bound is taken when nothing else waits.
+    // A piece larger than the bound is accepted if nothing else waits.
     if (!out_.empty() && out_.size() + piece.size() > options_.max_unsent_bytes) return false;
     put_piece(piece);
     last_write_ = std::chrono::steady_clock::now();

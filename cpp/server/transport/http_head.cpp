@@ -26,7 +26,7 @@ HeadScan bad(std::string complaint, int status = 400) {
   return {HeadScan::kBad, 0, status, std::move(complaint)};
 }
 
-// Checks "method SP target SP HTTP/1.x"; empty: it is good.
+// Checks "method SP target SP HTTP/1.x". Returns what is wrong; empty if it is valid.
 std::string check_request_line(std::string_view line) {
   const auto first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return "the request line is not \"METHOD target HTTP/1.1\"";

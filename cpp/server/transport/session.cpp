@@ -1,4 +1,4 @@
-// The life of a connection: its start, what it reads, its end.
+// The life of a connection: start, reading, end.
 #include <poll.h>
 
 #include "base/log.h"

@@ -238,7 +238,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, std::size_t max_bytes, const s
       n = parser.put(asio::buffer(in_), ec);
       consume(n);
       if (ec == http::error::need_more) ec = {};
-      // The head of a chunk is never so long.
+      // The head of a chunk is never this long.
       if (!ec && n == 0 && in_.size() >= kReadAhead) ec = http::error::bad_chunk;
       if (ec) bad = complaint_of(ec, max_bytes);
       if (!ec) bad = room_for(parser.get().body().size(), owner, held);

@@ -145,7 +145,7 @@ class TransportImpl final : public Transport {
   }
 
   const std::shared_ptr<Sessions> shared_;
-  // Shared, since answers may outlive the transport and post to it.
+  // Shared, because answers may outlive the transport and post to it.
   const std::shared_ptr<asio::io_context> io_ = std::make_shared<asio::io_context>(kIoThreads);
   asio::basic_socket_acceptor<Tcp, Executor> acceptor_;
   Timer sweeper_;

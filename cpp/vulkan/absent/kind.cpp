@@ -1,4 +1,4 @@
-// Stands for the executor in a build without it, so that asking for it says why.
+// Replaces the executor in builds without it, so that naming it gives the reason.
 #include "executor/kind.h"
 
 namespace zinc_rt {

@@ -45,7 +45,7 @@ void ask_for(Struct& to, const Feature<Struct> (&wanted)[kCount]) {
   for (const auto& feature : wanted) to.*feature.field = VK_TRUE;
 }
 
-// One struct after another, as the functions with a 2 at the end want them.
+// Chains the structs, as Vulkan's functions ending in 2 want them.
 void chain(Features& f) {
   f.v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
   f.v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;

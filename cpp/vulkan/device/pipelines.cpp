@@ -19,7 +19,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Empty: the user has no such folder, and nothing is kept.
+// Empty if the user has no such folder. Then nothing is kept.
 std::filesystem::path cache_file(const DeviceInfo& info) {
   const std::filesystem::path folder = options::cache_folder();
   return folder.empty() ? folder : folder / ("vulkan-" + info.cache_id + ".bin");
@@ -32,7 +32,7 @@ const Module* find_module(std::string_view name) {
 
 }  // namespace
 
-// A driver refuses a file of another one by itself.
+// A driver itself refuses the file of another driver.
 void Device::open_cache() {
   std::string kept;
   if (const auto path = cache_file(info_); !path.empty()) {

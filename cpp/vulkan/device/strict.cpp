@@ -91,7 +91,7 @@ std::vector<std::uint32_t> strict(std::span<const std::uint32_t> in, const Stric
   std::vector<std::uint32_t> out(in.begin(), in.begin() + kHeaderWords);
   int section = 0;
   for (std::size_t i = kHeaderWords; i < in.size(); i += length(i)) {
-    // What belongs to the end of the sections that this instruction lies behind.
+    // Writes what belongs at the end of the sections before this instruction.
     for (; section < section_of(op(i)); ++section) {
       if (section == 0)
         for (const Mode& m : kModes)

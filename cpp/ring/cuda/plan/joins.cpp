@@ -34,7 +34,7 @@ std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, 
   return n;
 }
 
-// The router. It leaves its choices sorted as the products behind it want them.
+// Plans the router, which leaves its choices sorted as the products after it want them.
 std::size_t choices(Planner& planner, Calls calls, std::size_t) {
   plan_choices(planner, calls);
   return 1;

@@ -86,7 +86,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
   const LoadedKernel& kernel = kernels[packet.kernel.id - 1];
   const auto place = [](const Binding& binding) { return place_of(PlaceKind::kValue, binding.value); };
   OpCall call{gpu::call_of<Place>(batch, packet, kernel, bucket, place), symbol_of(packet.grid[0])};
-  // In a bucket of one token kernels need not ask how many there are.
+  // In a bucket of one token, kernels need not read the number of tokens.
   if (bucket.n_tokens == 1) {
     if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
     std::ranges::replace(std::span(call.numbers).first(call.n_symbols), cuda::kSymbolicTokens, 1u);
@@ -94,7 +94,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
   return call;
 }
 
-// All buckets and parts count: one of fewer rows may take more.
+// Checks all buckets and parts, because one with fewer rows may need more.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
                                  const DeviceProfile& device) {
   const std::pair<std::uint32_t, std::uint32_t> parts[] = {

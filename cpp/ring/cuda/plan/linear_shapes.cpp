@@ -20,7 +20,7 @@ constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
                         {"linear_16", nullptr, 2, 16},
                         {"linear_32", nullptr, 4, 32}};
 Shape shape_of(const DeviceProfile& device, DType dtype, const Few& few, std::uint32_t tiles) {
-  // For one row, half a group of FIXED16 is as much as a warp takes at once.
+  // For one row, a warp handles only half a group of FIXED16 at once.
   const bool is_halved = dtype == DType::kFixed16 && few.column_tiles == 0;
   const std::uint32_t tile_bytes = (is_halved ? 8 : 16) * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const std::uint32_t at_once = cuda::linear_workgroups(tiles, few.column_tiles);
@@ -60,7 +60,7 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
 bool has_digits(DType dtype) {
   return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
 }
-// Whether linear_digits.cuh has such a product of these weights.
+// Whether linear_digits.cuh has a kernel for these weights.
 bool has_shape(DType dtype, const cuda::DigitsShape& shape) {
   return (has_digits(dtype) || dtype == DType::kFixed16) &&
          cuda::has_digits_stages(shape, act_type(dtype), static_cast<std::uint32_t>(row_bytes(dtype, 256)));
@@ -248,17 +248,17 @@ Shape Shapes::of(DType dtype, const cuda::TileShape& tile) const {
   return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(device_, dtype) : few;
 }
 
-// Whether the kernels of few rows take more than one at once on this device.
+// Whether the kernels for few rows handle more than one at once on this device.
 bool Shapes::has_few_columns() const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) { return few_shape(device_, m.dtype, 8, 0).columns > 1; });
 }
-// Tiles want whole tiles of W, and much shared memory.
+// Tiles need whole tiles of W and much shared memory.
 bool Shapes::fits(const cuda::TileShape& tile) const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) {
     return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= device_.most_shared;
   });
 }
-// Pairs of tiles of the matrices of a type; 0 where some have an odd number of tiles.
+// The pairs of tiles of a type's matrices; 0 if some have an odd number of tiles.
 std::uint64_t Shapes::n_pairs(DType dtype) const {
   std::uint64_t n = 0;
   for (const Matrix& m : matrices_) {

@@ -90,7 +90,7 @@ void rope_kv_write(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::RopeKvWrite>();
   const std::uint32_t q_heads = s.nq / push.head_dim, k_heads = s.nk / push.head_dim;
   auto args = p.args_of_op(c);
-  // Where the cells of a head lie together, a warp writes the head as a whole.
+  // If the cells of a head are contiguous, one warp writes the whole head.
   constexpr std::uint32_t kMostOfWarp = 256;
   const KvLayout layout = layout_of(type_of(s.dtype_kv_k));
   const std::uint32_t v_part = layout == KvLayout::kTokens ? kMostOfWarp : s.nv / k_heads;
@@ -110,7 +110,7 @@ void attention(Planner& p, const OpCall& c) {
   plan_attention(p, c);
 }
 
-// Grid: channels, then the tokens with which a slot may begin.
+// Grid: channels, then the tokens at which a slot may begin.
 void conv1d(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::SsmConv1d>();
   p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(s.c, 256), c.count(s.n), 1, 256, 0,

@@ -61,7 +61,7 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
-// Workgroups of a token and kv head, of `chunks` chunks at most.
+// The workgroups per token and kv head, with at most `chunks` chunks.
 std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
   return std::clamp(ceil_div(p.device().attention.workgroups_of_each * p.device().multiprocessors,
                              std::uint64_t{c.rows()} * n_kv_heads),
@@ -132,7 +132,7 @@ Plan plan_of(const Planner& p, const OpCall& c) {
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = width_of(widest);
   const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
-  // Heads that lie in whole vectors, and for which there are kernels.
+  // Whether heads are whole vectors and there are kernels for them.
   const bool has_vectors =
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
   const bool is_long = c.rows() >= measured.tile_from_tokens;
@@ -163,7 +163,7 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   return plan;
 }
 
-// Kernels of tiles: their file and names, and how many workgroups a multiprocessor has.
+// A tile kernel: its file, its names, and its workgroups per multiprocessor.
 struct TileKernel {
   const char* file;
   std::string name;
@@ -287,7 +287,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
            cuda::kMergeThreads, merge.shared, args);
 }
 
-// The last kernel of a token quantizes its row where it has whole blocks of it.
+// The last kernel of a token also quantizes its row if the row is whole blocks.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);

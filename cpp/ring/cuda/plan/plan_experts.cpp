@@ -35,7 +35,7 @@ void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& 
     p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, args);
   }
 }
-// The first products of experts behind calls[0] that read its choices.
+// The first expert products after calls[0] that read its choices.
 std::optional<Products> products_of_choices(std::span<const OpCall> calls) {
   for (const OpCall& c : calls.subspan(1)) {
     if (c.op == Op::MOE_GATE_TOPK || c.rows_symbol != calls[0].rows_symbol) break;
@@ -55,7 +55,7 @@ void add_choices(Planner& p, const OpCall& c, const ChoiceSum& sum) {
                                         .hidden = sum.hidden});
   p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(sum.d, kThreads), 1, kThreads, 0, args);
 }
-// The product of MOE_DOWN_ACC. The sum over its rows is returned, to be planned.
+// Plans the product of MOE_DOWN_ACC. Returns the sum over its rows, which is still to be planned.
 ChoiceSum down(Planner& p, const OpCall& c, Place floats) {
   const auto s = c.symbols<op_symbol::MoeDownAcc>();
   const Place y = p.scratch(std::uint64_t{c.rows()} * s.k * s.d * 4);
@@ -67,7 +67,7 @@ bool can_add_choices(const Planner& planner, const OpCall& qkv) {
   return qkv.rows() > 1 && can_norm_sum(planner, qkv.symbols<op_symbol::Qkv>().d);
 }
 
-// y = gate's product and up's through the activation, by down, of a shared expert.
+// A shared expert: the gate and up products, through the activation, times down.
 void shared_down(Planner& p, const OpCall& c, const gpu::SharedExpert<Place>& expert) {
   const std::uint32_t f = expert.f, n = c.rows();
   const Place gate = expert.gate.y, up = expert.up.y;

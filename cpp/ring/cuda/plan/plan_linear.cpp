@@ -23,7 +23,7 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
   return shape;
 }
 
-// What it becomes where it also does what comes before or after the product.
+// Changes the shape if the kernel also does what comes before or after the product.
 Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
                     LinearArgs& args) {
   if (shape.starts_next_at_once) {
@@ -38,7 +38,7 @@ Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k,
   if (with.floats) shape.function = shape.block_rows == 32 ? "linear_1_of_2_floats" : "linear_1_floats";
   return shape;
 }
-// rows: of each matrix in a block.
+// rows: how many rows of each matrix are in a block.
 void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu, std::uint32_t rows) {
   const Matrix& up = gate_up[1];
   set_parts(args, {gate_up[0]}, up.dtype, rows);
@@ -268,7 +268,7 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = !experts.ids ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
-    // Of every tile of columns as many workgroups as a GPU runs at once.
+    // Per tile of columns, as many workgroups as the GPU runs at once.
     const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
                    shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,

@@ -15,7 +15,7 @@ constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t col
   return 3000 + std::uint64_t{n_groups} * (120 + 75 * columns);
 }
 
-// float_columns.cuh, and how long a workgroup takes. Both times as measured.
+// A kernel of float_columns.cuh, and the measured times of a workgroup.
 struct TimedColumns {
   const char* function;
   cuda::FloatColumnsShape shape;

@@ -13,7 +13,7 @@ using cuda::WgmmaShape;
 bool is_float(DType dtype) {
   return traits(dtype).block_elems == 1;
 }
-// Of a group of a row in shared memory (linear_wgmma.cuh).
+// The bytes of a row's group in shared memory (linear_wgmma.cuh).
 std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
@@ -77,7 +77,7 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const Products& pro
                  cuda::kBf16RowsThreads, 0, to_bf16);
   args.x = tiles;
   for (const DType dtype : types_of(matrices)) {
-    // An item of experts has a tile of x.
+    // Each item of experts has its own tile of x.
     const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(planner.device(), matrices, dtype, rows);
     set_parts(args, matrices, dtype, wgmma_rows(shape));
     const cuda::WgmmaArgs all{args, {}};

@@ -45,7 +45,7 @@ void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::
   }
   p.launch("rms_norm", "moe_sum_norm_rows" + of_types, c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
 }
-// RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
+// RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, plus the QUANTIZE of its rows if not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   const auto norm = gpu::row_norm(c);
   NormedRows to{norm.y};
