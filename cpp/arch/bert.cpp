@@ -1,6 +1,6 @@
-// BERT: encoders such as MiniLM, BGE and E5. Embeddings of tokens, positions and token types are summed and normed; a
-// layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with biases everywhere. Tokens are of type 0,
-// those of the second text of a pair of type 1.
+// BERT: encoders such as MiniLM, BGE and E5. The embeddings of tokens, positions and token types are summed and normed.
+// A layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with biases everywhere. Tokens have type 0,
+// except type 1 for the second text of a pair.
 #include "arch/encoder.h"
 
 namespace zinc_rt::arch {

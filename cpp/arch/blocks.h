@@ -1,5 +1,5 @@
-// The parts that transformer families share, each a few nodes over the tensors of the current layer (their names are
-// those of GGUF). A family composes them; what only one family does is written in its own file.
+// The parts that transformer families share. Each is a few nodes over the tensors of the current layer, by GGUF's
+// tensor names. A family composes these parts and writes in its own file what only it does.
 // Thread rule: as Builder.
 #pragma once
 

@@ -1,6 +1,5 @@
-// Writes graphs the way a paper writes layers: each call adds one node, its output buffer and the barrier after it.
-// Mistakes (a missing tensor, a wrong shape) are remembered and finish() returns the first one, so that family files
-// need no checks.
+// Writes graphs the way a paper writes layers: each call adds one node, its output buffer and a barrier. Mistakes (a
+// missing tensor, a wrong shape) are remembered and finish() returns the first one, so family files need no checks.
 // Thread rule: one thread.
 #pragma once
 

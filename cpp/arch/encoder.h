@@ -1,5 +1,5 @@
-// The parts that encoders of BERT's kind share: norms behind each residual sum, LAYER_NORM with biases, a head that gives
-// an embedding or a score. A token sees all tokens of its text, so a text is computed whole, in one step.
+// The parts that encoders like BERT share: norms after each residual sum, LAYER_NORM with biases, and a head that gives
+// an embedding or a score. A token attends to its whole text, so a text is computed in one step.
 // Thread rule: as Builder.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Gemma 3: embeddings times sqrt(model_dim), norms before and after both halves of a layer (their +1 is in the file),
-// tanh-GELU. Every sixth layer sees the whole context, with RoPE of its own base and scaling; the others a window. RoPE
-// rotates pairs (i, i + n_rot / 2).
+// tanh-GELU. Every sixth layer sees the whole context and has its own RoPE base and scaling; the others see a window.
+// RoPE rotates pairs (i, i + n_rot / 2).
 #include <cmath>
 
 #include "arch/blocks.h"

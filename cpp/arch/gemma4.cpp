@@ -1,9 +1,9 @@
-// Gemma 4, dense, with experts, and with embeddings of each layer's own (E2B, E4B). On top of Gemma 3's layer:
+// Gemma 4: dense, with experts, and with embeddings per layer (E2B, E4B). It adds to Gemma 3's layer:
 // - sliding and global layers differ in head size, RoPE and key-value heads; attention scores are not scaled;
-// - v has a norm without weights; layers without attn_v make v of k's projection;
-// - the last layers keep no K and V and read those of the last layer of their kind before them;
-// - RoPE of global layers rotates some pairs only: rope_freqs.weight divides the others' frequencies by 1e30;
-// - experts, where there are any, run beside the dense feed-forward; both have a norm after them;
+// - v has a norm without weights; layers without attn_v compute v from k's projection;
+// - the last layers keep no K and V; each reads those of the last earlier layer of its kind;
+// - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the others' frequencies by 1e30;
+// - experts, if present, run beside the dense feed-forward; both are followed by a norm;
 // - each layer may add a gated embedding of the token, and scales its output.
 #include <cmath>
 

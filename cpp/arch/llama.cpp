@@ -1,7 +1,7 @@
-// The llama family: Llama 2 and 3.x, Mistral, SmolLM2 and what else is stored as `llama`.
+// The llama family: Llama 2 and 3.x, Mistral, SmolLM2 and other models stored as `llama`.
 // A layer: x += attention(norm(x)), x += down(silu(gate(norm(x))) * up(norm(x))). RoPE rotates pairs (2i, 2i + 1).
-// Llama 3's frequency scaling is a tensor of divisors, rope_freqs.weight; a sliding window is honoured where the file
-// has the key.
+// Llama 3's frequency scaling is a tensor of divisors, rope_freqs.weight. A sliding window applies if the file has the
+// key.
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"

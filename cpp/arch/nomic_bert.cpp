@@ -1,5 +1,5 @@
-// nomic-bert: nomic-embed-text, encoders of BERT's kind for longer texts. In place of a table of positions q and k are
-// rotated, pairs (i, i + head_dim / 2); q, k and v are rows of one matrix; the feed-forward network is down(up(x) *
+// nomic-bert: nomic-embed-text, encoders like BERT for longer texts. Instead of a table of positions, q and k are
+// rotated in pairs (i, i + head_dim / 2). q, k and v are rows of one matrix. The feed-forward network is down(up(x) *
 // silu(gate(x))). No product has a bias.
 #include "arch/encoder.h"
 #include "kernels/common/push.h"

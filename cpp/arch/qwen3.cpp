@@ -1,5 +1,5 @@
-// Qwen 3: norms of each q and k head before RoPE, which rotates pairs (i, i + n_rot / 2). qwen3moe replaces the
-// feed-forward by experts: softmax over all, the most likely chosen, their weights renormalized.
+// Qwen 3: norms of each q and k head before RoPE, which rotates pairs (i, i + n_rot / 2). qwen3moe has experts instead
+// of the feed-forward: softmax over all, the most likely are chosen, their weights are renormalized.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

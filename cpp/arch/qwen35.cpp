@@ -1,8 +1,8 @@
-// The Qwen hybrids: Qwen3-Next, Qwen 3.5 and 3.6, dense or with experts. Most layers are recurrent (a short convolution
-// and the gated delta rule over a state of fixed size), the others attention whose output a sigmoid gate of the query
-// projection scales. RoPE rotates pairs (i, i + n_rot / 2) of the first n_rot elements of a head. Experts stand beside
-// a shared one behind a gate of its own. Blocks for multi-token prediction follow the last layer in the file; they are
-// not run.
+// The Qwen hybrids: Qwen3-Next, Qwen 3.5 and 3.6, dense or with experts. Most layers are recurrent: a short convolution
+// and the gated delta rule over a state of fixed size. The others are attention layers whose output is scaled by a
+// sigmoid gate from the query projection. RoPE rotates pairs (i, i + n_rot / 2) of the first n_rot elements of a head.
+// Beside the experts there is a shared expert with a gate of its own. Blocks for multi-token prediction follow the last
+// layer in the file and are not run.
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"
@@ -26,8 +26,8 @@ BufferId delta_net(Builder& b, BufferId x) {
   const std::uint32_t channels = 2 * nk * dk + v_dim;
   const BufferId qkv = project(b, "ssm_qkv", "ssm.qkv", x, "attn_qkv", channels);
   const BufferId z = project(b, "ssm_z", "ssm.z", x, "attn_gate", v_dim);
-  // qwen3next: beta and alpha come from one matrix, grouped by key head, and so are the value heads; the others keep
-  // two matrices and store value heads so that head h has key head h mod nk.
+  // qwen3next has beta and alpha in one matrix, grouped by key head, and groups value heads the same way. The others
+  // have two matrices and order value heads so that head h belongs to key head h mod nk.
   const bool grouped = b.layer_has("ssm_ba.weight");
   BufferId beta, alpha;
   if (grouped) {

@@ -1,4 +1,4 @@
-// Reads server-sent events from pieces that may end anywhere, and gives the data of each event.
+// Reads server-sent events from pieces that may end anywhere, and returns the data of each event.
 // Thread rule: one thread at a time.
 #pragma once
 

@@ -1,4 +1,4 @@
-// An HTTP/1.1 client: many calls at once to one server, with answers that come in pieces.
+// An HTTP/1.1 client for many simultaneous calls to one server. Answers arrive in pieces.
 // Thread rule: an HttpClient and its calls may be used from any thread; events come on the client's own thread, one at
 // a time, and must not block for long, nor destroy the client.
 #pragma once

@@ -1,4 +1,4 @@
-// The ledger of a tenant, as it grows.
+// Keeps the ledger of a tenant.
 // Thread rule: under the lock of its owner.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Makes the messages of a chat such as a model's template takes them.
+// Puts a chat's messages into the form that a model's template takes.
 // Thread rule: pure functions.
 #pragma once
 
@@ -12,13 +12,14 @@ namespace zinc_rt {
 // EngineOptions::tools: the only format in which the engine can show tools itself.
 inline constexpr std::string_view kOwnTools = "hermes";
 
-// `messages`: a list, of which only what has the form of the API is changed. `tools`: a list, or null.
-// - Arguments of calls become what the template takes: their text as it came where it prints that, else an object or its
-//   text. A text that is no object becomes an object with this text in it.
-// - Ids of calls become those of 9 letters and digits that some templates demand.
-// - Calls that the template leaves out are written into the message's text.
-// - With `own_tools` the tools are described in the system message, calls and their results are written as text.
-// - Content gets the form that the template takes (output/content_form.h). Error: a part that is no text.
+// Adapts a chat's history to its template. `messages`: a list; only messages in the API's form are changed. `tools`: a
+// list, or null.
+// - Arguments of calls get the form that the template takes: the original text if it prints that, else an object or its
+//   text. A text that is not an object becomes an object with this text in it.
+// - Ids of calls become ids of 9 letters and digits if the template demands that.
+// - Calls that the template would leave out are written into the message's text.
+// - With `own_tools` the system message describes the tools, and calls and their results are written as text.
+// - Content gets the form that the template takes (output/content_form.h). Error: a part that is not text.
 Status fit_history(nlohmann::ordered_json& messages, const nlohmann::ordered_json* tools,
                    const output::TemplateTraits& traits, std::string_view own_tools);
 

@@ -1,10 +1,10 @@
-// The engine behind its handles: models, tenants, a step loop for each device, and the drainer. Client threads check a
-// request, place it on a device and put it in the inbox of that device's step loop (engine/step_loop.h); the loops run
-// the models' turns and write output events; the drainer reads those and feeds the sinks. Loops and drainer have
-// threads of their own, or whoever waits for the engine does their work by pump().
-// Thread rule: `names_mutex_` guards the names, the lock of `book_` the tenants' numbers and what schedulers show, the
-// turn of a step loop its replicas. Where several are held they are taken in this order: pump_mutex_, a turn,
-// names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. Nobody holds two turns.
+// The engine behind its handles: models, tenants, a step loop per device, and the drainer. A client's thread checks a
+// request, chooses a device and puts the request into the inbox of that device's step loop (engine/step_loop.h). The
+// loops run the models' turns and write output events. The drainer reads the events and feeds the sinks. Loops and
+// drainer have threads of their own; in an engine without threads, callers that wait do their work by pump().
+// Thread rule: `names_mutex_` guards the names. The lock of `book_` guards the tenants' numbers and what schedulers
+// show. The turn of a step loop guards its replicas. To hold several, take them in this order: pump_mutex_, a turn,
+// names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. Never hold two turns.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   ~EngineCore();
 
   // models.cpp
-  // Empty: the first. Errors: kUnavailable once closed, kNotFound.
+  // An empty name means the first model. Errors: kUnavailable once closed, kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none

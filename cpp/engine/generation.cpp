@@ -285,8 +285,8 @@ void Generation::on_finished(sched::Finish finish) {
   retry();
 }
 
-// A reader who is behind still gets all events of a request that ended by itself. One who left or was too slow does
-// not; the completion has them.
+// A reader who is behind still gets all events of a request that ended by itself. A reader who left or was too slow
+// does not, but the completion has them.
 void Generation::retry() {
   using sched::Finish;
   offer_held();

@@ -1,5 +1,5 @@
-// One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
-// makes text and events of them and looks for stop strings, and the client reads.
+// One running completion, from the checked request to its last event. The step thread makes its tokens. The drainer
+// turns them into text and events and looks for stop strings. The client reads.
 // Thread rule: the calls below "Client" and check() and take_prompt() from any thread; those below "Drainer" from the
 // drainer alone; those below "Step thread" from that thread, make_details() also from its helpers.
 #pragma once

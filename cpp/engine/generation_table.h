@@ -1,5 +1,5 @@
-// The generations that are with a scheduler, by the number that the scheduler gives back as `user`. A number is used
-// again once its generation has ended.
+// The generations that a scheduler works on, by the number that the scheduler returns as `user`. A number is reused
+// once its generation has ended.
 // Thread rule: the step thread; operator[] during a step also from its helpers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A grammar that requests share, and how long its masks take.
+// A grammar shared by requests, and how long its masks take to make.
 // Thread rule: any thread.
 #pragma once
 

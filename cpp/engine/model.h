@@ -1,4 +1,4 @@
-// A loaded model: its tokenizer, chat template, and its replicas, one a device.
+// A loaded model: its tokenizer, its chat template, and its replicas, one per device.
 // Thread rule: const functions may be called from any thread.
 #pragma once
 

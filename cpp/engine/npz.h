@@ -1,5 +1,5 @@
-// Reads arrays that numpy.savez stored: a zip archive of .npy files. Compressed members and archives over 4 GiB are
-// refused.
+// Reads arrays that numpy.savez stored: a zip archive of .npy files. Refuses compressed members and archives over 4
+// GiB.
 // Thread rule: immutable after open.
 #pragma once
 

@@ -1,12 +1,12 @@
-// The KV of a prompt as a file, for the prefix cache of another day. Whole pages alone are kept: what else a page holds
-// may be another tenant's.
+// The KV of a prompt as a file, to load into a prefix cache later. Only whole pages are saved, because the rest of a
+// page may belong to another tenant.
 //
-// Format: one line of JSON, which says for what the rest was computed:
+// Format: one line of JSON that says what the rest was computed for:
 //   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,
 //    "arithmetic_version":3,"activations":...,"kv_dtype":...,"page_tokens":16,"page_bytes":...,
 //    "rope_variant":...,"n_tokens":...}
-// then n_tokens token ids (int32), the pages (n_tokens / page_tokens * page_bytes), and XXH3-64 of all before it. Numbers
-// are little-endian.
+// then n_tokens token ids (int32), the pages (n_tokens / page_tokens * page_bytes), and the XXH3-64 of everything
+// before it. Numbers are little-endian.
 #include <xxhash.h>
 
 #include <bit>

@@ -1,10 +1,10 @@
-// The steps of a device. A look takes the commands of clients for the replicas there, then runs the turn of the one
-// that was served least. A thread of the loop's own looks again and again, or whoever drives the engine calls look().
-// Devices step at the same time; what they share is the tenant book, whose lock the schedulers take between steps, and
-// the port of output events.
+// Runs the steps of a device. One look takes the clients' commands for the replicas on the device, then runs the turn
+// of the replica that was served least. The loop's own thread looks again and again; without threads, whoever drives
+// the engine calls look(). Devices step at the same time. They share the tenant book, whose lock the schedulers take
+// between steps, and the port of output events.
 // Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread; look() and join() from the
-// driver. The replicas, and the StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is
-// waited for under any other lock.
+// driver. The replicas, and the StepListener, belong to the thread that holds the turn. `inbox_mutex_` guards the inbox
+// and may be taken while any other lock is held.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Turns what the scheduler reports into records of the timeline.
+// Turns the scheduler's events into records of the timeline.
 // Thread rule: the step thread.
 #pragma once
 

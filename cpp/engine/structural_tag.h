@@ -1,5 +1,5 @@
-// The grammar of a structural tag, as xgrammar and vLLM have it: free text in which tags bind what stands between them,
-// or parts put together.
+// The grammar of a structural tag, as in xgrammar and vLLM: free text in which tags bind the text between them, or a
+// combination of parts.
 // Thread rule: a pure function.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A tenant, as the threads of the engine share it.
+// The state of a tenant that the engine's threads share.
 // Thread rule: `mutex` guards what follows it; name and id never change. FreeTenants: any thread.
 #pragma once
 

@@ -1,9 +1,9 @@
-// What the step loop did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what each
-// slot ran, waits and preemptions of requests, admissions and ends by tenant. It keeps the newest records of a fixed
-// number; recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of any one
-// clock. Thread rule: any thread; record() is for step threads. Recording takes a lock that, beside them, only start,
-// stop, name_tenant, name_request and write_json contend for; write_json holds it while it copies the records (64 bytes
-// each).
+// Records what the step loop did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what
+// each slot ran, waits and preemptions of requests, admissions and ends per tenant. It keeps a fixed number of records,
+// the newest ones. Recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of
+// any one clock. Thread rule: any thread; record() is for step threads. Recording takes a lock. Besides step threads
+// only start, stop, name_tenant, name_request and write_json take it; write_json holds it while it copies the records
+// (64 bytes each).
 #pragma once
 
 #include <atomic>

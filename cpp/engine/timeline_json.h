@@ -1,4 +1,4 @@
-// The text of a timeline: Trace Event JSON, as chrome://tracing and ui.perfetto.dev read it.
+// Writes a timeline as Trace Event JSON, which chrome://tracing and ui.perfetto.dev read.
 // Thread rule: plain values.
 #pragma once
 

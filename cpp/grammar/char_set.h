@@ -1,4 +1,4 @@
-// Sets of code points, and how one character is written in bytes: as UTF-8, or as a character of a JSON string.
+// Sets of code points, and the bytes of a character: as UTF-8, or within a JSON string.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,9 +1,8 @@
 // The parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in Aycock and
 // Horspool 2002).
-//
-// A row stands for a place in the text where lexemes ended. It has the items (rule, state, the row where the rule began)
-// that fit the text so far, and from them the lexemes that may come next. Which row a text leads to depends on the rows
-// before and the lexemes that ended, not on time or other texts.
+// A row stands for a position in the text where lexemes ended. It has the items (rule, state, the row where the rule
+// began) that fit the text so far. From them follow the lexemes that may come next. The row that a text leads to
+// depends only on the earlier rows and on the lexemes that ended, not on time or other texts.
 // Thread rule: one thread at a time.
 #pragma once
 

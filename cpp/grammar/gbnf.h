@@ -1,4 +1,4 @@
-// Grammars in llama.cpp's notation (GBNF): rules of literals, classes, groups, alternatives and repeats.
+// Compiles grammars in llama.cpp's notation (GBNF): rules of literals, classes, groups, alternatives and repeats.
 // Thread rule: pure functions.
 #pragma once
 

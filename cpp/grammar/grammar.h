@@ -4,8 +4,8 @@
 //   Matcher matcher(grammar, vocabulary);                             // once an answer
 //   loop: matcher.fill(mask); token = sample(logits, mask); matcher.accept(token);
 //
-// A mask is a function of the grammar and the tokens accepted so far: neither time nor other matchers change it. Every
-// token of a mask leads on: some text completes each beginning that the grammar allows.
+// A mask depends only on the grammar and the tokens accepted so far, not on time or other matchers. No token of a mask
+// is a dead end: every text that the grammar allows so far can be completed.
 #pragma once
 
 #include <cstdint>
@@ -169,7 +169,7 @@ class Builder {
   std::unique_ptr<Parts> parts_;
 };
 
-// Where one answer stands. A copy goes its own way (fork).
+// The state of one answer. A copy is independent (fork).
 // Thread rule: one thread at a time; matchers of one grammar may be used on several threads and wait for each other.
 class Matcher {
  public:

@@ -1,4 +1,4 @@
-// JSON text of a request to a value that keeps the order of keys.
+// Reads a request's JSON text into a value that keeps the order of keys.
 // Thread rule: pure functions.
 #pragma once
 

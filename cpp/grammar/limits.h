@@ -1,7 +1,6 @@
-// What a grammar, its compilation and each of its steps may use. Grammars come from requests and are untrusted input.
-//
-// Work is counted, not timed, so that the same grammar and tokens end the same way on every machine. What is beyond a
-// limit is an error of kInvalidArgument with Reason::kGrammarTooComplex, whose message has the number and the limit.
+// The limits on a grammar, its compilation and each of its steps. Grammars come from requests and are untrusted input.
+// Work is counted, not timed, so the same grammar and tokens have the same result on every machine. Exceeding a limit
+// is an error of kInvalidArgument with Reason::kGrammarTooComplex; its message has the number and the limit.
 #pragma once
 
 #include <cstddef>

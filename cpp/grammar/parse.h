@@ -1,4 +1,4 @@
-// One answer's place in its grammar: the chart, and the lexemes that have begun.
+// The parse state of one answer: the chart, and the lexemes that have begun.
 // Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 

@@ -1,9 +1,9 @@
 // Regular expressions over bytes, and their derivatives.
 //
-// An expression is the number of a node; equal expressions have equal numbers, since nodes are shared and brought to one
-// form when they are made (alternatives sorted, concatenations to the right, neutral parts dropped). The derivative of
-// an expression by a byte is the expression of what may follow that byte (Brzozowski 1964); because of that one form an
-// expression has finitely many of them.
+// An expression is the number of a node. Equal expressions have equal numbers, because nodes are shared and normalized
+// when they are made (alternatives sorted, concatenations to the right, neutral parts dropped). The derivative of an
+// expression by a byte is the expression of what may follow that byte (Brzozowski 1964). Because of the normal form an
+// expression has finitely many derivatives.
 // Thread rule: one thread at a time.
 #pragma once
 

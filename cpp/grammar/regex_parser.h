@@ -1,4 +1,4 @@
-// Regular expressions as text: the common part of ECMA-262, Rust and Python.
+// Parses regular expressions: the common part of ECMA-262, Rust and Python.
 //
 // Known: literals, . (all but line ends), [classes] with ranges and negation, \d \D \w \W \s \S (ECMA's: \d and \w are
 // ASCII), \t \n \r \f \v \0 \xHH \uHHHH \u{H..} and escaped punctuation, groups (capturing, named, (?:)), |, the

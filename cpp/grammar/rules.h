@@ -1,8 +1,8 @@
 // A context-free grammar whose terminals are lexemes (byte regexes) and single tokens.
 //
-// Besides sequences there are two kinds of rule that would be thousands of sequences each: a list that counts its parts,
-// and an object whose members come in order, some of them optional. A rule's place is a number (its state), so that
-// the parse sees all three alike: which symbols may come next, and where each leads.
+// Besides sequences there are two kinds of rule, each of which would be thousands of sequences: a list that counts its
+// parts, and an object whose members come in order, some of them optional. The position within a rule is a number (its
+// state). So the parse treats all three kinds alike: which symbols may come next, and which state each leads to.
 // Thread rule: one thread while it is made; immutable behind finish().
 #pragma once
 

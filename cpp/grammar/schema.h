@@ -1,8 +1,8 @@
-// JSON Schema (draft 2020-12) to rules.
+// Compiles JSON Schema (draft 2020-12) to rules.
 //
-// What a value must satisfy is a set of schemas (a Claim): a schema, what its $ref and allOf name, and one branch of each
-// anyOf and oneOf. All keywords of all of them hold at once, which is what they mean; the members of an object and the
-// parts of a list have claims again. So allOf needs no merging, and a keyword is read in one place.
+// A value must satisfy a set of schemas, called a Claim: a schema, the schemas that its $ref and allOf name, and one
+// branch of each anyOf and oneOf. All keywords of all of them apply at once. The members of an object and the parts of
+// a list have claims again. So allOf needs no merging, and each keyword is read in one place.
 // Thread rule: one thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which tokens a lexer state allows, found by walking the vocabulary's tree, and kept.
+// Finds and caches the tokens that a lexer state allows, by walking the vocabulary's tree.
 // Thread rule: one thread at a time (MatcherCache's lock).
 #pragma once
 

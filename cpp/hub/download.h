@@ -1,5 +1,5 @@
-// Fetches a file over HTTP: redirects are followed, what is there of it is gone on with, and the file appears in its
-// place whole and with the hash that was wanted, or not at all.
+// Downloads a file over HTTP. It follows redirects and resumes partial downloads. The file appears under its name
+// complete and with the wanted hash, or not at all.
 // Thread rule: any thread; two downloads of the same file at once: the second is refused.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a model is called where it can be fetched:
+// The names of models to download:
 //   smollm2, qwen3:0.6b                 a name of the catalogue
 //   hf:OWNER/REPO[:QUANT or FILE.gguf]  Hugging Face; also hf.co/..., https://huggingface.co/OWNER/REPO, or OWNER/REPO
 //   ollama:NAME[:TAG]                   Ollama's registry; also ollama.com/library/NAME, ollama.com/USER/NAME

@@ -1,4 +1,4 @@
-// The files behind a reference: asks the site for names, sizes and hashes.
+// Finds the files that a reference stands for: asks the site for names, sizes and hashes.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,7 +1,7 @@
-// The models folder: models that are found by name. A model is a GGUF file (of a split one, all its files) or an MLC
-// folder, in the folder or in folders below it, hidden ones aside. Its name is the file's without the ending, letter
-// case aside; where two files have one name, the path below the folder. aliases.json gives models further names, and
-// beside a file that was fetched NAME.gguf.json says from where.
+// The models folder: models found by name. A model is a GGUF file (all files of a split one) or an MLC folder, in this
+// folder or below it, except hidden ones. Its name is the file's name without the ending, letter case aside; if two
+// files share a name, it is the path below the folder. aliases.json gives models further names. NAME.gguf.json beside a
+// downloaded file says where it came from.
 // Thread rule: any thread; each call reads the folder anew.
 #pragma once
 

@@ -1,9 +1,8 @@
-// Chat templates: a Jinja2 engine that renders byte for byte what Python's jinja2 does as Hugging Face transformers
-// sets it up (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML
-// escapes). Not there: loading other templates, autoescape, urlize, random, lipsum; each is refused by name. Integers
-// have 64 bits. Errors: kInvalidArgument for a template or context that is wrong, raise_exception included; kExhausted
-// for a limit, kCancelled for limits.cancel. Thread rule: immutable after parse; render may run in many threads at
-// once.
+// Chat templates: a Jinja2 engine that renders the same bytes as Python's jinja2 in the configuration of Hugging Face
+// transformers (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML
+// escapes). Not supported, and refused by name: loading other templates, autoescape, urlize, random, lipsum. Integers
+// have 64 bits. Errors: kInvalidArgument for a wrong template or context, including raise_exception; kExhausted for a
+// limit; kCancelled for limits.cancel. Thread rule: immutable after parse; render may run in many threads at once.
 #pragma once
 
 #include <memory>

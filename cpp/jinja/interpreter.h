@@ -1,5 +1,5 @@
 // Runs a parsed template. eval.cpp evaluates expressions, exec.cpp runs statements, invoke.cpp calls macros and loops.
-// Thread rule: one interpreter a render; the parsed template is shared and read only.
+// Thread rule: one interpreter per render; the parsed template is shared and read only.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Decides which variable a name means. Jinja does so before it runs a template, from the places where the template
-// loads and stores the name, and so does this pass:
+// Decides which variable a name means. Like Jinja, it does so before a template runs, from the positions where the
+// template loads and stores the name:
 //  - A loop, macro, call, filter, set or with block opens a scope; if does not.
 //  - A name that a scope stores is that scope's own. It starts as a copy of the enclosing scope's variable of that
 //    name, or missing when there is none.

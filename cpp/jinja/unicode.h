@@ -1,5 +1,5 @@
 // UTF-8 text as sequences of code points with Python's character classes and case rules.
-// A byte that is no part of valid UTF-8 counts as one character and is copied unchanged; it has no class and no case.
+// A byte that is not part of valid UTF-8 counts as one character and is copied unchanged. It has no class and no case.
 // Thread rule: pure functions.
 #pragma once
 

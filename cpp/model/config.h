@@ -1,5 +1,5 @@
-// What a model file says about the model's shape: the only place that knows the file's metadata keys. Every value is
-// checked here, so that code past this point may multiply sizes without asking again.
+// Reads the model's shape from a model file; no other code knows the file's metadata keys. Every value is checked here,
+// so later code may multiply sizes without further checks.
 // Thread rule: plain values.
 #pragma once
 

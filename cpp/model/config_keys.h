@@ -1,5 +1,5 @@
-// What the keys of an architecture mean to the engine: which families compute with one, under which other names it is
-// written, and which values change nothing. docs/models.md has the table for users.
+// The meaning of an architecture's keys for the engine: which families compute with a key, its other names, and the
+// values that change nothing. docs/models.md has the table for users.
 // Thread rule: pure functions.
 #pragma once
 

@@ -1,7 +1,7 @@
-// Float weights of 16 bits as integers (BlockFixed16 of kernels/common/quant_blocks.h), which executors compute with in
-// arithmetic `exact` (docs/arithmetic.md, rule 4). A group of 256 weights of a row has one power of two, the largest that
-// keeps every code within 32,639: code = weight * 2^s, rounded to the nearest, ties to even. A group with a weight that
-// is not finite has the scale NaN.
+// 16-bit float weights as integers (BlockFixed16 of kernels/common/quant_blocks.h), with which executors compute in
+// arithmetic `exact` (docs/arithmetic.md, rule 4). Each group of 256 weights of a row has one power of two, the largest
+// that keeps every code within 32,639: code = weight * 2^s, rounded to the nearest, ties to even. A group with a weight
+// that is not finite has the scale NaN.
 // Thread rule: pure functions.
 #pragma once
 

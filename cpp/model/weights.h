@@ -1,5 +1,5 @@
-// The tensors and the metadata of an open model, by name: a GGUF file, or an MLC folder read as if it were one. Owns
-// the memory of the tensors: a mapping, where data stays in the file until it is read, or what a reader made of it.
+// The tensors and metadata of an open model, by name: of a GGUF file, or of an MLC folder read as if it were one. It
+// owns the tensors' memory: a mapping, whose data stay in the file until they are read, or memory that a reader filled.
 // Thread rule: immutable after open; spans live as long as the object (a move keeps them).
 #pragma once
 

@@ -1,6 +1,6 @@
-// In which form a chat template takes the content of messages. Some take a text, some a list of parts
-// ({"type": "text", "text": ...}), some both, and one template may differ by role; given the other form, most of them
-// leave the content out or write the list's own notation into the prompt, without an error.
+// Finds the form of message content that a chat template takes: a text, a list of parts ({"type": "text", "text":
+// ...}), or either. One template may differ by role. With the wrong form most templates drop the content or write the
+// list's notation into the prompt, without an error.
 // Thread rule: pure functions.
 #pragma once
 

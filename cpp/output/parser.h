@@ -1,5 +1,5 @@
-// Takes a model's text apart into its answer, its reasoning and its calls of tools, as the tokens come. What it gives
-// does not depend on how the text is cut into pieces.
+// Splits a model's text into its answer, its reasoning and its tool calls, as the tokens arrive. The result does not
+// depend on how the text is cut into pieces.
 // Thread rule: one thread at a time.
 #pragma once
 

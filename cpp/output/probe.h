@@ -1,4 +1,4 @@
-// What chat templates are tried with to learn what they do.
+// The conversations with which chat templates are tested.
 // Thread rule: constants and pure functions.
 #pragma once
 

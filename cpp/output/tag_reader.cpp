@@ -1,5 +1,5 @@
-// <function=N><parameter=K>V</parameter></function>, and the same with <invoke name="N"> and <parameter name="K"
-// string="true">. Values are written as they are: the tools say which of them are texts.
+// Reads <function=N><parameter=K>V</parameter></function>, and the same with <invoke name="N"> and <parameter name="K"
+// string="true">. Values are written without quotes; the tools say which of them are texts.
 #include "base/json_text.h"
 #include "output/call_reader.h"
 

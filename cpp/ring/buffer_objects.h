@@ -1,5 +1,5 @@
-// The buffer objects of a ring by their ids, whatever memory they lie in. An id is a place in a list, so that each binding
-// of a submission is resolved by one index. Ids are not given out again.
+// The buffer objects of a ring by id, whatever their memory. An id is an index into a list, so resolving a binding is
+// one look-up. Ids are not reused.
 // Thread rule: as Ring.
 #pragma once
 

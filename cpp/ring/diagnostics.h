@@ -1,4 +1,4 @@
-// What a tier's device can be asked besides work, for people who look for a fault.
+// A tier's tests and reports about its device, for people who look for a fault.
 // Thread rule: plain functions; as Ring.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Buffer objects in host memory, for tiers whose memory is the host's.
+// Buffer objects in host memory, for tiers that compute on the host.
 // Thread rule: as Ring.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The types of an op's key operand (ir::OpRule::key_input) for which a tier has kernels. A table of kernels has an entry
-// for each (kernel/kernel_table.h).
+// Lists the types of an op's key operand (ir::OpRule::key_input) that a tier has kernels for. A kernel table has an
+// entry for each (kernel/kernel_table.h).
 // Thread rule: plain functions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The contract of a hardware tier: what the executor asks of it, and nothing else.
+// The interface of a hardware tier: everything that the executor needs from it.
 // Thread rule: one thread at a time calls a ring; submitted work runs concurrently with it until its fence is waited
 // for. All calls return errors as values; a device fault is an error of wait, never the end of the process.
 #pragma once

@@ -1,4 +1,4 @@
-// Waiting for a word that a device writes.
+// Waits for a word that a device writes.
 // Thread rule: plain functions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A request as the scheduler knows it: its tokens, its limits, and how far it has come.
+// The scheduler's view of a request: its tokens, its limits, and its progress.
 // Thread rule: the step thread.
 #pragma once
 

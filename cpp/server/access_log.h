@@ -1,6 +1,6 @@
-// The access log: a line on stderr for each HTTP request, refused ones too.
-// Thread rule: any thread. Lines are written by a thread of the log's own, so that nobody waits for a terminal or pipe
-// that takes nothing; when 8,192 lines wait, the oldest are lost.
+// The access log: a line on stderr per HTTP request, including refused ones.
+// Thread rule: any thread. The log's own thread writes the lines, so nobody waits for a blocked terminal or pipe. When
+// 8,192 lines wait, the oldest are lost.
 #pragma once
 
 #include <chrono>

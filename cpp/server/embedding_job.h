@@ -1,6 +1,6 @@
-// One API call that wants embeddings or scores. Its inputs become requests of the engine, a few at a time, so that a
-// call with thousands of them leaves the queue to others; the answer comes when all have ended, and the call gets its
-// line in the ledger.
+// One API call for embeddings or scores. Its inputs become requests of the engine, a few at a time, so that a call with
+// thousands of inputs leaves the queue to others. The answer is sent when all have ended, and the call gets its line in
+// the ledger.
 // Thread rule: start() once; the rest is called by the engine's drainer, the work queues and the I/O threads.
 #pragma once
 

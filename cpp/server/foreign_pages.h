@@ -1,4 +1,4 @@
-// What pages of other sites may not make a browser send to this server.
+// Refuses requests that pages of other sites may not make a browser send to this server.
 // Thread rule: pure functions.
 #pragma once
 

@@ -44,7 +44,7 @@ ApiError request_error(const Error& error, const GenerationCall& call, std::uint
 
 }  // namespace
 
-// Passes the engine's events on to the job. Until all choices have ended, the job keeps the handles and the engine the
+// Passes the engine's events to the job. Until all choices have ended, the job owns the handles and the engine owns the
 // sinks.
 class GenerationJob::PromptSink final : public Sink {
  public:

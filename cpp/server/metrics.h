@@ -1,5 +1,5 @@
-// Counts and times as Prometheus reads them: under names that begin with "zinc:", with a label for the tenant, and
-// under vLLM's names for the dashboards and gateways that know those.
+// Counters and times for Prometheus: under names that begin with "zinc:", with a label for the tenant, and under vLLM's
+// names for dashboards and gateways that know those.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Byte-pair encoding by a ranked list of merges.
 //
-// Byte-level (GPT-2 and its kin): the symbols are bytes, written in the byte alphabet. Character-level (Gemma 4): the
-// symbols are UTF-8 characters, and what has no token becomes one "<0xNN>" token a byte.
+// Byte-level (GPT-2 and similar): the symbols are bytes, written in the byte alphabet. Character-level (Gemma 4): the
+// symbols are UTF-8 characters; a character without a token becomes one "<0xNN>" token per byte.
 // Thread rule: immutable once made; MergeTextScratch belongs to the calling thread.
 #pragma once
 

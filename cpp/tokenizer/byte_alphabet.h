@@ -1,5 +1,5 @@
-// The 256 printable characters that byte-level vocabularies write bytes as: printable Latin-1 bytes stand for
-// themselves, the other 68 are U+0100, U+0101 ... in byte order.
+// The 256 printable characters with which byte-level vocabularies write bytes. Printable Latin-1 bytes stand for
+// themselves; the other 68 are U+0100, U+0101, ... in byte order.
 // Thread rule: constant data.
 #pragma once
 

@@ -1,6 +1,6 @@
-// Token ids to text as they come: never half a UTF-8 sequence.
+// Turns token ids into text as they arrive, never half a UTF-8 sequence.
 //
-// All that push() and finish() give, joined, is replace_invalid_utf8(Tokenizer::decode(all ids)).
+// All results of push() and finish(), joined, equal replace_invalid_utf8(Tokenizer::decode(all ids)).
 // Thread rule: one stream belongs to one thread at a time; the tokenizer is shared.
 #pragma once
 

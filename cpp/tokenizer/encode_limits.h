@@ -1,4 +1,4 @@
-// What ends an encoding before its text does.
+// The limits at which an encoding stops before the end of its text.
 // Thread rule: plain values; a stop may be requested from any thread.
 #pragma once
 

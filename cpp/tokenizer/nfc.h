@@ -1,5 +1,5 @@
-// Unicode's normalization form C, which some vocabularies were trained on: characters composed as far as they can be,
-// marks in their canonical order.
+// Unicode's normalization form C, which some vocabularies were trained on: characters are composed as far as possible
+// and marks are in canonical order.
 // Thread rule: pure functions.
 #pragma once
 

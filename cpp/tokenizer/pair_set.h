@@ -1,5 +1,5 @@
-// Which two characters can stand side by side inside a token that merging can make. Where a pair is not in the set no
-// merge ever crosses, so text may be cut there and its parts merged alone, with the same result.
+// Which two characters can be neighbours inside a token that merging makes. No merge crosses a pair that is not in the
+// set, so text may be cut there and its parts merged separately, with the same result.
 // Thread rule: immutable once filled.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which pre-tokenizer a byte-level vocabulary has, where its file does not say so.
+// Chooses the pre-tokenizer of a byte-level vocabulary if its file does not name one.
 // Thread rule: pure functions; may log.
 #pragma once
 

@@ -5,8 +5,7 @@
 namespace zinc_rt {
 namespace {
 
-// Every pattern takes time linear in the text, whatever the text: where a model's own pattern does not, an equal one
-// stands here.
+// Every pattern takes time linear in the text. If a model's own pattern does not, an equivalent one is used here.
 //
 // In all patterns \s and \S stand for Unicode's White_Space property (pretokenize.cpp), as in the regex engines that
 // the vocabularies were trained with.

@@ -1,4 +1,4 @@
-// What each value of tokenizer.ggml.pre means: a table with a row for each name.
+// The meaning of each value of tokenizer.ggml.pre: a table with a row per name.
 // Thread rule: constant data.
 #pragma once
 

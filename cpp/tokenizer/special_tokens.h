@@ -1,7 +1,7 @@
-// Finds the tokens that stand for themselves in text (control, user-defined) before any merging sees it.
+// Finds tokens that stand for themselves in text (control, user-defined) before the text is merged.
 //
-// A longer token goes before a shorter one wherever both stand; of equal length the leftmost goes first. A token may
-// also swallow the white space behind it.
+// If matches overlap, the longer token wins; of equal length, the leftmost. A token may also swallow the white space
+// after it.
 // Thread rule: immutable once filled.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
+// Converts text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
 //
 // tokenizer.ggml.model: "gpt2" (byte-level BPE, cut by tokenizer.ggml.pre), "llama" (SentencePiece BPE), "gemma4" (BPE
 // on characters with U+2581 for the space), "bert" (uncased WordPiece).

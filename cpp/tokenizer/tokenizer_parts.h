@@ -1,4 +1,4 @@
-// What a Tokenizer is made of; private to tokenizer*.cpp.
+// The parts of a Tokenizer; private to tokenizer*.cpp.
 // Thread rule: immutable once made.
 #pragma once
 

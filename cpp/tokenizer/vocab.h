@@ -1,4 +1,4 @@
-// The token table of a GGUF file: text, score and type of each id, and the way back from text to id.
+// The token table of a GGUF file: text, score and type per id, and a look-up from text to id.
 // Thread rule: immutable once made.
 #pragma once
 

@@ -1,6 +1,7 @@
-// BERT's uncased WordPiece: a text becomes words of plain lower-case characters, and a word the longest tokens that it
-// begins with, one after another. In the vocabulary a token that begins a word has U+2581 before it, one that goes on
-// has nothing (Python's files say "##" for the latter, and converters rewrite them).
+// BERT's uncased WordPiece. A text becomes words of plain lower-case characters; a word becomes the longest token that
+// it begins with, then the longest token that its rest begins with, and so on. In the vocabulary a token that begins a
+// word has U+2581 before it, one that continues a word has nothing. (Python's files write "##" for the latter, and
+// converters rewrite them.)
 // Thread rule: pure functions.
 #pragma once
 

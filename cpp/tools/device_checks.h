@@ -1,4 +1,4 @@
-// Tiers whose devices can be asked about, and how answers are shown.
+// Finds tiers with diagnostics, and prints the results of their checks.
 // Thread rule: plain functions.
 #pragma once
 

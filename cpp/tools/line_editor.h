@@ -1,4 +1,4 @@
-// Lines from a terminal with editing and history, or plain ones from a pipe.
+// Reads lines from a terminal, with editing and history, or from a pipe.
 // Thread rule: one thread.
 #pragma once
 

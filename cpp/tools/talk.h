@@ -1,4 +1,4 @@
-// A conversation in the terminal, or from a pipe, a line a turn.
+// A conversation in the terminal, or from a pipe with one line per turn.
 // Thread rule: one thread.
 #pragma once
 

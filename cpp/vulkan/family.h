@@ -1,5 +1,5 @@
-// What each model family computes, read from its config: the shape that forward.h walks. It is written a second time
-// here, without the graphs of the other backend, so that the two check each other.
+// The computation of each model family, read from the config: the shape that forward.h walks. It is written here again,
+// without the graphs of the other backend, so that the two check each other.
 // Thread rule: plain values and pure functions.
 #pragma once
 

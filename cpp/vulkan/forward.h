@@ -1,5 +1,5 @@
-// Walks a model and records its commands: a body of embeddings and layers, and the head. They are recorded once; a step changes
-// only what they read from the step descriptor, the numbers of workgroups included.
+// Walks a model and records its commands: the body (embeddings and layers) and the head. They are recorded once. What
+// changes from step to step, including the numbers of workgroups, is read from the step descriptor.
 // Thread rule: as Device.
 #pragma once
 

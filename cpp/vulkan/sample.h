@@ -1,5 +1,5 @@
-// Picks a token from a row of logits, on the host, as the op SAMPLE is defined (kernels/cpu/sample.cpp); written a second
-// time here, so that the two check each other.
+// Picks a token from a row of logits on the host, by the definition of the op SAMPLE (kernels/cpu/sample.cpp). It is
+// written here again, so that the two check each other.
 // Thread rule: one thread at a time; nothing is allocated once it has seen its largest row.
 #pragma once
 

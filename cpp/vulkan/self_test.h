@@ -1,5 +1,5 @@
-// Proves on an open device that the arithmetic contract holds there, before any model is run on it: what the contract is
-// made of gives the bits of kernels/common on some thousand values each.
+// Tests on an open device that the arithmetic contract holds, before any model runs on it: the contract's functions
+// must give the bits of kernels/common for some thousand values each.
 // Thread rule: as Device.
 #pragma once
 

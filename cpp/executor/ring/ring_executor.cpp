@@ -52,8 +52,8 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// Four bits a key cost a model of 135M parameters 5 % of perplexity, and biases in the keys leave the rest of them few
-// of the bits.
+// Keys of four bits cost a model of 135M parameters 5 % of perplexity. If the keys have biases, even fewer bits are
+// left for the rest of them.
 void warn_of_coarse_keys(const Prepared& p) {
   constexpr std::uint64_t kSmall = 1'000'000'000;
   const KvType& kv = p.graph_options.kv;

@@ -1,4 +1,4 @@
-// What a model is and what memory it takes.
+// Describes a model and the memory that it takes.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Metadata values by their types in a GGUF file, for code that writes metadata.
+// Metadata values by their GGUF types, for code that writes metadata.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A model's config as GGUF has it, to mlc-chat-config.json.
+// Converts a model's config from GGUF to mlc-chat-config.json.
 // Thread rule: pure functions.
 #pragma once
 

@@ -1,4 +1,4 @@
-// ndarray-cache.json (tensor-cache.json in newer folders): which shard file holds which parameter, where.
+// Reads ndarray-cache.json (tensor-cache.json in newer folders): which shard file holds each parameter, and where.
 //
 //   {"metadata": {...}, "records": [{"dataPath": "params_shard_0.bin", "format": "raw-shard", "nbytes": N, "md5sum": H,
 //     "records": [{"name": S, "shape": [rows, columns], "dtype": "uint32", "format": "f32-to-bf16", "nbytes": N,

@@ -1,5 +1,5 @@
-// How byte-level vocabularies cut text before merging: the names of GGUF (tokenizer.ggml.pre) and the pre_tokenizer
-// objects of tokenizer.json, for those that stand for the same.
+// How byte-level vocabularies cut text before merging: a table of GGUF's names (tokenizer.ggml.pre) and the equivalent
+// pre_tokenizer objects of tokenizer.json.
 // Thread rule: pure functions.
 #pragma once
 

@@ -1,11 +1,10 @@
-// Reads an MLC folder (mlc-chat-config.json, ndarray-cache.json and its shards, tokenizer.json) into what a GGUF file
-// of the same model would say: the same keys, tensor names, shapes and row orders. 4-bit weights become Q4_0 blocks of
-// exactly the same values, norms become f32; unquantized matrices stay f16 or f32.
+// Reads an MLC folder (mlc-chat-config.json, ndarray-cache.json and its shards, tokenizer.json) as if it were a GGUF
+// file of the same model: the same keys, tensor names, shapes and row orders. 4-bit weights become Q4_0 blocks of
+// exactly the same values, norms become f32, and unquantized matrices stay f16 or f32.
 //
 // Everything is checked before it is used: each shard's size and MD5, every parameter's shape and type against the
-// config, and that no parameter is missing or unknown. The folder's files must be of one version; where they are not,
-// the error names the shard and both numbers. Thread rule: pure functions; they start threads of their own for hashing
-// and repacking.
+// config, and that no parameter is missing or unknown. The files must be of one version; otherwise the error names the
+// shard and both numbers. Thread rule: pure functions; they start threads of their own for hashing and repacking.
 #pragma once
 
 #include <string>

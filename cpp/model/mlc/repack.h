@@ -1,4 +1,4 @@
-// Groups of 32 weights: MLC's q4f16 on one side, Q4_0 blocks of GGUF on the other.
+// Converts groups of 32 weights between MLC's q4f16 and GGUF's Q4_0 blocks, without any loss.
 //
 // q4f16: four u32, element k in bits 4 (k mod 8) of word k / 8, and an f16 scale s: w = (n - 7) * s.
 // Q4_0: an f16 d, then 16 bytes, element k in the low half of byte k, element k + 16 in the high half: w = (n' - 8) *

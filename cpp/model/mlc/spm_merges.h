@@ -1,4 +1,5 @@
-// SentencePiece scores and the ranked merges of tokenizer.json: two ways to say in which order neighbours are joined.
+// Converts between SentencePiece scores and the ranked merges of tokenizer.json, two ways to order the joining of
+// neighbours.
 //
 // By merges, the pair with the best rank goes first. By scores, a pair may be joined when the text of both is a token,
 // and the token with the highest score goes first, the leftmost of equals. Both give the same tokens for every text if

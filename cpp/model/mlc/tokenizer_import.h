@@ -1,9 +1,9 @@
-// tokenizer.json and tokenizer_config.json to the tokenizer.* keys of GGUF.
+// Converts tokenizer.json and tokenizer_config.json to GGUF's tokenizer.* keys.
 //
 // Two kinds of vocabulary: BPE on characters with U+2581 for the space and bytes as "<0xNN>" (Llama 2, Phi-3), which
-// becomes SentencePiece's model "llama"; and byte-level BPE (Llama 3, SmolLM2), model "gpt2". What the keys cannot say
-// is refused with kUnavailable: text must never be cut another way than the folder's own files say. Thread rule: pure
-// functions.
+// becomes SentencePiece's model "llama"; and byte-level BPE (Llama 3, SmolLM2), model "gpt2". Anything that the keys
+// cannot express is refused with kUnavailable, because text must never be cut differently from the folder's own files.
+// Thread rule: pure functions.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // Writes a model as an MLC folder of q4f16_1 weights: mlc-chat-config.json, ndarray-cache.json with its shards,
 // tokenizer.json, tokenizer_config.json. Q4_0 matrices keep their values; all others are quantized to 4 bits, norms to
-// f16. The folder appears under its name when it is complete. Thread rule: pure function; it starts threads of its own.
+// f16. The folder gets its name only when it is complete. Thread rule: pure function; it starts threads of its own.
 #pragma once
 
 #include <cstdint>

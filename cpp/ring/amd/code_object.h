@@ -1,5 +1,5 @@
-// An AMDGPU code object, the ELF file that the compiler makes: its image as it lies in memory, and its kernels with
-// what their descriptors say.
+// An AMDGPU code object, the ELF file that the compiler makes: its memory image, and its kernels with their
+// descriptors.
 // Thread rule: plain values.
 #pragma once
 

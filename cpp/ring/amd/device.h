@@ -1,5 +1,5 @@
-// What the tiers of AMD GPUs ask of the kernel's drivers: memory, and a path for packets. ring/kfd and ring/umq have
-// some; AmdRing does the rest.
+// The interface of the AMD tiers to the kernel's drivers: memory, and a path for packets. ring/kfd and ring/umq
+// implement it; AmdRing does the rest.
 // Thread rule: as Ring.
 #pragma once
 

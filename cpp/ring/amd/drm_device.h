@@ -1,5 +1,5 @@
-// Memory of an AMD GPU through its render node: buffer objects of GEM, and addresses that are chosen here. What runs
-// packets is each tier's.
+// Memory of an AMD GPU through its render node: GEM buffer objects, at addresses chosen here. Each tier adds its own
+// way to run packets.
 // Thread rule: as Ring.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The ops of the tiers of AMD GPUs, a row each, and the packets that they plan as one.
+// The ops of the AMD tiers, one row each, and the packets that these tiers plan as one.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Writes PM4 packets. A register that holds what is asked for already is not written again: registers last from one
-// dispatch to the next, and a dispatch of an op so takes at most 22 dwords.
+// Writes PM4 packets. Registers keep their values from one dispatch to the next, so a register that already has the
+// wanted value is not written again. A dispatch of an op therefore takes at most 22 dwords.
 // Thread rule: one thread at a time.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Every kind of packet that the tiers of AMD GPUs use, tried on a device without a kernel.
+// Tests every kind of packet that the AMD tiers use, on a device and without a kernel.
 // Thread rule: as Ring.
 #pragma once
 

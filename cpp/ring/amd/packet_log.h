@@ -1,5 +1,5 @@
-// A log of what a ring gave its device: memory before a submission, packets, and what memory held afterwards. It is a
-// list of records, each a head and bytes, after a magic number; little endian.
+// A log of what a ring gave its device: memory before a submission, packets, and memory afterwards. It is a magic
+// number and a list of records, each a head and bytes; little endian.
 // Thread rule: plain values.
 #pragma once
 

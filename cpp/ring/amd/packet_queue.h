@@ -1,4 +1,4 @@
-// Buffers of packets on their way to a device, and the word that tells how far it is.
+// Submits buffers of packets to a device and follows its progress by a word in memory.
 // Thread rule: one thread at a time.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Runs a log of packets on another device, where memory lies elsewhere.
+// Runs a packet log on another device, where memory has other addresses.
 // Thread rule: as Ring.
 #pragma once
 

@@ -1,4 +1,4 @@
-// From packets to launches: which kernels an op is on these tiers, with their arguments.
+// Turns packets into launches: chooses an op's kernels on these tiers, and their arguments.
 // Thread rule: plain values; a planner is one thread's.
 #pragma once
 

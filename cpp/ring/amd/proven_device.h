@@ -1,4 +1,4 @@
-// A device whose queue has shown that it runs packets.
+// A device whose queue has been tested with packets.
 // Thread rule: as Ring.
 #pragma once
 

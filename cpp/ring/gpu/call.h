@@ -1,5 +1,5 @@
-// A packet on its way to launches: its operands, symbols and constants, each by name. A planner of a GPU tier gets these
-// and makes launches of them.
+// A packet that is being planned as launches: its operands, symbols and constants by name. The planner of a GPU tier
+// takes calls and makes launches.
 // Thread rule: plain values. A call points into its batch.
 #pragma once
 

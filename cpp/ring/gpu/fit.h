@@ -1,4 +1,4 @@
-// What a ring of a GPU tier asks before it plans a submission or takes a matrix.
+// The checks that the ring of a GPU tier makes before it plans a submission or accepts a matrix.
 // Thread rule: plain functions.
 #pragma once
 

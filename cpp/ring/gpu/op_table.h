@@ -1,5 +1,5 @@
-// The table of a GPU tier's ops: a row each. What has no row is refused when a graph is lowered. A kernel's file is one
-// 4-byte slot a symbol (kernel/slots.h), and its name says which row it is.
+// The table of a GPU tier's ops, one row each. An op without a row is refused when a graph is lowered. A kernel's file
+// has one 4-byte slot per symbol (kernel/slots.h); its name tells its row.
 // Thread rule: plain values.
 #pragma once
 

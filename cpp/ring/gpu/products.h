@@ -1,5 +1,5 @@
-// What ops multiply, read from their calls: the matrices, the rows that they meet, and what comes before or after the
-// product. The same on each tier; which launches these are is the tier's plan.
+// Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. This is
+// the same on each tier; the tier's plan chooses the launches.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,8 +1,8 @@
-// The symbols of ops that kernels of GPU tiers bake, by name:
+// The symbols that kernels of GPU tiers bake in, by name:
 //   op_symbol::Linear::Of<std::uint32_t>   the number of each symbol (Call::symbols)
 //   symbols_of<op_symbol::Linear>()        what the tier's table calls them (kernel/kernel_table.h)
-// k is the table's dim:k, dtype_w dtype:w, pitch_w pitch:w, attr_head_dim attr:head_dim. An op whose kernel on one tier
-// wants other symbols has names in the folder of that tier.
+// k is the table's dim:k, dtype_w dtype:w, pitch_w pitch:w, attr_head_dim attr:head_dim. If a tier's kernel needs other
+// symbols, their names are in that tier's folder.
 // Thread rule: constants, and lists that are made once.
 #pragma once
 

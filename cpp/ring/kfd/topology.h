@@ -1,4 +1,4 @@
-// The GPUs that the kernel's compute driver shows, as files of /sys tell of them.
+// The GPUs of the kernel's compute driver, as its files in /sys describe them.
 // Thread rule: any thread.
 #pragma once
 

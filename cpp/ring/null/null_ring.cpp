@@ -1,5 +1,5 @@
-// The tier that computes nothing: packets retire as they are submitted, and every result stays zero. It shows what
-// everything except the kernels costs. It is taken only when it is forced.
+// The tier that computes nothing: packets retire when they are submitted, and every result stays zero. It measures the
+// cost of everything except the kernels. It is used only when forced.
 #include "base/error.h"
 #include "ring/host_memory.h"
 #include "ring/tier.h"

@@ -1,4 +1,4 @@
-// Runs random scenarios one after another until there were enough steps or one has failed.
+// Runs random scenarios until enough steps have run or a scenario has failed.
 // Thread rule: one thread.
 #pragma once
 

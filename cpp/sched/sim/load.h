@@ -1,6 +1,5 @@
-// What clients see of a machine under a load, computed from the cost of its steps alone: no model, no noise, no
-// network. It serves to compare limits (time to the first token, gaps between tokens) with the throughput that they
-// leave.
+// Computes what clients see of a machine under a load, only from the cost of its steps: without a model, noise or
+// network. Use it to compare limits (time to the first token, gaps between tokens) with the throughput that they leave.
 // Thread rule: one thread.
 #pragma once
 

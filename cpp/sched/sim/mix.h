@@ -1,4 +1,4 @@
-// Numbers that look drawn at random: SplitMix64.
+// Pseudo-random numbers: SplitMix64.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A scenario from a seed: small pools and small quotas, so that exhaustion, preemption, eviction and starvation are
-// common; shared prefixes and repeated texts, so that the prefix cache is in nearly every step.
+// Makes a scenario from a seed. Pools and quotas are small, so that exhaustion, preemption, eviction and starvation are
+// common. Prefixes are shared and texts repeat, so that the prefix cache is used in nearly every step.
 // Thread rule: plain functions.
 #pragma once
 

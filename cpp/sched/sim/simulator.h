@@ -1,5 +1,5 @@
-// Runs a scenario: drives the scheduler as engine/runner.cpp does, with simulated time, a simulated device (kv_model.h)
-// and all invariants after every step.
+// Runs a scenario: drives the scheduler as engine/runner.cpp does, with simulated time, a simulated device
+// (kv_model.h), and all invariants checked after every step.
 // Thread rule: one thread; simulators share nothing.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Writes the answers of one API: whole, or as the pieces of a stream. One writer an answer; there is one class an API
-// (write_*.cpp), and endpoints/generate.cpp has the table of them.
+// Writes the answers of one API, whole or as the pieces of a stream. There is one class per API (write_*.cpp) and one
+// writer per answer; endpoints/generate.cpp has the table of classes.
 // Thread rule: GenerationJob calls it, never two threads at once for one choice.
 #pragma once
 

@@ -1,4 +1,4 @@
-// An error as the API shows it: an HTTP status and OpenAI's error object.
+// An error in an API's answer: an HTTP status and OpenAI's error object.
 // Thread rule: plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a request to a generating endpoint asks for, and the readers of its body, one a file: read_<api>.cpp. They honour
-// every field or refuse it by its name.
+// The content of a request to a generating endpoint, and the readers of its body, one file per API: read_<api>.cpp. A
+// reader uses every field or refuses it by name.
 // Thread rule: pure functions on plain values.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Forms with files, as browsers and OpenAI's clients send them: multipart/form-data (RFC 7578). What two programs could
-// read in two ways is refused.
+// Reads forms with files from browsers and OpenAI's clients: multipart/form-data (RFC 7578). Refuses whatever two
+// programs could read in two ways.
 // Thread rule: pure functions.
 #pragma once
 

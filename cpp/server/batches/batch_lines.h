@@ -1,5 +1,4 @@
-// The lines of batches: requests that come in, answers that go out. Each is one JSON object; lines without one are
-// passed over.
+// The lines of batches: incoming requests and outgoing answers. Each is one JSON object; blank lines are skipped.
 // Thread rule: pure functions; a BatchReader by one thread at a time.
 #pragma once
 

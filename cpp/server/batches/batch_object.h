@@ -1,4 +1,4 @@
-// A batch as OpenAI's API shows it.
+// A batch in the form of OpenAI's API.
 // Thread rule: pure functions.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Runs the lines of one batch: some of them are under way at once, and what comes of each is appended to a file, so that
-// a run that was killed goes on where it was.
+// Runs the lines of one batch, several at once, and appends each result to a file. So a run that was killed can
+// continue where it stopped.
 // Thread rule: open() first; then step() by one thread at a time, the rest by any.
 #pragma once
 

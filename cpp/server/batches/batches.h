@@ -1,5 +1,5 @@
-// The batches of all tenants. Those of one tenant run one after the other, those of different tenants side by side. What
-// has not ended when the server does goes on when it starts again.
+// The batches of all tenants. A tenant's batches run one after another, those of different tenants side by side.
+// Batches that have not ended at shutdown continue at the next start.
 // Thread rule: start() first, close() last; the rest by any thread between them.
 #pragma once
 

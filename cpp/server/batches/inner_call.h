@@ -1,5 +1,5 @@
-// A request that comes from the server itself and not from a socket: it goes through the same routes, quotas, ledger and
-// metrics as those of clients, and has no line in the access log.
+// A request from the server itself instead of a socket. It uses the same routes, quotas, ledger and metrics as clients'
+// requests, but has no line in the access log.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Lists that clients read by pages, as OpenAI's API has them.
+// Lists that clients read page by page, in the form of OpenAI's API.
 // Thread rule: pure functions.
 #pragma once
 

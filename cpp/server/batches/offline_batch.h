@@ -1,4 +1,4 @@
-// A batch from a file to a file, without a server: no port, no tenants, nothing kept.
+// Runs a batch from a file to a file, without a server: no port, no tenants, nothing kept.
 // Thread rule: one thread; `show` is called on it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The files of tenants: what they uploaded for batches, and what batches made of it. The content lies in a folder beside
-// the state file, what is known of it in the state.
+// The files of tenants: uploads for batches, and the output of batches. The content is in a folder beside the state
+// file, the metadata in the state.
 // Thread rule: open() first; then any thread.
 #pragma once
 

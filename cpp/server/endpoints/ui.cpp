@@ -7,7 +7,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Allows nothing from other servers and nothing inline, so that a model's text that got past the page's sanitizer
+// Allows nothing from other servers and nothing inline. So even if a model's text gets past the page's sanitizer, it
 // cannot run a script or reach another server.
 constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

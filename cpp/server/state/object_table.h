@@ -1,5 +1,5 @@
-// The rows of files and batches in a StateFile. What a request reads of them is one row, a page of rows or a sum that an
-// index answers, and it is read over the reader's connection, so that no list makes the ledger wait.
+// The rows of files and batches in a StateFile. A request reads one row, a page of rows, or a sum that an index
+// answers. It reads them over the reader's connection, so that no list makes the ledger wait.
 // Thread rule: any thread.
 #pragma once
 

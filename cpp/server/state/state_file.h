@@ -1,7 +1,7 @@
-// The SQLite file of a StateStore: opened, brought to this program's version, and watched, since it may be removed or
-// replaced while it is in use.
-// Two connections lead to it: one that writes, under lock(), and one that reads, under read(), which waits for no writer
-// and makes none wait. A file in memory has the first one alone.
+// The SQLite file of a StateStore. It is opened, upgraded to this program's version, and watched, because it may be
+// removed or replaced while in use.
+// It has two connections. One writes, under lock(). The other reads, under read(), and neither waits for writers nor
+// makes them wait. A file in memory has only the first.
 // Thread rule: every member but lock(), read(), remove(), in_transaction() and `path` under lock(), if several threads use
 // it.
 #pragma once

@@ -1,6 +1,6 @@
-// What outlives the process: how much each tenant used, and the tenants and keys that were made at run time. It is a
-// SQLite file in WAL mode, so that what was committed survives a kill at any moment. One writer thread commits all rows
-// that wait at once. Reads have a connection of their own, so that the ledger never waits for them.
+// The data that outlives the process: what each tenant used, and the tenants and keys made at run time. It is a SQLite
+// file in WAL mode, so committed data survives a kill at any moment. One writer thread commits all waiting rows at
+// once. Reads have their own connection, so the ledger never waits for them.
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A rate limit by a token bucket that a minute fills.
+// A rate limit per minute: a token bucket.
 // Thread rule: one thread at a time.
 #pragma once
 

@@ -1,4 +1,4 @@
-// One tenant as the server knows it: its settings, and its requests that are open.
+// The server's state of one tenant: its settings and its open requests.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a tenant may use, and what it may be called.
+// The limits of a tenant, and the rules for its name.
 // Thread rule: plain values.
 #pragma once
 

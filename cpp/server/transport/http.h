@@ -1,4 +1,4 @@
-// What handlers see of HTTP: a request, and the connection that its answer goes to.
+// The handlers' view of HTTP: a request, and the connection for its answer.
 // Thread rule: HttpRequest and HttpResponse are plain values; a Connection may be used from any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Checks the head of an HTTP/1.x message byte by byte before a parser sees it. What two programs could read in two ways
-// is refused (RFC 9112, sections 2.2, 3, 5 and 6).
+// Checks the head of an HTTP/1.x message byte by byte before a parser sees it. Refuses whatever two programs could read
+// in two ways (RFC 9112, sections 2.2, 3, 5 and 6).
 // Thread rule: pure functions.
 #pragma once
 

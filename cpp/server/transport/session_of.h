@@ -1,9 +1,8 @@
 // One connection, over TCP or TLS: a reader that fills `in_`, and a loop that takes requests from it and sends their
-// answers. Both run on the strand, and look at their conditions again after each wait.
-//
-// How a client leaves. A reset is seen at once in every phase. An orderly end of its side may mean that it has left or,
-// over plain TCP, that it has closed its sending half only: then what it sent is answered, and something small is sent
-// to see whether it still reads.
+// answers. Both run on the strand, and check their conditions again after each wait.
+// How a client leaves: a reset is noticed at once, in every phase. If the client closes its side in order, it may have
+// left, or over plain TCP have closed only its sending half. In the second case its requests are answered, and
+// something small is sent to see whether it still reads.
 // Thread rule: start, sweep, stop and quit from any thread; all else on the strand.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The open connections, and what they share.
+// The open connections, and the state that they share.
 // Thread rule: any thread.
 #pragma once
 

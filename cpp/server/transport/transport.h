@@ -1,6 +1,6 @@
-// HTTP/1.1 over TCP, plain or TLS. A handler sees the head of each request and decides whether its body is read; the
-// whole request then goes to the function that the handler named, and the answer comes back through Connection. This
-// library knows of sockets and HTTP, and of nothing that is served: no models, tenants or JSON.
+// HTTP/1.1 over TCP, plain or TLS. A handler sees the head of each request and decides whether its body is read. The
+// complete request then goes to the function that the handler named, which answers through a Connection. This library
+// knows only sockets and HTTP: no models, tenants or JSON.
 // Thread rule: listen() starts I/O threads, which call the handler; it must not block. All members from any thread.
 #pragma once
 

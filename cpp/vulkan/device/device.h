@@ -1,7 +1,7 @@
-// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses, never names
+// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It uses addresses and never names
 // of models or ops.
-// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it. It serves one model at
-// a time, and who keeps it may give it to the next one, for which its pipelines are there already.
+// Thread rule: one thread at a time. It owns everything that it hands out and frees the rest when it is destroyed. It
+// serves one model at a time; keep it for the next model, whose pipelines may already exist.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The Vulkan devices of this machine, what each lacks, and which one is used.
+// Lists the Vulkan devices of this machine and what each lacks, and chooses one.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Makes a SPIR-V module keep to the arithmetic contract, whatever its author and compiler forgot: NoContraction on every
-// float result, and the execution modes for 32-bit floats that the device has.
+// Makes a SPIR-V module keep to the arithmetic contract, whatever its author and compiler forgot. It adds NoContraction
+// to every float result, and the execution modes for 32-bit floats that the device has.
 // Thread rule: pure functions.
 #pragma once
 

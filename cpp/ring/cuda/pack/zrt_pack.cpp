@@ -1,5 +1,5 @@
-// zrt_pack NAME [IMAGE] OUT: puts what the CUDA compiler made, or without IMAGE a stand-in, into a .zrt file. Runs
-// while building.
+// zrt_pack NAME [IMAGE] OUT: puts the CUDA compiler's output into a .zrt file, or a stand-in if there is no IMAGE. Runs
+// during the build.
 #include <cstdio>
 #include <fstream>
 #include <iterator>

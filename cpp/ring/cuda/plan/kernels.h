@@ -1,5 +1,5 @@
-// The tier's kernels as lowering knows them: the table with their symbols, and what becomes of an entry when its
-// symbols are patched. No device is needed.
+// The tier's kernels for lowering: the table with their symbols, and how an entry becomes a kernel when its symbols are
+// patched. No device is needed.
 // Thread rule: plain values.
 #pragma once
 

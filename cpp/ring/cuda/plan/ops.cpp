@@ -1,5 +1,5 @@
-// The ops of the tier: their symbols, and the launches that they are, but for norms (plan_norms.cpp), experts
-// (plan_experts.cpp), attention (plan_attention.cpp) and products (plan_linear.cpp).
+// The tier's ops: their symbols and launches. Norms are in plan_norms.cpp, experts in plan_experts.cpp, attention in
+// plan_attention.cpp and products in plan_linear.cpp.
 #include <algorithm>
 
 #include "base/kv_type.h"

@@ -37,8 +37,7 @@ bool can_norm_sum(const Planner& planner, std::uint32_t d);
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
 void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
 
-// Experts.
-// The products of an op of experts, or nothing.
+// Experts. Returns the products of an op of experts, or nothing.
 std::optional<Products> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
 // MOE_GATE_TOPK. It leaves the choices sorted as the first products that read them want.

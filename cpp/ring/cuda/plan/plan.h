@@ -1,6 +1,6 @@
-// From packets to launches: which kernels an op is on this tier, in which shapes. A plan is a value: no driver and no
-// address is in it. It is made for a bucket, the most rows that its launches serve; the numbers of a step are read on
-// the device. cuda_graph.cpp puts addresses in.
+// Turns packets into launches: chooses an op's kernels on this tier, and their shapes. A plan is a value without driver
+// objects or addresses; cuda_graph.cpp fills in the addresses. A plan is made for a bucket, that is, for up to so many
+// rows. The numbers of a step are read on the device.
 // Thread rule: plain values.
 #pragma once
 

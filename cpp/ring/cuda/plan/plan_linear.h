@@ -1,5 +1,4 @@
-// What the plans of matrix products share, whichever kernels they choose (plan_linear.cpp, plan_linear_floats.cpp,
-// plan_linear_wgmma.cpp).
+// Shared by the plans of matrix products (plan_linear.cpp, plan_linear_floats.cpp, plan_linear_wgmma.cpp).
 #pragma once
 
 #include "ring/cuda/plan/linear_shapes.h"

@@ -1,6 +1,6 @@
-// What is known of a device, by which the planner chooses kernels. Thresholds and times are measured on an H200; the
-// H100 is the same chip with slower memory. Other GPUs take the same ones, with their own numbers of multiprocessors
-// and shared memory. Bits do not depend on any of them.
+// The properties of a device by which the planner chooses kernels. Thresholds and times were measured on an H200; the
+// H100 is the same chip with slower memory. Other GPUs use the same thresholds with their own numbers of
+// multiprocessors and shared memory. No bit depends on any of them.
 // Thread rule: constants.
 #pragma once
 
