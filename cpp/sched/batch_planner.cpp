@@ -6,14 +6,12 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How much prompts may lengthen a step in which no more urgent class has work. There is a number per class: the most
-// urgent class that decodes in the step counts. Of two limits the larger one holds:
+// How much prompts may lengthen a step in which no more urgent class than theirs has work. The numbers are per class, for
+// the most urgent class that decodes in the step. Of two limits the larger one holds:
 //   - A time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
-//     For
-//     standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
-//   - A multiple of the time that decoding alone takes. It is kStepGrowth x n / (n + 1) beside n decoding slots. With
-//     many
-//     slots, admitted prompts so get at least half of the machine. With few, most of a step is reading the weights, and
+//     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
+//   - A multiple of the time that decoding alone takes: kStepGrowth x n / (n + 1) beside n decoding slots. With many
+//     slots, admitted prompts get at least half of the machine. With few, most of a step is reading the weights, and
 //     each slot feels all that is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};

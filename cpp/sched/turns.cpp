@@ -3,13 +3,11 @@
 // waited long enough for its class and whose tenant has less than its share. The rules:
 //   - A request keeps its slot for a turn, because changing slots costs time. A turn is four times as long as computing
 //     what the cache did not hold, but at least `turn` and at most four times `turn`. A turn in which no token was
-//     picked
-//     (pages were evicted, or a recurrent state began far back) doubles the request's next turn, so that every request
-//     makes progress.
+//     picked (pages were evicted, or a recurrent state began far back) doubles the request's next turn, so that every
+//     request makes progress.
 //   - A tenant yields only what it has above its share, and never to itself.
 //   - If a model has several replicas, shares are of the slots of all replicas together. A slot is yielded on the
-//     replica
-//     where the request waits.
+//     replica where the request waits.
 //   - Of the requests that are owed a slot, the next is the one whose tenant and class got none for longest.
 #include <algorithm>
 
