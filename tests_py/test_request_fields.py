@@ -2,18 +2,25 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 
 import tiny_model as tiny
 import zinc_rt
+from zinc_rt import _signature
 
 TEMPLATE = (
     "{% if tools %}TOOLS {{ tools | tojson }}\n{% endif %}"
     "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|start|>assistant: {% if not enable_thinking %}<none>{% endif %}{% endif %}"
 )
+
+
+# What describes the prompt; Session.generate has it before the fields.
+NO_FIELDS = {"self", "prompt", "messages", "token_ids"}
+ROW = re.compile(r"^  (?P<name>\w+) \((?P<default>.*?)\): .+$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +40,17 @@ def log_softmax(rows):
     rows = rows.astype(np.float64)
     rows = rows - rows.max(axis=-1, keepdims=True)
     return rows - np.log(np.exp(rows).sum(axis=-1, keepdims=True))
+
+
+def test_the_stub_has_each_field_with_its_default():
+    """help(Session.generate) has the fields and defaults from the table of the engine."""
+    rows = {row["name"]: row["default"] for row in ROW.finditer(zinc_rt.Session.generate.__doc__)}
+    stub = _signature.stub().signature("Session", "generate").parameters
+    assert set(stub) - NO_FIELDS == set(rows)
+    empty = {"[]": "()", "{}": "()", "''": "None"}
+    for name, default in rows.items():
+        wanted = stub[name].default
+        assert wanted is None or str(wanted) == empty.get(default, default), name
 
 
 def test_messages_take_tools_and_variables(engine, session):

@@ -6,14 +6,10 @@
 #include "base/error.h"
 #include "engine/conversation.h"
 #include "engine/generation.h"
+#include "zinc_rt/request_fields.h"
 
 namespace zinc_rt {
 namespace {
-
-constexpr std::uint32_t kMaxLogprobs = 128;
-constexpr std::uint32_t kMaxPromptLogprobs = 20;
-constexpr std::uint32_t kMaxChoices = 128;
-constexpr std::size_t kMaxLogitBias = 1024, kMaxStopTokens = 1024, kMaxName = 256;
 
 std::unexpected<Error> refuse(const char* field, const std::string& message) {
   return fail({StatusCode::kInvalidArgument, field}, "[request] {}", message);
@@ -66,11 +62,47 @@ bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& mes
          model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
 
-Status check_names(const Request& r) {
-  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
-                                   std::pair("traceparent", &r.traceparent)})
-    if (text->size() > kMaxName)
-      return refuse(name, fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
+// Whether a member lies within the bounds that the table of fields has for it: a number, the bytes of a text, the entries
+// of a list. False for NaN.
+struct CheckBounds {
+  const Request& r;
+  const RequestField& field;
+
+  Status operator()(float Request::* member) const { return number(r.*member); }
+  Status operator()(std::uint32_t Request::* member) const { return number(r.*member); }
+  Status operator()(std::optional<std::uint32_t> Request::* member) const { return number((r.*member).value_or(0)); }
+  Status operator()(std::string Request::* member) const { return size((r.*member).size(), "bytes"); }
+  template <class T>
+  Status operator()(std::vector<T> Request::* member) const {
+    return size((r.*member).size(), "entries");
+  }
+  Status operator()(std::map<std::int32_t, float> Request::* member) const {
+    return size((r.*member).size(), "entries");
+  }
+  Status operator()(auto) const { return {}; }
+
+ private:
+  const Bounds& bounds() const { return field.bounds; }
+  // In the type of the value: 0.01 as a float is below 0.01.
+  bool has(auto value) const {
+    using T = decltype(value);
+    return value >= static_cast<T>(bounds().least) && value <= static_cast<T>(bounds().most);
+  }
+  Status number(auto value) const {
+    if (has(value)) return {};
+    return refuse(field.name,
+                  fmt::format("{} is {}, {} to {} allowed", field.name, value, bounds().least, bounds().most));
+  }
+  Status size(std::size_t n, const char* of) const {
+    if (has(n)) return {};
+    return refuse(field.name, fmt::format("{} has {} {}, 0 to {} allowed", field.name, n, of, bounds().most));
+  }
+};
+
+Status check_bounds(const Request& r) {
+  for (const RequestField& field : request_fields())
+    if ((field.taken_by & RequestField::kPython) != 0 && field.bounds.most > 0)
+      ZRT_CHECK_OK(std::visit(CheckBounds{r, field}, field.member));
   return {};
 }
 
@@ -114,7 +146,7 @@ Status check_embedding(const Request& r, const Model& model) {
                   fmt::format("dimensions is {}, 1 to {} allowed", r.dimensions, model.config().model_dim));
   if (!(r.deadline_ms >= 0))
     return refuse("deadline_ms", fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
-  ZRT_CHECK_OK(check_names(r));
+  ZRT_CHECK_OK(check_bounds(r));
   return check_template_fields(r);
 }
 
@@ -212,48 +244,27 @@ Status Generation::check(const Request& r, const Model& model) {
   if (!r.embed && r.text_pair) return refuse("text_pair", "text_pair is given without embed");
   if (r.embed) return check_embedding(r, model);
   const std::uint32_t vocab_size = model.config().vocab_size;
-  const auto between = [](const char* name, float value, float low, float high) -> Status {
-    if (value >= low && value <= high) return {};  // false for NaN
-    return refuse(name, fmt::format("{} is {}, {} to {} allowed", name, value, low, high));
-  };
-  ZRT_CHECK_OK(between("temperature", r.temperature, 0, 100));
-  ZRT_CHECK_OK(between("top_p", r.top_p, 0, 1));
-  ZRT_CHECK_OK(between("min_p", r.min_p, 0, 1));
-  ZRT_CHECK_OK(between("typical_p", r.typical_p, 0, 1));
-  ZRT_CHECK_OK(between("repetition_penalty", r.repetition_penalty, 0.01f, 100));
-  ZRT_CHECK_OK(between("presence_penalty", r.presence_penalty, -100, 100));
-  ZRT_CHECK_OK(between("frequency_penalty", r.frequency_penalty, -100, 100));
+  ZRT_CHECK_OK(check_bounds(r));
   if (r.temperature > 0 && r.temperature < 1e-4f)
     return refuse("temperature",
                   fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
-  if (r.n < 1 || r.n > kMaxChoices) return refuse("n", fmt::format("n is {}, 1 to {} allowed", r.n, kMaxChoices));
   if (r.max_tokens < 1 && !r.prompt_logprobs)
     return refuse("max_tokens", "max_tokens is 0, at least 1 wanted where prompt_logprobs is not given");
   if (r.min_tokens > r.max_tokens)
     return refuse("min_tokens",
                   fmt::format("min_tokens is {}, 0 to {} (max_tokens) allowed", r.min_tokens, r.max_tokens));
-  if (r.logprobs > kMaxLogprobs)
-    return refuse("logprobs", fmt::format("logprobs is {}, at most {} allowed", r.logprobs, kMaxLogprobs));
-  if (r.prompt_logprobs && *r.prompt_logprobs > kMaxPromptLogprobs)
-    return refuse("prompt_logprobs",
-                  fmt::format("prompt_logprobs is {}, 0 to {} allowed", *r.prompt_logprobs, kMaxPromptLogprobs));
   if (!(r.deadline_ms >= 0))
     return refuse("deadline_ms", fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
   const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size; };
-  if (r.stop_token_ids.size() > kMaxStopTokens)
-    return refuse("stop_token_ids", fmt::format("stop_token_ids has {} entries, 0 to {} allowed",
-                                                r.stop_token_ids.size(), kMaxStopTokens));
   for (const auto id : r.stop_token_ids)
     if (!is_known(id))
       return refuse("stop_token_ids",
                     fmt::format("stop token id {}, the vocabulary has {} (stop_token_ids)", id, vocab_size));
-  if (r.logit_bias.size() > kMaxLogitBias)
-    return refuse("logit_bias",
-                  fmt::format("logit_bias has {} entries, 0 to {} allowed", r.logit_bias.size(), kMaxLogitBias));
   for (const auto& [id, bias] : r.logit_bias) {
     if (!is_known(id))
       return refuse("logit_bias", fmt::format("logit_bias of token id {}, the vocabulary has {}", id, vocab_size));
-    ZRT_CHECK_OK(between("logit_bias", bias, -100, 100));
+    if (!(bias >= -100 && bias <= 100))
+      return refuse("logit_bias", fmt::format("logit_bias is {}, -100 to 100 allowed", bias));
   }
   if (const std::size_t n_end = r.stop_token_ids.size() + (r.ignore_eos ? 0 : model.end_tokens().size());
       r.min_tokens > 0 && r.logit_bias.size() + n_end > kMaxBias)
@@ -268,7 +279,6 @@ Status Generation::check(const Request& r, const Model& model) {
       return refuse("min_tokens", fmt::format("min_tokens bans {} tokens that end the text, the vocabulary has {}",
                                               banned.size(), vocab_size));
   }
-  ZRT_CHECK_OK(check_names(r));
   ZRT_CHECK_OK(check_output_fields(r));
   return check_template_fields(r);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <variant>
 
 #include "base/error.h"
@@ -10,56 +11,71 @@
 #include "base/read_number.h"
 #include "model/weights.h"
 #include "tools/command.h"
+#include "zinc_rt/request_fields.h"
 
 namespace zinc_rt::tools {
 namespace {
 
-using Field = std::variant<float Request::*, std::uint32_t Request::*>;
+using Field = RequestField;
+// All of them are numbers.
+using Number = std::variant<float Request::*, std::uint32_t Request::*>;
 
-struct Row {
-  const char* name;
-  const char* help;
-  Field field;
-  const char* key;      // of the model's file, after general.sampling.
-  double in_chat, off;  // in conversations; where it does nothing
+// What a model's file calls a number, after general.sampling., and its value in conversations where no file has any.
+struct InChat {
+  Number member;
+  const char* key;
+  double value;
 };
 
-constexpr Row kRows[] = {
-    {"temperature", "how freely it draws; 0: greedy", &Request::temperature, "temp", 0.7, 0},
-    {"top_k", "keep the k most likely; 0: off", &Request::top_k, "top_k", 0, 0},
-    {"top_p", "keep the most likely that reach this sum; 1: off", &Request::top_p, "top_p", 1, 1},
-    {"min_p", "drop those below this part of the most likely; 0: off", &Request::min_p, "min_p", 0.05, 0},
-    {"typical_p", "keep those of usual surprise up to this sum; 1: off", &Request::typical_p, "", 1, 1},
-    {"repetition_penalty", "above 1: tokens that are there already are less likely; 1: off",
-     &Request::repetition_penalty, "penalty_repeat", 1.05, 1},
-    {"presence_penalty", "taken from generated tokens; 0: off", &Request::presence_penalty, "", 0, 0},
-    {"frequency_penalty", "taken from generated tokens, each time they came; 0: off", &Request::frequency_penalty, "",
-     0, 0},
-};
+constexpr InChat kInChat[] = {{&Request::temperature, "temp", 0.7},
+                              {&Request::top_k, "top_k", 0},
+                              {&Request::top_p, "top_p", 1},
+                              {&Request::min_p, "min_p", 0.05},
+                              {&Request::repetition_penalty, "penalty_repeat", 1.05}};
+
+bool is_of_commands(const Field& field) {
+  return (field.taken_by & Field::kCommand) != 0;
+}
+
+auto fields() {
+  return request_fields() | std::views::filter(is_of_commands);
+}
 
 std::string with_dashes(std::string name) {
   std::ranges::replace(name, '_', '-');
   return name;
 }
 
-double value_of(const Request& request, const Field& field) {
-  return std::visit([&](auto member) { return static_cast<double>(request.*member); }, field);
+Number number_of(const Field& field) {
+  if (const auto* whole = std::get_if<std::uint32_t Request::*>(&field.member)) return *whole;
+  return std::get<float Request::*>(field.member);
 }
 
-void set_value(Request& request, const Field& field, double value) {
+double value_of(const Request& request, const Number& number) {
+  return std::visit([&](auto member) { return static_cast<double>(request.*member); }, number);
+}
+
+void set_value(Request& request, const Number& number, double value) {
   std::visit(
       [&](auto member) { request.*member = static_cast<std::remove_reference_t<decltype(request.*member)>>(value); },
-      field);
+      number);
+}
+
+// The values of `from` that are not given.
+void take_over(Request& request, const Request& from, const std::set<std::string>& given) {
+  for (const Field& field : fields())
+    if (!given.contains(field.name)) set_value(request, number_of(field), value_of(from, number_of(field)));
 }
 
 }  // namespace
 
 void add_sampling_options(CLI::App& app, Request& request, std::set<std::string>& given) {
   constexpr const char* kGroup = "Sampling";
-  for (const auto& row : kRows) {
-    const auto flag = "--" + with_dashes(row.name);
-    auto* option = std::visit([&](auto member) { return app.add_option(flag, request.*member, row.help); }, row.field);
-    option->group(kGroup)->each([&given, name = row.name](const std::string&) { given.insert(name); });
+  for (const Field& field : fields()) {
+    const auto flag = "--" + with_dashes(field.name);
+    auto* option =
+        std::visit([&](auto member) { return app.add_option(flag, request.*member, field.help); }, number_of(field));
+    option->group(kGroup)->each([&given, name = field.name](const std::string&) { given.insert(name); });
   }
   app.add_option_function<std::uint64_t>(
          "--seed", [&request](const std::uint64_t& seed) { request.seed = seed; }, "same seed, same tokens")
@@ -68,24 +84,24 @@ void add_sampling_options(CLI::App& app, Request& request, std::set<std::string>
 }
 
 void set_chat_sampling(Request& request, const std::set<std::string>& given) {
-  for (const auto& row : kRows)
-    if (!given.contains(row.name)) set_value(request, row.field, row.in_chat);
+  Request usual;
+  for (const InChat& one : kInChat) set_value(usual, one.member, one.value);
+  take_over(request, usual, given);
 }
 
 void set_chat_sampling(Request& request, const std::set<std::string>& given, const std::string& model_path) {
   const auto metadata = Weights::open_metadata(model_path);
   bool recommends = false;
   Request recommended;
-  for (const auto& row : kRows) {
-    if (!metadata || *row.key == '\0') continue;
-    const auto value = metadata->get_float(fmt::format("general.sampling.{}", row.key));
+  for (const InChat& one : kInChat) {
+    if (!metadata) continue;
+    const auto value = metadata->get_float(fmt::format("general.sampling.{}", one.key));
     if (!value) continue;
     recommends = true;
-    set_value(recommended, row.field, *value);
+    set_value(recommended, one.member, *value);
   }
   if (!recommends) return set_chat_sampling(request, given);
-  for (const auto& row : kRows)
-    if (!given.contains(row.name)) set_value(request, row.field, value_of(recommended, row.field));
+  take_over(request, recommended, given);
 }
 
 Status set_sampling(Request& request, std::string_view name, std::string_view value) {
@@ -101,13 +117,14 @@ Status set_sampling(Request& request, std::string_view name, std::string_view va
     request.seed = seed;
     return {};
   }
-  for (const auto& row : kRows) {
-    if (plain != row.name) continue;
+  for (const Field& field : fields()) {
+    if (plain != field.name) continue;
     double number = 0;
     if (!read_number(value, number) || number < -1e6 || number > 1e6) return no_number("a number");
-    if (std::holds_alternative<std::uint32_t Request::*>(row.field) && (number < 0 || number != std::uint32_t(number)))
+    if (std::holds_alternative<std::uint32_t Request::*>(field.member) &&
+        (number < 0 || number != std::uint32_t(number)))
       return no_number("a whole number");
-    set_value(request, row.field, number);
+    set_value(request, number_of(field), number);
     return {};
   }
   return fail(StatusCode::kInvalidArgument, "there is no setting \"{}\"{}", name,
@@ -116,15 +133,17 @@ Status set_sampling(Request& request, std::string_view name, std::string_view va
 
 std::vector<std::string> sampling_names() {
   std::vector<std::string> names{"max_tokens", "seed"};
-  for (const auto& row : kRows) names.emplace_back(row.name);
+  for (const Field& field : fields()) names.emplace_back(field.name);
   return names;
 }
 
 std::string sampling_text(const Request& request) {
   std::string out = fmt::format("max_tokens {}", request.max_tokens);
-  for (const auto& row : kRows)
-    if (const auto value = value_of(request, row.field); value != row.off || &row == kRows)
-      out += fmt::format(", {} {:g}", row.name, static_cast<float>(value));
+  const Request off;
+  for (const Field& field : fields())
+    if (const auto value = value_of(request, number_of(field));
+        value != value_of(off, number_of(field)) || &field == &fields().front())
+      out += fmt::format(", {} {:g}", field.name, static_cast<float>(value));
   if (request.seed) out += fmt::format(", seed {}", *request.seed);
   return out;
 }

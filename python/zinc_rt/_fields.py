@@ -22,6 +22,7 @@ class ServerFields(TypedDict, total=False):
     logit_bias: dict[str, float]
     seed: int
     n: int
+    best_of: int
     stop: str | Sequence[str]
     stop_token_ids: Sequence[int]
     include_stop_str_in_output: bool
@@ -50,4 +51,12 @@ class ServerFields(TypedDict, total=False):
     prompt_cache_key: str
     response_format: dict[str, Any]
     structured_outputs: dict[str, Any]
+    guided_json: dict[str, Any] | bool | str
+    json_schema: dict[str, Any] | bool | str
+    guided_regex: str
+    regex: str
+    guided_choice: Sequence[str]
+    choice: Sequence[str]
+    guided_grammar: str
+    grammar: str
     metadata: dict[str, Any]

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/json_number.h"
 
@@ -9,68 +11,122 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::int64_t kMaxTokens = 1 << 24;
-constexpr std::size_t kMaxBias = 1024;
 
 std::size_t utf8_length(std::string_view text) {
   return static_cast<std::size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-void read_bias(BodyReader& r, Request& request) {
-  const Json* bias = r.fields().get("logit_bias");
-  if (bias == nullptr) return;
-  if (!bias->is_object() || bias->size() > kMaxBias)
-    return r.wrong("logit_bias",
-                   fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), kMaxBias));
-  for (const auto& [key, value] : bias->items()) {
-    const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
-                       (key.size() == 1 || key[0] != '0');  // else "5" and "05" would name one token twice
-    if (!is_id) return r.wrong("logit_bias", fmt::format("{} is no token id", show(key)));
-    const double bias = is_json_number(value) ? number_value(value) : NAN;
-    if (!(bias >= -100 && bias <= 100))
-      return r.wrong("logit_bias", fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
-    request.logit_bias[std::stoi(key)] = static_cast<float>(bias);
+// Reads one field into a member of the request, by the member's type.
+struct IntoMember {
+  BodyReader& r;
+  const RequestField& field;
+  Request& request;
+
+  void operator()(std::monostate) const {}
+  void operator()(float Request::* member) const { r.into(request.*member, number()); }
+  void operator()(double Request::* member) const { r.into(request.*member, number()); }
+  // Below 0, where that is allowed: off.
+  void operator()(std::uint32_t Request::* member) const {
+    if (const auto n = integer()) request.*member = static_cast<std::uint32_t>(std::max<std::int64_t>(*n, 0));
   }
+  void operator()(bool Request::* member) const { r.into(request.*member, r.boolean(field.name)); }
+  void operator()(std::string Request::* member) const {
+    r.into(request.*member, r.string(field.name, static_cast<std::size_t>(most())));
+  }
+  void operator()(std::optional<bool> Request::* member) const {
+    if (const auto given = r.boolean(field.name)) request.*member = *given;
+  }
+  void operator()(std::optional<std::uint32_t> Request::* member) const {
+    if (const auto n = integer()) request.*member = static_cast<std::uint32_t>(*n);
+  }
+  void operator()(std::optional<std::uint64_t> Request::* member) const {
+    if (const auto n = integer()) request.*member = static_cast<std::uint64_t>(*n);
+  }
+  // A text or a list of them.
+  void operator()(std::vector<std::string> Request::* member) const {
+    const Json* given = r.fields().get(field.name);
+    if (given == nullptr) return;
+    const auto add = [&](const std::string& place, const Json& one) {
+      if (one.is_string() && !one.get_ref<const std::string&>().empty())
+        (request.*member).push_back(one.get<std::string>());
+      else
+        r.wrong_entry(field.name, place, show(one) + " is given, a text or a list of texts that are not empty wanted");
+    };
+    if (!given->is_array()) return add(field.name, *given);
+    if (static_cast<double>(given->size()) > most())
+      return r.wrong(field.name, fmt::format("{} entries, at most {} allowed", given->size(), most()));
+    for (std::size_t i = 0; i < given->size(); ++i) add(fmt::format("{}[{}]", field.name, i), (*given)[i]);
+  }
+  void operator()(std::vector<std::int32_t> Request::* member) const {
+    if (auto ids = r.take(r.fields().get_ids(field.name, static_cast<std::size_t>(most()))))
+      request.*member = std::move(*ids);
+  }
+  void operator()(std::map<std::int32_t, float> Request::* member) const {
+    const Json* bias = r.fields().get(field.name);
+    if (bias == nullptr) return;
+    if (!bias->is_object() || static_cast<double>(bias->size()) > most())
+      return r.wrong(field.name,
+                     fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), most()));
+    for (const auto& [key, value] : bias->items()) {
+      const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
+                         (key.size() == 1 || key[0] != '0');  // else "5" and "05" would name one token twice
+      if (!is_id) return r.wrong(field.name, fmt::format("{} is no token id", show(key)));
+      const double of_key = is_json_number(value) ? number_value(value) : NAN;
+      if (!(of_key >= -100 && of_key <= 100))
+        return r.wrong(field.name, fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
+      (request.*member)[std::stoi(key)] = static_cast<float>(of_key);
+    }
+  }
+
+ private:
+  double most() const { return field.api_bounds().most; }
+  std::optional<double> number() const { return r.number(field.name, field.api_bounds().least, most()); }
+  std::optional<std::int64_t> integer() const {
+    // A double has no 2^63 - 1.
+    const auto whole = [](double bound) { return bound >= 0x1p63 ? INT64_MAX : static_cast<std::int64_t>(bound); };
+    return r.integer(field.name, whole(field.api_bounds().least), whole(most()));
+  }
+};
+
+// The names of the fields that a taker has, sorted.
+const std::set<std::string_view>& names_of(RequestField::TakenBy taker) {
+  static const auto all = [] {
+    std::map<std::uint32_t, std::set<std::string_view>> names;
+    for (const RequestField& field : request_fields())
+      for (std::uint32_t bit = 1; bit <= RequestField::kCommand; bit *= 2)
+        if ((field.taken_by & bit) != 0) names[bit].insert(field.name);
+    return names;
+  }();
+  return all.at(taker);
 }
 
 }  // namespace
 
-void read_stop(BodyReader& r, Request& request) {
-  const Json* stop = r.fields().get("stop");
-  if (stop == nullptr) return;
-  const auto add = [&](const std::string& place, const Json& one) {
-    if (one.is_string() && !one.get_ref<const std::string&>().empty())
-      request.stop.push_back(one.get<std::string>());
-    else
-      r.wrong_entry("stop", place, show(one) + " is given, a text or a list of texts that are not empty wanted");
+ApiResult<void> BodyReader::finish() {
+  if (!error_)
+    if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
+  if (error_) return std::unexpected(*error_);
+  if (!taker_) return {};
+  // A field that is added to a reader alone, or to the table alone, fails every request.
+  const auto& rows = names_of(*taker_);
+  const auto complain = [&](std::string_view name, const char* what) {
+    return std::unexpected(make_error(
+        500, fmt::format("[request] {} of {}: the {}", name, taker_names(static_cast<std::uint32_t>(*taker_)), what)));
   };
-  if (!stop->is_array()) return add("stop", *stop);
-  if (stop->size() > 16) return r.wrong("stop", fmt::format("{} entries, at most 16 allowed", stop->size()));
-  for (std::size_t i = 0; i < stop->size(); ++i) add(fmt::format("stop[{}]", i), (*stop)[i]);
+  for (const auto& name : fields_.known())
+    if (!rows.contains(name) && std::ranges::find(rowless_, name) == rowless_.end())
+      return complain(name, "reader has it, the table of fields has not");
+  for (const auto name : rows)
+    if (!fields_.known().contains(name)) return complain(name, "table of fields has it, the reader has not");
+  return {};
 }
 
-void read_temperature(BodyReader& r, Request& q, double most) {
-  r.into(q.temperature, r.number("temperature", 0, most));
-  if (q.temperature > 0 && q.temperature < 1e-4f) q.temperature = 0;
-  r.into(q.top_p, r.number("top_p", 0, 1));
-}
-
-void read_top_k(BodyReader& r, Request& q) {
-  if (const auto k = r.integer("top_k", -1, INT32_MAX)) q.top_k = *k < 0 ? 0 : static_cast<std::uint32_t>(*k);
-}
-
-void read_sampling(BodyReader& r, Request& q, double most, const char* repetition_penalty) {
-  read_temperature(r, q, most);
-  read_top_k(r, q);
-  r.into(q.min_p, r.number("min_p", 0, 1));
-  r.into(q.typical_p, r.number("typical_p", 0, 1));
-  r.into(q.repetition_penalty, r.number(repetition_penalty, 0.01, 100));
-  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
-  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
-}
-
-void read_seed(BodyReader& r, Request& q) {
-  if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
+void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request) {
+  for (const RequestField& field : request_fields())
+    if ((field.taken_by & taker) != 0) std::visit(IntoMember{r, field, request}, field.member);
+  // So low that it is greedy.
+  if (request.temperature > 0 && request.temperature < 1e-4f) request.temperature = 0;
 }
 
 void read_effort(BodyReader& r, const char* name, Json& variables) {
@@ -119,8 +175,8 @@ const Json* read_metadata(BodyReader& r) {
   return nullptr;
 }
 
-void read_common(BodyReader& r, GenerationCall& call, Request& q) {
-  r.into(q.model, r.string("model", 4096));
+void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& call, Request& q) {
+  read_members(r, taker, q);
   r.into(call.stream, r.boolean("stream"));
   r.object("stream_options", [&](BodyReader& options) {
     if (!call.stream) r.wrong("stream_options", "only with \"stream\": true");
@@ -128,24 +184,9 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
     options.into(call.resumable, options.boolean("resumable"));
     options.refuse("include_obfuscation", "chunks are not padded", {false});
   });
-  read_sampling(r, q, 2, "repetition_penalty");
-  read_bias(r, q);
-  read_seed(r, q);
-  r.into(q.n, r.integer("n", 1, 128));
-  read_stop(r, q);
-  if (auto ids = r.take(r.fields().get_ids("stop_token_ids", kMaxBias))) q.stop_token_ids = std::move(*ids);
-  r.into(q.include_stop_str_in_output, r.boolean("include_stop_str_in_output"));
-  r.into(q.ignore_eos, r.boolean("ignore_eos"));
-  r.into(q.skip_special_tokens, r.boolean("skip_special_tokens"));
-  r.into(q.min_tokens, r.integer("min_tokens", 0, kMaxTokens));
-  if (const auto n = r.integer("prompt_logprobs", 0, 20)) {
-    if (call.stream) r.wrong("prompt_logprobs", "it cannot be streamed");
-    q.prompt_logprobs = call.prompt_logprobs = static_cast<std::uint32_t>(*n);
-  }
-  if (const auto ms = r.number("deadline_ms", 0, 1e9)) q.deadline_ms = *ms;
-  r.into(q.cache_salt, r.string("cache_salt", 256));
+  call.prompt_logprobs = q.prompt_logprobs;
+  if (call.stream && call.prompt_logprobs) r.wrong("prompt_logprobs", "it cannot be streamed");
   r.into(call.return_token_ids, r.boolean("return_token_ids"));
-  r.into(q.return_logits_hash, r.boolean("return_logits_hash"));
   r.into(call.wants_timings, r.boolean("timings"));
   read_service_tier(r, {"auto", "default", "flex", "priority", "interactive", "standard", "batch"}, call, q);
   read_callers_names(r);

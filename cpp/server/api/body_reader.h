@@ -12,6 +12,7 @@
 #include "base/json_number.h"
 #include "server/api/generation_call.h"
 #include "server/api/json_in.h"
+#include "zinc_rt/request_fields.h"
 
 namespace zinc_rt::server {
 
@@ -20,7 +21,11 @@ constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
 // Reads a body's fields one after another. It keeps the first error and reads nothing after it.
 class BodyReader {
  public:
-  // `ignored` as in Fields::expect_no_others.
+  // Of a whole body, or of an object in it that the table of fields knows: finish() complains where what was asked for is
+  // not what the table has for it. `ignored` as in Fields::expect_no_others.
+  BodyReader(const Json& body, std::vector<std::string>* ignored, RequestField::TakenBy taker, std::string prefix = {})
+      : fields_(body, std::move(prefix)), ignored_(ignored), taker_(taker) {}
+  // Of another object in a body.
   explicit BodyReader(const Json& body, std::vector<std::string>* ignored, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored) {}
 
@@ -74,45 +79,56 @@ class BodyReader {
   // Refuses a field of the API that this server does not support, unless its value is null or one of `harmless`, which
   // request nothing.
   void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
+    pass_over({name});
     const Json* value = fields_.get(name);
     if (value == nullptr) return;
     for (const Json& good : harmless)
       if (*value == good || (good.is_number() && is_json_number(*value) && good == number_value(*value))) return;
     wrong(name, fmt::format("{} is not served: {}", show(*value), why));
   }
+  // Lets fields of the API through that ask for nothing here. The table of fields has no row of them.
+  void pass_over(std::initializer_list<const char*> names) {
+    for (const char* name : names) static_cast<void>(fields_.get(name));
+    rowless_.insert(rowless_.end(), names.begin(), names.end());
+  }
   // If the field is given, calls read(reader) to read the object's fields.
   template <class Read>
   void object(const char* name, Read&& read, const char* wanted = "an object") {
     if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
   }
+  // The same for an object that the table of fields knows.
+  template <class Read>
+  void object(const char* name, RequestField::TakenBy taker, Read&& read) {
+    const Json* value = fields_.get(name);
+    if (value == nullptr) return;
+    if (!value->is_object()) return wrong(name, fmt::format("{} is given, an object wanted", show(*value)));
+    read_inner(BodyReader(*value, ignored_, taker, fields_.full_name(name) + "."), read);
+  }
   // The same for a value anywhere in the body.
   template <class Read>
   void object_at(const char* place, const Json& value, Read&& read, const char* wanted = "an object") {
     if (!value.is_object()) return wrong(place, fmt::format("{} is given, {} wanted", show(value), wanted));
-    BodyReader inner(value, ignored_, fields_.full_name(place) + ".");
+    read_inner(BodyReader(value, ignored_, fields_.full_name(place) + "."), read);
+  }
+  ApiResult<void> finish();
+
+ private:
+  template <class Read>
+  void read_inner(BodyReader inner, Read&& read) {
     read(inner);
     if (const auto done = inner.finish(); !done) wrong(done.error());
   }
-  ApiResult<void> finish() {
-    if (!error_)
-      if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
-    if (error_) return std::unexpected(*error_);
-    return {};
-  }
 
- private:
   Fields fields_;
   std::vector<std::string>* ignored_;
+  std::optional<RequestField::TakenBy> taker_;
+  std::vector<std::string_view> rowless_;  // names that the table of fields has not
   std::optional<ApiError> error_;
 };
 
+// The fields that set a member of the request and do nothing else, as the table has them (zinc_rt/request_fields.h).
+void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request);
 // Single fields that several APIs share by name.
-void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
-void read_top_k(BodyReader& r, Request& request);                     // below 0: off
-// Reads these and the other sampling fields. `most`: the highest temperature; `repetition_penalty`: that field's name.
-void read_sampling(BodyReader& r, Request& request, double most, const char* repetition_penalty);
-void read_seed(BodyReader& r, Request& request);
-void read_stop(BodyReader& r, Request& request);  // a text or a list of them
 // OpenAI's reasoning effort, passed to the template as a variable. "none" turns thinking off.
 void read_effort(BodyReader& r, const char* name, Json& variables);
 // Reads service_tier, one of `names`, and the class that it requests.
@@ -123,7 +139,7 @@ void read_callers_names(BodyReader& r);
 // OpenAI's bounds. Null if it is absent or wrong.
 const Json* read_metadata(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
-void read_common(BodyReader& r, GenerationCall& call, Request& request);
+void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` if none is given.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);

@@ -44,6 +44,8 @@ class Fields {
   // A list of token ids.
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids,
                                                               const std::string& what = "token ids");
+  // The names that were asked for so far.
+  const std::set<std::string, std::less<>>& known() const { return known_; }
   std::string full_name(const char* name) const { return prefix_ + name; }
   // An error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;

@@ -7,8 +7,8 @@ namespace zinc_rt::server {
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   Request q = defaults;
-  BodyReader r(body, ignored);
-  read_common(r, call, q);
+  BodyReader r(body, ignored, RequestField::kChat);
+  read_common(r, RequestField::kChat, call, q);
   read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
   q.parse_output = true;
   if (const Json* messages = r.fields().get("messages")) {
@@ -34,8 +34,6 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   }
   read_effort(r, "reasoning_effort", variables);
   if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
-  if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
-  r.into(q.continue_final_message, r.boolean("continue_final_message"));
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   r.into(call.echo, r.boolean("echo"));

@@ -13,8 +13,8 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   GenerationCall call;
   call.api = Api::kText;
   Request q = defaults;
-  BodyReader r(body, ignored);
-  read_common(r, call, q);
+  BodyReader r(body, ignored, RequestField::kCompletion);
+  read_common(r, RequestField::kCompletion, call, q);
   r.into(call.echo, r.boolean("echo"));
   const auto logprobs = r.integer("logprobs", 0, 20);
   call.wants_logprobs = logprobs.has_value();
@@ -60,10 +60,9 @@ ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaul
   call.api = Api::kTokens;
   call.return_token_ids = true;
   Request q = defaults;
-  BodyReader r(body, ignored);
-  read_common(r, call, q);
+  BodyReader r(body, ignored, RequestField::kGenerate);
+  read_common(r, RequestField::kGenerate, call, q);
   read_max_tokens(r, q, {"max_tokens"}, 128, q.prompt_logprobs.has_value());
-  if (const auto n = r.integer("logprobs", 0, 20)) q.logprobs = static_cast<std::uint32_t>(*n);
   call.wants_logprobs = q.logprobs > 0;
   if (auto ids = r.take(r.fields().get_ids("token_ids", kMaxIds))) q.token_ids = std::move(*ids);
   if (!q.token_ids || q.token_ids->empty()) r.wrong("token_ids", "a list of at least one token id wanted");

@@ -175,13 +175,11 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   call.api = Api::kMessages;
   Request q = defaults;
   q.parse_output = true;
-  BodyReader r(body, ignored);
-  r.into(q.model, r.string("model", 4096));
+  BodyReader r(body, ignored, RequestField::kMessages);
+  read_members(r, RequestField::kMessages, q);
   r.into(call.stream, r.boolean("stream"));
   read_max_tokens(r, q, {"max_tokens"}, Request::kAllThatFit, false);
   if (q.max_tokens == Request::kAllThatFit) r.wrong("max_tokens", "it is missing");
-  read_temperature(r, q, 2);
-  read_top_k(r, q);
   if (const Json* stops = r.fields().get("stop_sequences")) {
     if (!stops->is_array() || stops->size() > 16)
       r.wrong("stop_sequences", "a list of at most 16 texts wanted");
@@ -216,7 +214,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   // Fields for the sender's records; fields about caches, which are used anyway; and edits of the history, which is
   // used as sent.
   read_metadata(r);
-  for (const char* name : {"cache_control", "context_management", "speed"}) static_cast<void>(r.fields().get(name));
+  r.pass_over({"cache_control", "context_management", "speed"});
   r.refuse("container", "this server runs no code");
   r.refuse("mcp_servers", "this server calls no others", {Json::array()});
   ZRT_CHECK_OK(r.finish());

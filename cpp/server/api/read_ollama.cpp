@@ -54,22 +54,18 @@ void read_ollama_model(BodyReader& r, Request& q) {
 }
 
 void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
-  body.object("options", [&](BodyReader& r) {
-    read_sampling(r, q, 100, "repeat_penalty");
-    read_seed(r, q);
+  body.object("options", RequestField::kOllamaOptions, [&](BodyReader& r) {
+    read_members(r, RequestField::kOllamaOptions, q);
     // -1 and -2: until the model ends or the context is full.
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
-    read_stop(r, q);
     // The server decides how models are loaded, and penalties here cover the whole text, so these options have no
     // effect.
-    for (const char* name : {"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
-                             "use_mlock", "numa", "low_vram", "penalize_newline", "draft_num_predict"})
-      static_cast<void>(r.fields().get(name));
+    r.pass_over({"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock",
+                 "numa", "low_vram", "penalize_newline", "draft_num_predict", "mirostat_tau", "mirostat_eta"});
     r.refuse("mirostat", "it is not served", {0});
     r.refuse("tfs_z", "it is not served", {1});
-    for (const char* name : {"mirostat_tau", "mirostat_eta"}) static_cast<void>(r.fields().get(name));
   });
 }
 
@@ -160,7 +156,7 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
   GenerationCall call;
   call.api = Api::kOllamaChat;
   Request q = defaults;
-  BodyReader r(body, ignored);
+  BodyReader r(body, ignored, RequestField::kOllamaChat);
   read_shared(r, call, q);
   if (const Json* messages = r.fields().get("messages"); messages != nullptr && messages->is_array()) {
     Json list = Json::array();
@@ -194,7 +190,7 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
   GenerationCall call;
   call.api = Api::kOllamaText;
   Request q = defaults;
-  BodyReader r(body, ignored);
+  BodyReader r(body, ignored, RequestField::kOllamaGenerate);
   read_shared(r, call, q);
   const auto prompt = r.string("prompt", 64u << 20).value_or("");
   const auto system = r.string("system", 64u << 20).value_or("");

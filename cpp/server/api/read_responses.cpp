@@ -134,21 +134,19 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   call.api = Api::kResponses;
   Request q = defaults;
   q.parse_output = true;
-  BodyReader r(body, ignored);
+  BodyReader r(body, ignored, RequestField::kResponses);
   Json again = Json::object();
   const auto keep = [&](const char* name, const Json& otherwise) {
     const auto value = body.find(name);
     again[name] = value == body.end() ? otherwise : *value;
   };
-  r.into(q.model, r.string("model", 4096));
+  read_members(r, RequestField::kResponses, q);
   r.into(call.stream, r.boolean("stream"));
   r.object("stream_options", [&](BodyReader& options) {
     options.into(call.resumable, options.boolean("resumable"));
     options.refuse("include_obfuscation", "events are not padded", {false});
   });
   read_max_tokens(r, q, {"max_output_tokens"}, Request::kAllThatFit, false);
-  read_temperature(r, q, 2);
-  read_seed(r, q);
   ResponsesReader conversation(r);
   if (const Json* input = r.fields().get("input"))
     conversation.input(*input);
@@ -192,8 +190,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);
   read_callers_names(r);
   read_metadata(r);
-  for (const char* name : {"client_metadata", "prompt_cache_retention", "prompt_cache_options"})
-    static_cast<void>(r.fields().get(name));
+  r.pass_over({"client_metadata", "prompt_cache_retention", "prompt_cache_options"});
   ZRT_CHECK_OK(r.finish());
   for (const char* name : {"instructions", "max_output_tokens", "max_tool_calls", "previous_response_id",
                            "prompt_cache_key", "safety_identifier", "user"})

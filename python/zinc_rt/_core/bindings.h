@@ -66,6 +66,8 @@ class Keywords {
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs);
 
+std::string describe_request_fields();
+
 // A processor of logits that calls one Python function or each of a list of them, in order.
 LogitsProcessor python_processor(const py::object& function_or_list);
 // __reduce__ of classes that hold native state: they cannot be pickled.

@@ -1,5 +1,5 @@
 // Requests from keyword arguments.
-#include "zinc_rt/request.h"
+#include "zinc_rt/request_fields.h"
 
 #include <pybind11/stl.h>
 
@@ -63,7 +63,41 @@ void read_output_format(Keywords& keywords, Request& r) {
   }
 }
 
+void take_member(Keywords&, const char*, Request&, std::monostate) {}
+template <class T>
+void take_member(Keywords& keywords, const char* name, Request& r, T Request::* member) {
+  keywords.take(name, r.*member);
+}
+// A text or a list of them.
+void take_member(Keywords& keywords, const char* name, Request& r, std::vector<std::string> Request::* member) {
+  const auto given = keywords.find(name);
+  if (py::isinstance<py::str>(given))
+    r.*member = {given.cast<std::string>()};
+  else if (!given.is_none())
+    r.*member = given.cast<std::vector<std::string>>();
+}
+
+// A default as Python writes it, and as the stub has it.
+std::string in_python(std::monostate) {
+  return "None";
+}
+template <class T>
+std::string in_python(T Request::* member) {
+  const Request defaults;
+  return py::repr(py::cast(defaults.*member));
+}
+
 }  // namespace
+
+// What help() shows of the fields: a line each, with its default.
+std::string describe_request_fields() {
+  std::string text;
+  for (const RequestField& field : request_fields())
+    if ((field.taken_by & RequestField::kPython) != 0)
+      text += std::string("  ") + field.name + " (" +
+              std::visit([](auto member) { return in_python(member); }, field.member) + "): " + field.help + "\n";
+  return text;
+}
 
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs) {
@@ -75,46 +109,15 @@ Request make_request(const py::object& prompt, const py::object& messages, const
   if (const auto tools = keywords.find("tools"); !tools.is_none()) r.tools = to_json("tools", tools);
   if (const auto variables = keywords.find("chat_template_kwargs"); !variables.is_none())
     r.chat_template_kwargs = to_json("chat_template_kwargs", variables);
-  keywords.take("add_generation_prompt", r.add_generation_prompt);
-  keywords.take("continue_final_message", r.continue_final_message);
-  keywords.take("model", r.model);
-  keywords.take("qos", r.qos);
-  keywords.take("n", r.n);
-  keywords.take("cache_salt", r.cache_salt);
-  keywords.take("request_id", r.request_id);
-  keywords.take("traceparent", r.traceparent);
-  keywords.take("max_tokens", r.max_tokens);
-  keywords.take("min_tokens", r.min_tokens);
-  keywords.take("temperature", r.temperature);
-  keywords.take("top_k", r.top_k);
-  keywords.take("top_p", r.top_p);
-  keywords.take("min_p", r.min_p);
-  keywords.take("typical_p", r.typical_p);
-  keywords.take("repetition_penalty", r.repetition_penalty);
-  keywords.take("presence_penalty", r.presence_penalty);
-  keywords.take("frequency_penalty", r.frequency_penalty);
-  keywords.take("logit_bias", r.logit_bias);
+  for (const RequestField& field : request_fields())
+    if ((field.taken_by & RequestField::kPython) != 0)
+      std::visit([&](auto member) { take_member(keywords, field.name, r, member); }, field.member);
   if (const auto processor = keywords.find("logits_processor"); !processor.is_none())
     r.logits_processor = python_processor(processor);
-  keywords.take("seed", r.seed);
-  if (const auto stop = keywords.find("stop"); py::isinstance<py::str>(stop))
-    r.stop = {stop.cast<std::string>()};
-  else if (!stop.is_none())
-    r.stop = stop.cast<std::vector<std::string>>();
-  keywords.take("include_stop_str_in_output", r.include_stop_str_in_output);
-  keywords.take("stop_token_ids", r.stop_token_ids);
-  keywords.take("ignore_eos", r.ignore_eos);
-  keywords.take("skip_special_tokens", r.skip_special_tokens);
   std::optional<bool> parses;
   keywords.take("parse_output", parses);
   r.parse_output = parses.value_or(r.tools.has_value());
-  keywords.take("max_tool_calls", r.max_tool_calls);
   read_output_format(keywords, r);
-  keywords.take("logprobs", r.logprobs);
-  keywords.take("prompt_logprobs", r.prompt_logprobs);
-  keywords.take("return_logits_hash", r.return_logits_hash);
-  keywords.take("deadline_ms", r.deadline_ms);
-  keywords.take("stream_capacity", r.stream_capacity);
   keywords.check_all_taken();
   return r;
 }

@@ -244,7 +244,11 @@ void bind_session(py::module_& m) {
   py::class_<Session, Held<Session>> session(m, "Session", "A conversation of one tenant. Any thread.");
   session
       .def("generate", &generate, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
-           py::arg("token_ids") = py::none(), "Generates and gives the whole Completion.")
+           py::arg("token_ids") = py::none(),
+           ("Generates and gives the whole Completion.\n\n"
+            "How to generate, each with what holds where it is not given:\n" +
+            describe_request_fields())
+               .c_str())
       .def("stream", &open_stream, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
            py::arg("token_ids") = py::none(), "Generates as an iterator, plain or async, of StreamEvent.")
       .def("submit", &submit, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
