@@ -117,8 +117,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
-  Status bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
-                     Prompt& prompt);
+  Status bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt);
 
   // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);

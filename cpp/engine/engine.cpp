@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/conversation.h"
 #include "base/error.h"
 #include "engine/core.h"
 #include "engine/queue_sink.h"
@@ -96,10 +97,22 @@ std::string Engine::token_bytes(std::int32_t id, const std::string& model) const
 Result<std::string> Engine::apply_template(std::string_view messages, std::string_view tools,
                                            bool add_generation_prompt, std::string_view extra, const std::string& model,
                                            bool continue_final_message) const {
-  ZRT_TRY(const auto found, core_->known_model(model));
-  ZRT_TRY(MarkedText text, found->render(messages, tools, extra,
-                                         {.add_generation_prompt = add_generation_prompt,
-                                          .continue_final_message = continue_final_message}));
+  Request request;
+  request.model = model;
+  request.messages = messages;
+  request.tools = tools;
+  request.chat_template_kwargs = extra;
+  request.add_generation_prompt = add_generation_prompt;
+  request.continue_final_message = continue_final_message;
+  return apply_template(std::move(request));
+}
+Result<std::string> Engine::apply_template(Request request) const {
+  ZRT_TRY(const auto found, core_->known_model(request.model));
+  ZRT_TRY(auto chat, take_conversation(request));
+  ZRT_TRY(MarkedText text,
+          found->render(std::move(chat), {.add_generation_prompt =
+                                              request.add_generation_prompt.value_or(!request.continue_final_message),
+                                          .continue_final_message = request.continue_final_message}));
   return text.take_text();
 }
 Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request, std::optional<bool> add_special) const {

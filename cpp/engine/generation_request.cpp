@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
+#include "base/conversation.h"
 #include "base/error.h"
-#include "engine/conversation.h"
 #include "engine/generation.h"
 #include "zinc_rt/request_fields.h"
 
@@ -24,7 +24,7 @@ Status check_output_fields(const Request& r) {
   if (is_bound && r.min_tokens > 0)
     return refuse(has_format ? "output_format" : "min_tokens",
                   fmt::format("min_tokens is {} with an output format or a tool choice, 0 allowed", r.min_tokens));
-  if (r.tool_choice != ToolChoice::kAuto && (!r.parse_output || !r.tools))
+  if (r.tool_choice != ToolChoice::kAuto && (!r.parse_output || !has_tools(r)))
     return refuse("tool_choice", "a tool choice that demands calls is given without parse_output or without tools");
   return {};
 }
@@ -33,7 +33,12 @@ Status check_template_fields(const Request& r) {
   if (r.add_generation_prompt.value_or(false) && r.continue_final_message)
     return refuse("continue_final_message",
                   "add_generation_prompt and continue_final_message are both given, at most one of them allowed");
-  if (r.messages) return {};
+  const char* twice = r.conversation == nullptr ? nullptr
+                      : r.tools                 ? "tools"
+                      : r.chat_template_kwargs  ? "chat_template_kwargs"
+                                                : nullptr;
+  if (twice != nullptr) return refuse(twice, fmt::format("{} is given beside a conversation, which has it", twice));
+  if (has_messages(r)) return {};
   const char* given = r.tools                    ? "tools"
                       : r.chat_template_kwargs   ? "chat_template_kwargs"
                       : r.add_generation_prompt  ? "add_generation_prompt"
@@ -152,17 +157,15 @@ Status check_embedding(const Request& r, const Model& model) {
 
 // Renders the messages to text and removes them from the request.
 Result<MarkedText> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
-  ZRT_TRY(auto chat, read_conversation(*std::exchange(request.messages, std::nullopt), request.tools.value_or(""),
-                                       request.chat_template_kwargs.value_or("")));
+  ZRT_TRY(auto chat, take_conversation(request));
   for (const char* name : {"messages", "tools", "add_generation_prompt"})
     if (chat.variables.contains(name))
       return refuse("chat_template_kwargs",
                     fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
-  if (request.parse_output && request.tools) {
+  if (request.parse_output && !chat.tools.is_null()) {
     prompt.tools = std::make_shared<const output::ToolTypes>(chat.tools);
     prompt.bound_tools = bound_tools(request, chat.tools);
   }
-  request.tools.reset();
   const RenderOptions options{
       .add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message),
       .continue_final_message = request.continue_final_message,
@@ -206,7 +209,8 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
 Result<Prompt> make_prompt(const Model& model, Request& request, const std::string& system, const PromptRoom& room,
                            std::optional<bool> add_special) {
   Prompt prompt;
-  const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
+  const int given = request.prompt.has_value() + request.messages.has_value() + (request.conversation != nullptr) +
+                    request.token_ids.has_value();
   if (given != 1)
     return refuse("", fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
   if (request.token_ids) {
@@ -284,7 +288,7 @@ Status Generation::check(const Request& r, const Model& model) {
 }
 
 const char* Generation::prompt_field(const Request& request) {
-  return request.messages ? "messages" : request.token_ids ? "token_ids" : "prompt";
+  return has_messages(request) ? "messages" : request.token_ids ? "token_ids" : "prompt";
 }
 
 Result<Prompt> Generation::take_prompt(const Model& model, Request& request, const std::string& system,

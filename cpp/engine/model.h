@@ -19,8 +19,6 @@ namespace zinc_rt {
 
 enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 
-struct Conversation;  // engine/conversation.h
-
 // How to apply a chat template.
 struct RenderOptions {
   bool add_generation_prompt = true;
@@ -55,9 +53,6 @@ class Model {
 
   // The rendered text. The parts that come from the input, not from the template, are marked.
   Result<MarkedText> render(Conversation chat, const RenderOptions& options) const;
-  // The same for JSON texts, as in Engine::apply_template.
-  Result<MarkedText> render(std::string_view messages, std::string_view tools, std::string_view variables,
-                            const RenderOptions& options) const;
   // The parts of such a text in which control tokens are not matched.
   OutsideText outside_of(const MarkedText& text) const;
 

@@ -330,7 +330,10 @@ std::string grammar_key(const GrammarInput& input) {
                   r.max_tool_calls, input.opens_reasoning, r.output_format.text.size());
   key += r.output_format.text;
   for (const auto& choice : r.output_format.choices) key += fmt::format("{}:{}", choice.size(), choice);
-  return key + fmt::format("{}:{}", r.named_tool.size(), r.named_tool) + std::string(input.tools_text);
+  key += fmt::format("{}:{}", r.named_tool.size(), r.named_tool);
+  for (const auto& tool : input.tools)
+    key += fmt::format("{} {}:{}{}:{}", tool.is_strict, tool.name.size(), tool.name, tool.schema.size(), tool.schema);
+  return key;
 }
 
 Result<grammar::Grammar> make_grammar(const GrammarInput& input) {

@@ -35,7 +35,6 @@ std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::order
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::string_view tools_text;       // the request's tools, for the key
   std::span<const BoundTool> tools;  // bound_tools() of them
   const output::ToolTypes& types;    // of all of them
   bool opens_reasoning = false;      // the prompt ends within the reasoning

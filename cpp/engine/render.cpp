@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/conversation.h"
 #include "base/error.h"
 #include "engine/chat_history.h"
-#include "engine/conversation.h"
 #include "engine/model.h"
 
 namespace zinc_rt {
@@ -32,12 +32,6 @@ Result<MarkedText> Model::render(Conversation chat, const RenderOptions& options
     return fail(StatusCode::kInvalidArgument,
                 "[chat_template] the template writes nothing for these messages; give a prompt instead");
   return text;
-}
-
-Result<MarkedText> Model::render(std::string_view messages, std::string_view tools, std::string_view variables,
-                                 const RenderOptions& options) const {
-  ZRT_TRY(auto chat, read_conversation(messages, tools, variables));
-  return render(std::move(chat), options);
 }
 
 OutsideText Model::outside_of(const MarkedText& text) const {

@@ -64,12 +64,10 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
 }
 
 // Gives the prompt its answer's grammar, if the request asks for one.
-Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
-                               Prompt& prompt) {
+Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt) {
   const output::ToolTypes no_tools;
-  const GrammarInput input{
-      model.formats(),       request, tools, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,
-      prompt.opens_reasoning};
+  const GrammarInput input{model.formats(), request, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,
+                           prompt.opens_reasoning};
   if (!wants_grammar(input)) return {};
   ZRT_TRY(const auto vocabulary, model.vocabulary());
   const auto key = grammar_key(input);
@@ -128,7 +126,6 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       qos = std::max(qos, *wanted);
     }
     ZRT_CHECK_OK(check_cancel());
-    const auto tools = request.tools.value_or("");
     const char* field = Generation::prompt_field(request);
     ZRT_TRY(auto prompt,
             Generation::take_prompt(*model, request, system, prompt_room(*model, *tenant, request.max_tokens > 0)));
@@ -136,7 +133,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.ids.size());
     if (const auto fits = check_request(*model, *tenant, request, prompt.ids.size()); !fits)
       return std::unexpected(about(field, fits.error()));
-    ZRT_CHECK_OK(bind_output(*model, *tenant, request, tools, prompt));
+    ZRT_CHECK_OK(bind_output(*model, *tenant, request, prompt));
     ZRT_CHECK_OK(check_cancel());
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =

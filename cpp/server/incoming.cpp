@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+
+#include "base/conversation.h"
 #include "base/error.h"
 #include "base/read_number.h"
 #include "server/access_log.h"
@@ -76,8 +79,9 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error) {
   answer(core, exchange, error);
 }
 
-ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables) {
-  if (core.models.reads_tools(model, variables)) return {};
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Conversation& chat) {
+  if (chat.tools.is_null()) return {};
+  if (core.models.reads_tools(model, chat.variables.empty() ? std::string() : as_text(chat.variables))) return {};
   return wrong_field(
       "tools", fmt::format("the chat template of \"{}\" writes the same prompt with them and without; this model knows "
                            "none",
@@ -98,8 +102,7 @@ std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt
     find_model(core, exchange, request->model, [=, &core](Exchange& held, const ApiResult<ServedModel>& model) {
       const auto text = [&]() -> ApiResult<std::string> {
         if (!model) return std::unexpected(model.error());
-        if (request->tools)
-          ZRT_CHECK_OK(check_tools_are_read(core, *model, request->chat_template_kwargs.value_or("")));
+        if (request->conversation) ZRT_CHECK_OK(check_tools_are_read(core, *model, *request->conversation));
         request->model = model->engine_name;
         return work(core, held, *model, std::move(*request));
       }();

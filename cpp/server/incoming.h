@@ -30,7 +30,7 @@ void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 
 // Refuses tools if the template ignores them (writes the same prompt without them), because the model would answer as
 // if there were none. `variables`: the template's, a JSON object or empty.
-ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const std::string& variables);
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Conversation& chat);
 // Refuses a context (num_ctx of Ollama's clients) that the model does not have. 0: not given.
 ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
 

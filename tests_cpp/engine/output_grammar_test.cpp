@@ -66,12 +66,12 @@ struct Bench {
 
   Result<grammar::Grammar> make(const char* text = kTools) {
     const auto tools = read_any_json(text).value_or(nullptr);
-    return make_grammar({formats, request, text, bound_tools(request, tools), output::ToolTypes(tools)});
+    return make_grammar({formats, request, bound_tools(request, tools), output::ToolTypes(tools)});
   }
 
   bool wants_grammar() const {
     const auto tools = bound_tools(request, *read_any_json(kTools));
-    return zinc_rt::wants_grammar({formats, request, kTools, tools, {}});
+    return zinc_rt::wants_grammar({formats, request, tools, {}});
   }
 
   // The tokens of a text: signs where one stands, else bytes.
@@ -327,6 +327,23 @@ std::string tools_of_connectors(int n, bool are_strict) {
           "required":["to","text"],"additionalProperties":false}}}}}})",
         i == 0 ? "[" : ",", i, are_strict, std::string(1000, 'd'), kEmail, i);
   return tools + "]";
+}
+
+// What a grammar of calls is made of is in its key, and nothing else of the tools.
+TEST(OutputGrammar, KeysTellToolsApart) {
+  const Bench bench("hermes", false);
+  const auto key = [&](const char* function, const char* besides = "") {
+    const auto text = fmt::format(R"([{{"type":"function","function":{}}}{}])", function, besides);
+    const auto tools = bound_tools(bench.request, *read_any_json(text));
+    return grammar_key({bench.formats, bench.request, tools, {}});
+  };
+  const auto plain = key(R"({"name":"f","parameters":{"type":"object"}})");
+  EXPECT_EQ(key(R"({ "description":"d", "name":"f", "parameters":{"type":"object"} })"), plain);
+  for (const char* other : {R"({"name":"g","parameters":{"type":"object"}})", R"({"name":"f","parameters":{}})",
+                            R"({"name":"f","strict":true,"parameters":{"type":"object"}})"})
+    EXPECT_NE(key(other), plain) << other;
+  EXPECT_NE(key(R"({"name":"f","parameters":{"type":"object"}})", R"(,{"type":"function","function":{"name":"g"}})"),
+            plain);
 }
 
 TEST(OutputGrammar, ToolsOfManyConnectorsAreBoundTogether) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/conversation.h"
 #include "engine/logprobs.h"
 #include "engine_fixture.h"
 
@@ -346,6 +347,49 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
   EXPECT_THAT(error(), HasSubstr("chat_template_kwargs is not a JSON object"));
   request.chat_template_kwargs = R"({"messages": []})";
   EXPECT_THAT(error(), HasSubstr("chat_template_kwargs has \"messages\""));
+}
+
+// A chat that was read already is the prompt that its texts are, for as many requests as share it.
+TEST_F(RequestTest, AConversationIsWhatItsTextsAre) {
+  ZRT_NEED_SHARED_FIXTURES();
+  const auto engine = make("qwen3-Q5_K_M");
+  const auto model = engine.core->find_model({});
+  Request texts;
+  texts.messages =
+      R"([{"role": "user", "content": "U"},
+          {"role": "assistant", "content": "",
+           "tool_calls": [{"function": {"name": "f", "arguments": {"x": 0.10, "y": 1E400}}}]},
+          {"role": "user", "content": "U"}])";
+  texts.tools =
+      R"([{"type": "function", "function": {"name": "f", "strict": true, "parameters": {"properties": {"x": {"type": "string"}}}}}])";
+  texts.chat_template_kwargs = R"({"enable_thinking": false})";
+  texts.parse_output = true;
+  Request shared;
+  shared.parse_output = true;
+  auto read = read_conversation(*texts.messages, *texts.tools, *texts.chat_template_kwargs);
+  ASSERT_TRUE(read);
+  shared.conversation = std::make_shared<const Conversation>(*std::move(read));
+  ASSERT_TRUE(Generation::check(texts, *model) && Generation::check(shared, *model));
+  const auto take = [&](Request request) {
+    auto prompt = Generation::take_prompt(*model, request, "", {1000, "the test"});
+    EXPECT_TRUE(prompt) << prompt.error().message;
+    EXPECT_FALSE(request.conversation || request.messages || request.tools || request.chat_template_kwargs);
+    return prompt ? *std::move(prompt) : Prompt();
+  };
+  const Prompt wanted = take(texts);
+  for (int i = 0; i < 2; ++i) {
+    const Prompt prompt = take(shared);
+    EXPECT_EQ(prompt.ids, wanted.ids);
+    ASSERT_TRUE(prompt.tools);
+    EXPECT_TRUE(prompt.tools->is_text("f", "x"));
+    EXPECT_EQ(prompt.bound_tools.size(), 1u);
+  }
+  shared.tools = texts.tools;
+  EXPECT_THAT(Generation::check(shared, *model).error().message, HasSubstr("tools is given beside a conversation"));
+  shared.tools.reset();
+  shared.prompt = "and a text";
+  EXPECT_THAT(Generation::take_prompt(*model, shared, "", {1000, "the test"}).error().message,
+              HasSubstr("2 of prompt, messages and token_ids are given"));
 }
 
 TEST_F(RequestTest, ATextThatCannotFitIsRefusedByItsLength) {

@@ -77,6 +77,8 @@ class Engine {
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;
+  // The same of a request with messages.
+  Result<std::string> apply_template(Request request) const;
 
   // Returns the logits after each token, or after the last one only: [rows, vocab_size]. chunk: tokens per step; 0: the
   // engine's choice. The call uses the pages of one slot while it runs.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -42,12 +43,15 @@ struct OutputFormat {
 // "strict": true are bound to the tool's schema; where it must, all are.
 enum class ToolChoice : std::uint8_t { kAuto, kRequired, kNamed };
 
+struct Conversation;  // messages, tools and variables of a template as the server reads them; opaque to other callers
+
 struct Request {
-  // Just one of the three. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
-  // template.
+  // Just one of the four. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
+  // template. conversation stands for messages, tools and chat_template_kwargs, and has been read already.
   std::optional<std::string> prompt;
   std::optional<std::string> messages;
   std::optional<std::vector<std::int32_t>> token_ids;
+  std::shared_ptr<const Conversation> conversation;
 
   // Of messages alone; with prompt or token_ids they are refused.
   std::optional<std::string> tools;                 // a JSON list, for the template

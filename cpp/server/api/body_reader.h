@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "base/conversation.h"
 #include "base/json_number.h"
 #include "server/api/generation_call.h"
 #include "server/api/json_in.h"
@@ -151,7 +152,7 @@ void set_format(BodyReader& r, const char* name, OutputFormat format, Request& r
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
 // OpenAI's tool_choice: auto, none, required, or an object. The object names a function, in `path` or, if `path` is
 // empty, at its top; or it lists the allowed functions. "none" removes the tools.
-void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
+void read_tool_choice(BodyReader& r, const char* path, Request& request, Conversation& chat, GenerationCall& call);
 // The fields "model" and "options" as Ollama has them (read_ollama.cpp).
 void read_ollama_model(BodyReader& r, Request& request);
 // "keep_alive" in seconds. Only 0 has an effect: it unloads the model. How long idle models stay is the server's

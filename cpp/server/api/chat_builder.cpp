@@ -68,7 +68,7 @@ std::string ChatReader::joined(const Json& content, const std::string& at, const
   return text;
 }
 
-void read_tools(BodyReader& body, Request& request,
+void read_tools(BodyReader& body, Conversation& chat,
                 const std::function<Json(const Json& entry, const std::string& at)>& read) {
   constexpr std::size_t kMax = 512;
   const Json* tools = body.fields().get("tools");
@@ -78,7 +78,7 @@ void read_tools(BodyReader& body, Request& request,
   Json out = Json::array();
   for (std::size_t i = 0; i < tools->size() && body.is_good(); ++i)
     if (Json tool = read((*tools)[i], place("tools", i)); !tool.is_null()) out.push_back(std::move(tool));
-  if (!out.empty()) request.tools = as_text(out);
+  if (!out.empty()) chat.tools = std::move(out);
 }
 
 Json chat_tool(BodyReader& tool, const char* schema) {

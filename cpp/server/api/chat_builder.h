@@ -25,7 +25,7 @@ class ChatBuilder {
   void system_first(const std::string& text);
 
   bool is_empty() const { return messages_.empty(); }
-  const Json& messages() const { return messages_; }
+  Json take_messages() { return std::move(messages_); }
 
  private:
   Json& open(const char* role);
@@ -57,7 +57,7 @@ class ChatReader {
 
 // The body's tools in the form of chats. `read` converts one entry, given its position; it returns null to leave the
 // entry out.
-void read_tools(BodyReader& body, Request& request,
+void read_tools(BodyReader& body, Conversation& chat,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
 // A function in the form of chats. `schema`: the field with its parameters.
 Json chat_tool(BodyReader& tool, const char* schema);

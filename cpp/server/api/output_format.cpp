@@ -120,35 +120,37 @@ const Json* find_in(const Json& object, const char* name) {
 }
 
 // OpenAI's allowed_tools: only these may be called, so the model sees no others.
-void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q) {
+void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q, Conversation& chat) {
   const auto wrong = [&](const std::string& what) { r.wrong("tool_choice", "allowed_tools: " + what); };
   const Json *mode = find_in(allowed, "mode"), *list = find_in(allowed, "tools");
   if (mode == nullptr || (*mode != "auto" && *mode != "required")) return wrong("a mode, auto or required, wanted");
   if (list == nullptr || !list->is_array() || list->empty()) return wrong("a list of functions wanted");
-  if (!q.tools) return wrong("given without tools");
-  const auto tools = parse_json(*q.tools);
+  if (chat.tools.is_null()) return wrong("given without tools");
   Json kept = Json::array();
   for (const Json& one : *list) {
     const Json* function = *path == '\0' ? &one : find_in(one, path);
     const Json* name = function == nullptr ? nullptr : find_in(*function, "name");
-    const auto tool =
-        std::ranges::find_if(*tools, [&](const Json& t) { return name != nullptr && t["function"]["name"] == *name; });
-    if (tool == tools->end()) return wrong(show(one) + " is none of the tools");
+    const auto tool = std::ranges::find_if(
+        chat.tools, [&](const Json& t) { return name != nullptr && t["function"]["name"] == *name; });
+    if (tool == chat.tools.end()) return wrong(show(one) + " is none of the tools");
     if (std::ranges::find(kept, *tool) == kept.end()) kept.push_back(*tool);
   }
-  q.tools = as_text(kept);
+  chat.tools = std::move(kept);
   if (*mode == "required") q.tool_choice = ToolChoice::kRequired;
 }
 
 }  // namespace
 
-void read_tool_choice(BodyReader& r, const char* path, Request& q, GenerationCall& call) {
+void read_tool_choice(BodyReader& r, const char* path, Request& q, Conversation& chat, GenerationCall& call) {
   const Json* choice = r.fields().get("tool_choice");
   if (choice == nullptr || *choice == "auto") return;
-  if (*choice == "none") return q.tools.reset();
+  if (*choice == "none") {
+    chat.tools = nullptr;
+    return;
+  }
   if (choice->is_object() && choice->value("type", Json()) == "allowed_tools") {
     const Json* allowed = *path == '\0' ? choice : find_in(*choice, "allowed_tools");
-    return read_allowed_tools(r, path, allowed == nullptr ? Json() : *allowed, q);
+    return read_allowed_tools(r, path, allowed == nullptr ? Json() : *allowed, q, chat);
   }
   const Json* named = nullptr;
   if (choice->is_object() && choice->value("type", Json()) == "function") {
@@ -158,7 +160,7 @@ void read_tool_choice(BodyReader& r, const char* path, Request& q, GenerationCal
   }
   if (*choice != "required" && named == nullptr)
     return r.wrong("tool_choice", show(*choice) + " is given; auto, none, required, or a function by name wanted");
-  if (!q.tools) return r.wrong("tool_choice", show(*choice) + " is given without tools");
+  if (chat.tools.is_null()) return r.wrong("tool_choice", show(*choice) + " is given without tools");
   q.tool_choice = named == nullptr ? ToolChoice::kRequired : ToolChoice::kNamed;
   if (named == nullptr) return;
   q.named_tool = (*named)["name"].get<std::string>();

@@ -11,29 +11,29 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   read_common(r, RequestField::kChat, call, q);
   read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
   q.parse_output = true;
+  Conversation chat;
   if (const Json* messages = r.fields().get("messages")) {
-    const auto read = read_messages(*messages, ignored);
-    if (read)
-      q.messages = as_text(*read);
+    if (auto read = read_messages(*messages, ignored))
+      chat.messages = std::move(*read);
     else
       r.wrong(read.error());
   } else {
     r.wrong("messages", "it is missing");
   }
-  const Json* tools = r.fields().get("tools");
-  if (tools != nullptr)
-    if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
-  if (tools != nullptr && !tools->empty()) q.tools = as_text(*tools);
-  read_tool_choice(r, "function", q, call);
-  Json variables = Json::object();
+  if (const Json* tools = r.fields().get("tools")) {
+    if (const auto good = check_tools(*tools); !good)
+      r.wrong(good.error());
+    else if (!tools->empty())
+      chat.tools = *tools;
+  }
+  read_tool_choice(r, "function", q, chat, call);
   if (const Json* extra = r.fields().get("chat_template_kwargs")) {
     if (extra->is_object())
-      variables = *extra;
+      chat.variables = *extra;
     else
       r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
   }
-  read_effort(r, "reasoning_effort", variables);
-  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
+  read_effort(r, "reasoning_effort", chat.variables);
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   r.into(call.echo, r.boolean("echo"));
@@ -59,6 +59,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   r.refuse("prompt_cache_options", "prefixes are kept in memory while there is room");
   read_metadata(r);
   ZRT_CHECK_OK(r.finish());
+  q.conversation = std::make_shared<const Conversation>(std::move(chat));
   call.requests.push_back(std::move(q));
   return call;
 }

@@ -130,12 +130,12 @@ Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) 
   return out;
 }
 
-void read_messages_choice(BodyReader& r, Request& q) {
+void read_messages_choice(BodyReader& r, Request& q, Conversation& chat) {
   const auto read = [&](BodyReader& one) {
     const auto type = one.take(one.fields().get_choice("type", {"auto", "any", "tool", "none"}));
     const auto name = one.string("name", 256);
-    if (type == "none") q.tools.reset();
-    if ((type == "any" || type == "tool") && !q.tools)
+    if (type == "none") chat.tools = nullptr;
+    if ((type == "any" || type == "tool") && chat.tools.is_null())
       one.wrong("type", fmt::format("{} is given without tools", *type));
     if (type == "any") q.tool_choice = ToolChoice::kRequired;
     if (type == "tool") {
@@ -197,9 +197,10 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
     conversation.messages(*messages);
   else
     r.wrong("messages", "it is missing");
-  read_tools(r, q, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
-  read_messages_choice(r, q);
-  Json variables = Json::object();
+  Conversation chat;
+  read_tools(r, chat, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
+  read_messages_choice(r, q, chat);
+  Json& variables = chat.variables;
   // As in the API, a model thinks only if the request asks for it.
   variables["enable_thinking"] = false;
   read_thinking(r, variables, call);
@@ -208,7 +209,6 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
       variables["reasoning_effort"] = *effort;
     read_messages_format(one, q, call);
   });
-  q.chat_template_kwargs = as_text(variables);
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
   // Fields for the sender's records; fields about caches, which are used anyway; and edits of the history, which is
@@ -218,7 +218,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   r.refuse("container", "this server runs no code");
   r.refuse("mcp_servers", "this server calls no others", {Json::array()});
   ZRT_CHECK_OK(r.finish());
-  q.messages = as_text(conversation.chat().messages());
+  chat.messages = conversation.chat().take_messages();
+  q.conversation = std::make_shared<const Conversation>(std::move(chat));
   call.requests.push_back(std::move(q));
   return call;
 }

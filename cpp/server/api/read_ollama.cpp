@@ -72,7 +72,7 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
 namespace {
 
 // What both bodies have.
-void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
+void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& chat) {
   q.parse_output = true;
   q.max_tokens = Request::kAllThatFit;
   q.temperature = kTemperature;
@@ -82,14 +82,12 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
   call.stream = r.boolean("stream").value_or(true);
   read_ollama_options(r, call, q);
   if (const Json* think = r.fields().get("think")) {
-    Json variables = Json::object();
     if (think->is_boolean())
-      variables["enable_thinking"] = *think;
+      chat.variables["enable_thinking"] = *think;
     else if (*think == "low" || *think == "medium" || *think == "high")
-      variables["reasoning_effort"] = *think;
+      chat.variables["reasoning_effort"] = *think;
     else
       r.wrong("think", show(*think) + " is given; true, false, low, medium or high wanted");
-    q.chat_template_kwargs = as_text(variables);
     call.include_reasoning = *think != false;
   }
   if (const Json* format = r.fields().get("format"); format != nullptr && *format != "") {
@@ -157,7 +155,8 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
   call.api = Api::kOllamaChat;
   Request q = defaults;
   BodyReader r(body, ignored, RequestField::kOllamaChat);
-  read_shared(r, call, q);
+  Conversation chat;
+  read_shared(r, call, q, chat);
   if (const Json* messages = r.fields().get("messages"); messages != nullptr && messages->is_array()) {
     Json list = Json::array();
     std::vector<std::string> open;
@@ -165,23 +164,23 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
     for (std::size_t i = 0; i < messages->size() && r.is_good(); ++i)
       list.push_back(chat_message(r, (*messages)[i], fmt::format("messages[{}]", i), open, n_calls));
     if (r.is_good() && !list.empty()) {
-      const auto read = read_messages(list, ignored);
-      if (read)
-        q.messages = as_text(*read);
+      if (auto read = read_messages(list, ignored))
+        chat.messages = std::move(*read);
       else
         r.wrong(read.error());
     }
   } else if (messages != nullptr) {
     r.wrong("messages", show(*messages) + " is given, a list wanted");
   }
-  call.only_loads = !q.messages;  // no message: the model is to be loaded
+  call.only_loads = chat.messages.is_null();  // no message: the model is to be loaded
   if (const Json* tools = r.fields().get("tools")) {
     if (const auto good = check_tools(*tools); !good)
       r.wrong(good.error());
     else if (!tools->empty())
-      q.tools = as_text(*tools);
+      chat.tools = *tools;
   }
   ZRT_CHECK_OK(r.finish());
+  if (!call.only_loads) q.conversation = std::make_shared<const Conversation>(std::move(chat));
   call.requests.push_back(std::move(q));
   return call;
 }
@@ -191,7 +190,8 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
   call.api = Api::kOllamaText;
   Request q = defaults;
   BodyReader r(body, ignored, RequestField::kOllamaGenerate);
-  read_shared(r, call, q);
+  Conversation chat;
+  read_shared(r, call, q, chat);
   const auto prompt = r.string("prompt", 64u << 20).value_or("");
   const auto system = r.string("system", 64u << 20).value_or("");
   const bool is_raw = r.boolean("raw").value_or(false);
@@ -204,12 +204,11 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
   if (is_raw) {
     q.prompt = prompt;
     q.parse_output = false;
-    q.chat_template_kwargs.reset();
   } else {
-    Json messages = Json::array();
-    if (!system.empty()) messages.push_back(Json{{"role", "system"}, {"content", system}});
-    messages.push_back(Json{{"role", "user"}, {"content", prompt}});
-    q.messages = as_text(messages);
+    chat.messages = Json::array();
+    if (!system.empty()) chat.messages.push_back(Json{{"role", "system"}, {"content", system}});
+    chat.messages.push_back(Json{{"role", "user"}, {"content", prompt}});
+    q.conversation = std::make_shared<const Conversation>(std::move(chat));
   }
   call.requests.push_back(std::move(q));
   return call;

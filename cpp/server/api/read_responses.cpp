@@ -155,16 +155,15 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (const auto instructions = r.string("instructions", 64u << 20); instructions && !instructions->empty())
     conversation.chat().system_first(*instructions);
   Json shown = Json::array();
-  read_tools(r, q, [&](const Json& tool, const std::string& at) { return read_responses_tool(r, tool, at, shown); });
-  read_tool_choice(r, "", q, call);
+  Conversation chat;
+  read_tools(r, chat, [&](const Json& tool, const std::string& at) { return read_responses_tool(r, tool, at, shown); });
+  read_tool_choice(r, "", q, chat, call);
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
-  Json variables = Json::object();
   r.object("reasoning", [&](BodyReader& one) {
-    read_effort(one, "effort", variables);
+    read_effort(one, "effort", chat.variables);
     // Reasoning is shown in full and not summarized.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
-  if (!variables.empty()) q.chat_template_kwargs = as_text(variables);
   r.object("text", [&](BodyReader& one) {
     read_text_format(one, q, call);
     static_cast<void>(one.fields().get("verbosity"));
@@ -212,7 +211,8 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   again["background"] = false;
   again["top_logprobs"] = 0;
   call.shown_again = as_text(again);
-  q.messages = as_text(conversation.chat().messages());
+  chat.messages = conversation.chat().take_messages();
+  q.conversation = std::make_shared<const Conversation>(std::move(chat));
   call.requests.push_back(std::move(q));
   return call;
 }

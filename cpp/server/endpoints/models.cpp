@@ -1,6 +1,7 @@
 // /v1/models, loading and unloading; /tokenize, /detokenize, /apply-template.
 #include <fmt/format.h>
 
+#include "base/conversation.h"
 #include "base/error.h"
 #include "server/api/generation_call.h"
 #include "server/core.h"
@@ -57,15 +58,14 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
     request.prompt = prompt ? std::move(prompt) : std::move(content);
     return request;
   }
-  ZRT_TRY(const auto read, read_messages(*messages));
-  request.messages = as_text(read);
+  Conversation chat;
+  ZRT_TRY(chat.messages, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
-  if (tools != nullptr && !tools->empty()) {
-    ZRT_CHECK_OK(check_tools_are_read(core, model, variables != nullptr ? as_text(*variables) : ""));
-    request.tools = as_text(*tools);
-  }
+  if (tools != nullptr && !tools->empty()) chat.tools = *tools;
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
-  if (variables != nullptr) request.chat_template_kwargs = as_text(*variables);
+  if (variables != nullptr) chat.variables = *variables;
+  ZRT_CHECK_OK(check_tools_are_read(core, model, chat));
+  request.conversation = std::make_shared<const Conversation>(std::move(chat));
   request.add_generation_prompt = add_prompt;
   request.continue_final_message = goes_on;
   return request;
@@ -73,10 +73,7 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
 
 // The text that the template makes of the messages.
 ApiResult<std::string> written(ServerCore& core, const Request& request) {
-  auto text = core.engine.apply_template(*request.messages, request.tools.value_or(""),
-                                         request.add_generation_prompt.value_or(!request.continue_final_message),
-                                         request.chat_template_kwargs.value_or(""), request.model,
-                                         request.continue_final_message);
+  auto text = core.engine.apply_template(request);
   if (text) return std::move(*text);
   auto error = to_api_error(text.error());
   error.param = "messages";
@@ -86,7 +83,7 @@ ApiResult<std::string> written(ServerCore& core, const Request& request) {
 // The tokens of a prompt. Unless the request says otherwise, they have the special tokens that a completion or a chat
 // with this prompt is charged for.
 ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
-  const bool is_chat = request.messages.has_value();
+  const bool is_chat = request.conversation != nullptr;
   auto found = core.engine.prompt_tokens(std::move(request), special);
   if (found) return std::move(*found);
   auto error = to_api_error(found.error());

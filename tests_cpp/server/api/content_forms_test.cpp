@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/conversation.h"
 #include "server/api/generation_call.h"
 
 namespace zinc_rt::server {
@@ -37,9 +38,8 @@ std::string prompt_of(Parse parse, const std::string& body) {
   if (!json) return "body: " + json.error().message;
   const auto call = parse(*json, {}, nullptr);
   if (!call) return fmt::format("{} {}", call.error().status, call.error().param);
-  const auto messages = call->requests.at(0).messages;
-  if (!messages) return "no messages";
-  return written(*parse_json(*messages));
+  const auto chat = call->requests.at(0).conversation;
+  return chat == nullptr ? "no messages" : written(chat->messages);
 }
 
 struct Row {
@@ -196,9 +196,10 @@ TEST(ContentForms, NumbersOfCallsAndToolsStay) {
       const auto call = parse(*json, {}, nullptr);
       ASSERT_TRUE(call) << call.error().message << " " << body;
       const Request& q = call->requests.at(0);
-      EXPECT_NE(q.messages->find("\"x\":" + n + "}"), std::string::npos) << *q.messages;
-      ASSERT_TRUE(q.tools);
-      EXPECT_NE(q.tools->find("\"maximum\":" + n + "}"), std::string::npos) << *q.tools;
+      ASSERT_TRUE(q.conversation);
+      const auto messages = as_text(q.conversation->messages), tools = as_text(q.conversation->tools);
+      EXPECT_NE(messages.find("\"x\":" + n + "}"), std::string::npos) << messages;
+      EXPECT_NE(tools.find("\"maximum\":" + n + "}"), std::string::npos) << tools;
       EXPECT_NE(q.output_format.text.find("\"const\":" + n + "}"), std::string::npos) << q.output_format.text;
     };
     const std::string schema = R"({"type":"object","properties":{"x":{"maximum":N}}})", wanted = R"({"const":N})";

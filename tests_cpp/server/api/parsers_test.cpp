@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/conversation.h"
 #include "server/api/generation_call.h"
 #include "server/transport/http_head.h"
 
@@ -132,8 +133,8 @@ TEST(ChatBody, EveryFieldArrivesInTheRequest) {
   EXPECT_EQ(q.qos, "batch");
   EXPECT_EQ(q.cache_salt, "s");
   EXPECT_EQ(q.deadline_ms, 50);
-  EXPECT_EQ(q.chat_template_kwargs, R"({"x":1,"enable_thinking":false,"reasoning_effort":"none"})");
-  EXPECT_EQ(q.tools, R"([{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(as_text(q.conversation->variables), R"({"x":1,"enable_thinking":false,"reasoning_effort":"none"})");
+  EXPECT_EQ(as_text(q.conversation->tools), R"([{"type":"function","function":{"name":"f"}}])");
   EXPECT_EQ(chat(R"(,"prompt_logprobs":2)").requests.at(0).prompt_logprobs, 2u);  // not streamed
   EXPECT_TRUE(q.include_stop_str_in_output);
   EXPECT_FALSE(q.skip_special_tokens);
@@ -180,7 +181,7 @@ TEST(ChatBody, OnlyAllowedToolsAreShown) {
   };
   const auto one = asked(R"({"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]})");
   ASSERT_TRUE(one) << one.error().message;
-  EXPECT_EQ(one->requests[0].tools, R"([{"type":"function","function":{"name":"g"}}])");
+  EXPECT_EQ(as_text(one->requests[0].conversation->tools), R"([{"type":"function","function":{"name":"g"}}])");
   EXPECT_EQ(one->requests[0].tool_choice, ToolChoice::kAuto);
   EXPECT_EQ(asked(R"({"mode":"required","tools":[{"function":{"name":"f"}}]})")->requests[0].tool_choice,
             ToolChoice::kRequired);
@@ -191,12 +192,22 @@ TEST(ChatBody, OnlyAllowedToolsAreShown) {
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().param, "tool_choice") << bad;
   }
+  for (const char* none : {R"("x")", "[5]", R"([{"type":"function"}])", R"({"function":{"name":"f"}})"}) {
+    const auto refused = parse_chat(
+        *parse_json(fmt::format(
+            R"({{"messages":[{{"role":"user","content":"q"}}],"tools":{},"tool_choice":{{)"
+            R"("type":"allowed_tools","allowed_tools":{{"mode":"auto","tools":[{{"function":{{"name":"f"}}}}]}}}}}})",
+            none)),
+        {});
+    ASSERT_FALSE(refused) << none;
+    EXPECT_TRUE(refused.error().param.starts_with("tools")) << none << " " << refused.error().param;
+  }
   const auto flat = parse_responses(
       *parse_json(R"({"input":"q","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
         "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"}]}})"),
       {});
   ASSERT_TRUE(flat) << flat.error().message;
-  EXPECT_FALSE(flat->requests[0].tools->contains("\"f\""));
+  EXPECT_FALSE(as_text(flat->requests[0].conversation->tools).contains("\"f\""));
 }
 
 TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
@@ -221,7 +232,8 @@ TEST(ResponsesBody, SealedReasoningIsText) {
     return parse_responses(
         *parse_json(fmt::format(R"({{"input":[{{"type":"reasoning","encrypted_content":"{}"}}]}})", sealed)), {});
   };
-  EXPECT_EQ(parse("aG0=")->requests[0].messages, R"([{"role":"assistant","content":"","reasoning_content":"hm"}])");
+  EXPECT_EQ(as_text(parse("aG0=")->requests[0].conversation->messages),
+            R"([{"role":"assistant","content":"","reasoning_content":"hm"}])");
   for (const char* bad : {"no base64", "jg=="}) {  // the second is a byte that is no UTF-8
     const auto result = parse(bad);
     ASSERT_FALSE(result) << bad;
