@@ -352,6 +352,24 @@ def test_ollama_generates_loads_and_lists(server):
     assert server.request("GET", "/", headers={"Accept": "*/*"})[2] == b"Ollama is running"
 
 
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_ollama_gives_logprobs_of_each_token(server, script):
+    """Also of those whose text is held back: as many as tokens, and the same in lines, for chats and prompts."""
+    options = {"num_predict": 12, "temperature": 0}
+    asked = ollama_body(script, logprobs=True, top_logprobs=2, options=options)
+    whole = post(server, "/api/chat", {**asked, "stream": False})
+    lines = [json.loads(line) for line in post(server, "/api/chat", asked).decode().splitlines()]
+    assert len(whole["logprobs"]) == whole["eval_count"]
+    assert [entry for line in lines for entry in line.get("logprobs", [])] == whole["logprobs"]
+    for entry in whole["logprobs"]:
+        assert entry["logprob"] == entry["top_logprobs"][0]["logprob"] <= 0  # greedy
+        assert len(entry["top_logprobs"]) == 2 and bytes(entry["bytes"]).decode("utf-8", "replace")
+    plain = {"model": "m", "prompt": script, "stream": False, "logprobs": True, "options": options}
+    (first, *_) = post(server, "/api/generate", plain)["logprobs"]
+    assert first["top_logprobs"] == [] and first["token"] == whole["logprobs"][0]["token"]
+    assert "logprobs" not in post(server, "/api/generate", {**plain, "logprobs": False})
+
+
 @pytest.mark.parametrize(
     ("fields", "status", "field"),
     [
@@ -361,7 +379,8 @@ def test_ollama_generates_loads_and_lists(server):
         ({"think": "hard"}, 400, "think"),
         ({"truncate": True}, 400, "truncate: true is not served"),
         ({"shift": True}, 400, "shift: true is not served"),
-        ({"top_logprobs": 3}, 400, "top_logprobs: 3 is not served"),
+        ({"top_logprobs": 3}, 400, "top_logprobs: only with"),
+        ({"logprobs": True, "top_logprobs": 21}, 400, "top_logprobs"),
         ({"messages": [{"role": "user", "content": "a", "images": ["x"]}]}, 400, "images"),
         ({"model": "other"}, 404, "other"),
     ],

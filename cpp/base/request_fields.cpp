@@ -154,8 +154,8 @@ std::vector<RequestField> make_rows() {
       set("skip_special_tokens", kOpenAi | kPython, &R::skip_special_tokens, "false: special tokens are text too"),
 
       // What comes with it.
-      own("logprobs", kChat, kYesNo, "of each token"),
-      own("top_logprobs", kChat, "a whole number, 0 to 20", "with `logprobs`: of so many of the most likely"),
+      own("logprobs", kChat | kOllama, kYesNo, "of each token"),
+      own("top_logprobs", kChat | kOllama, "a whole number, 0 to 20", "with `logprobs`: of so many of the most likely"),
       own("logprobs", kCompletion, "a whole number, 0 to 20", "of each token and of so many of the most likely"),
       set("logprobs", kGenerate | kPython, &R::logprobs, "of each token and of so many of the most likely; 0: none",
           {0, 128}, Bounds{0, 20}),

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 
 #include "base/conversation.h"
 #include "base/error.h"

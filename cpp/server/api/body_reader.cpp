@@ -192,6 +192,14 @@ void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& cal
   read_callers_names(r);
 }
 
+void read_logprobs(BodyReader& r, GenerationCall& call, Request& request) {
+  r.into(call.wants_logprobs, r.boolean("logprobs"));
+  const auto top = r.integer("top_logprobs", 0, 20);
+  if (top && *top > 0 && !call.wants_logprobs) r.wrong("top_logprobs", "only with \"logprobs\": true");
+  call.n_top = static_cast<std::uint32_t>(top.value_or(0));
+  if (call.wants_logprobs) request.logprobs = std::max(1u, *call.n_top);
+}
+
 void read_max_tokens(BodyReader& r, Request& q, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0) {
   q.max_tokens = absent;

@@ -141,6 +141,8 @@ void read_callers_names(BodyReader& r);
 const Json* read_metadata(BodyReader& r);
 // The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& call, Request& request);
+// logprobs (whether) and top_logprobs (how many of the most likely), as chats have them.
+void read_logprobs(BodyReader& r, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` if none is given.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);

@@ -38,11 +38,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   r.into(call.echo, r.boolean("echo"));
   if (call.echo) r.wrong("echo", "true is not served for chats");
-  r.into(call.wants_logprobs, r.boolean("logprobs"));
-  const auto top = r.integer("top_logprobs", 0, 20);
-  if (top && *top > 0 && !call.wants_logprobs) r.wrong("top_logprobs", "only with \"logprobs\": true");
-  call.n_top = static_cast<std::uint32_t>(top.value_or(0));
-  if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
+  read_logprobs(r, call, q);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
   read_output_format(r, q, call);
   r.refuse("functions", "tools are what took their place", {Json::array()});

@@ -96,8 +96,7 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& 
     else
       set_schema(r, "format", *format, q, call);
   }
-  r.refuse("logprobs", "they are served by /v1/chat/completions", {false});
-  r.refuse("top_logprobs", "they are served by /v1/chat/completions", {0});
+  read_logprobs(r, call, q);
   r.refuse("truncate", "a prompt that is too long is refused, and nothing of it left out", {false});
   r.refuse("shift", "an answer ends where the context is full", {false});
   call.gives_model_back = read_keep_alive(r) == 0.0;

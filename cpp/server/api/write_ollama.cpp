@@ -6,18 +6,20 @@
 #include "base/strict_json.h"
 #include "server/api/answer_writer.h"
 #include "server/api/error_forms.h"
+#include "server/api/logprobs_json.h"
 
 namespace zinc_rt::server {
 namespace {
 
 class OllamaWriter final : public AnswerWriter {
  public:
-  explicit OllamaWriter(const WriterInput& input) : head_(input.head), call_(input.call) {}
+  explicit OllamaWriter(const WriterInput& input) : head_(input.head), call_(input.call), names_(input.names) {}
 
   const char* stream_type() const override { return "application/x-ndjson"; }
 
   std::string part(const AnswerPart& part) override {
     std::string text, thinking, out;
+    if (part.event.logprob) logprobs_.push_back(*part.event.logprob);
     for (const auto& piece : part.event.pieces) {
       if (piece.kind == PieceKind::kReasoning && call_.include_reasoning) thinking += piece.text;
       if (piece.kind == PieceKind::kText) text += piece.text;
@@ -44,6 +46,7 @@ class OllamaWriter final : public AnswerWriter {
   std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) override {
     const Completion& c = choices[0].completion;
     reason_ = c.finish_reason;
+    logprobs_ = c.logprobs;
     std::string calls;
     for (const auto& call : c.tool_calls) calls += (calls.empty() ? "[" : ",") + call_json(call.name, call.arguments);
     if (!calls.empty()) calls += ']';
@@ -60,7 +63,7 @@ class OllamaWriter final : public AnswerWriter {
   }
 
   std::string line(const std::string& text, const std::string& thinking, const std::string& calls,
-                   const std::string& done) const {
+                   const std::string& done) {
     auto out = fmt::format(R"({{"model":{},"created_at":"{}",)", json_string(head_.model),
                            utc_time(std::chrono::system_clock::now()));
     const auto thought = thinking.empty() ? std::string() : R"(,"thinking":)" + json_string(thinking);
@@ -69,6 +72,11 @@ class OllamaWriter final : public AnswerWriter {
                          calls.empty() ? "" : R"(,"tool_calls":)" + calls);
     else
       out += R"("response":)" + json_string(text) + thought;
+    // Those of the tokens since the last line, also where their text is held back.
+    if (call_.wants_logprobs && !logprobs_.empty()) {
+      out += R"(,"logprobs":)" + logprobs_json(logprobs_, *call_.n_top, names_);
+      logprobs_.clear();
+    }
     return out + R"(,"done":)" + done + "\n";
   }
 
@@ -84,6 +92,8 @@ class OllamaWriter final : public AnswerWriter {
 
   const AnswerHead& head_;
   const GenerationCall& call_;
+  const TokenNames& names_;
+  std::vector<TokenLogprob> logprobs_;  // not written yet
   std::string name_, arguments_, reason_;
 };
 

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "server/api/answer_writer.h"
+#include "server/api/logprobs_json.h"
 #include "server/api/openai_json.h"
 
 namespace zinc_rt::server {
@@ -30,34 +29,9 @@ struct ChoiceText {
   bool has_role = false;                                       // for the first event of a chat's stream
 };
 
-std::string number(double value) {  // JSON has no infinities
-  return std::isfinite(value) ? fmt::format("{:.6f}", value) : "-9999.0";
-}
-
-void put_token(std::string& out, const TokenNames& names, std::int32_t id, double logprob) {
-  const auto bytes = names.bytes(id);
-  fmt::format_to(Out(out), R"("token":{},"logprob":{},"bytes":[)", json_string(names.name(id)), number(logprob));
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    fmt::format_to(Out(out), "{}{}", i == 0 ? "" : ",", static_cast<unsigned char>(bytes[i]));
-  out += ']';
-}
-
 // {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}
 void put_chat_logprobs(std::string& out, const ChoiceText& choice, const TokenNames& names) {
-  out += R"({"content":[)";
-  for (std::size_t i = 0; i < choice.logprobs->size(); ++i) {
-    const TokenLogprob& t = (*choice.logprobs)[i];
-    out += i == 0 ? "{" : ",{";
-    put_token(out, names, t.token_id, t.logprob);
-    out += R"(,"top_logprobs":[)";
-    for (std::size_t k = 0; k < t.top.size() && k < choice.n_top; ++k) {
-      out += k == 0 ? "{" : ",{";
-      put_token(out, names, t.top[k].first, t.top[k].second);
-      out += '}';
-    }
-    out += "]}";
-  }
-  out += R"(],"refusal":null})";
+  out += R"({"content":)" + logprobs_json(*choice.logprobs, choice.n_top, names) + R"(,"refusal":null})";
 }
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"}
@@ -69,7 +43,7 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
     const auto name = names.name(t.token_id);
     const bool has_value = !std::isnan(t.logprob);
     tokens += comma + json_string(name);
-    values += comma + (has_value ? number(t.logprob) : "null");
+    values += comma + (has_value ? logprob_number(t.logprob) : "null");
     offsets += comma + std::to_string(offset);
     const auto bytes = names.bytes(t.token_id);
     for (const char c : bytes) offset += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -80,8 +54,8 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
     }
     tops += '{';
     for (std::size_t k = 0; k < t.top.size() && k < choice.n_top; ++k)
-      tops +=
-          fmt::format("{}{}:{}", k == 0 ? "" : ",", json_string(names.name(t.top[k].first)), number(t.top[k].second));
+      tops += fmt::format("{}{}:{}", k == 0 ? "" : ",", json_string(names.name(t.top[k].first)),
+                          logprob_number(t.top[k].second));
     tops += '}';
   };
   if (choice.echo_logprobs != nullptr)

@@ -1,0 +1,17 @@
+// Log-probabilities of tokens in answers. Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "server/api/answer_writer.h"
+
+namespace zinc_rt::server {
+
+// JSON has no infinities: a token that the model excludes has -9999.0.
+std::string logprob_number(double value);
+// [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}], of each token the `n_top` most likely.
+std::string logprobs_json(std::span<const TokenLogprob> tokens, std::uint32_t n_top, const TokenNames& names);
+
+}  // namespace zinc_rt::server
