@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 #include "base/conversation.h"
 #include "base/error.h"
 #include "base/read_number.h"
