@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "zinc_rt/sampling.h"
+
 namespace zinc_rt {
 
 // Added to the logit of a token.
@@ -15,16 +17,8 @@ struct TokenBias {
 // Stands for the token of a row whose largest logit is not finite.
 inline constexpr std::int32_t kNoToken = -1;
 
-struct Sampling {
+struct Sampling : SamplingParams {
   std::uint64_t seed = 0;
-  float temperature = 0;
-  std::uint32_t top_k = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float typical_p = 1;
-  float repetition_penalty = 1;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
 
   bool has_penalties() const { return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0; }
 };

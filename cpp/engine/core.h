@@ -52,8 +52,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
 
   // submit.cpp
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
-                                                          const std::string& system, std::uint32_t session,
-                                                          std::shared_ptr<Sink> sink);
+                                                          const std::string& system, std::shared_ptr<Sink> sink);
 
   // tenants.cpp
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
@@ -62,7 +61,6 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   TenantLedger ledger(const TenantState& tenant);
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
-  std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
   // drainer.cpp. With Drive::kPump: runs one look of each step loop, then delivers the events to the sinks. `ran`:
   // something was done. A caller waits while another one pumps. Do not call it from a sink. Grammars, slow masks and
@@ -153,7 +151,6 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   std::mutex idle_mutex_;  // for who waits; the counts are atomic
   std::condition_variable went_idle_;
   std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
-  std::atomic<std::uint32_t> next_session_{1};
   std::atomic<bool> is_closed_{false}, is_draining_{false};
 
   OutputPort output_{4096};

@@ -165,7 +165,7 @@ Result<Session> Tenant::session(std::string system) const {
 }
 
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
-    : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
+    : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)) {}
 
 Result<CachedPrefix> Session::cached_prefix(Request request) const {
   return engine_->cached_prefix(*tenant_, std::move(request), system_);
@@ -186,7 +186,7 @@ const std::string& Session::tenant_name() const {
 }
 
 Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sink) const {
-  ZRT_TRY(auto generations, engine_->submit(tenant_, std::move(request), system_, id_, std::move(sink)));
+  ZRT_TRY(auto generations, engine_->submit(tenant_, std::move(request), system_, std::move(sink)));
   return RequestHandle(std::move(generations));
 }
 

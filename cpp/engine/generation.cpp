@@ -41,21 +41,12 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
     prompt_logprobs_.reserve(n_prompt_);
     prompt_logprobs_.push_back({prompt.ids[0], std::numeric_limits<double>::quiet_NaN(), {}});
   }
-  sampling_ = {seed,
-               request_.temperature,
-               request_.top_k,
-               request_.top_p,
-               request_.min_p,
-               request_.typical_p,
-               request_.repetition_penalty,
-               request_.presence_penalty,
-               request_.frequency_penalty};
+  sampling_ = {request_, seed};
 }
 
-sched::RequestParams Generation::params(mem::SpanView prompt, sched::Qos qos, std::uint32_t session) const {
+sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sched::Qos qos) const {
   sched::RequestParams p;
   p.tenant = tenant_->id;
-  p.session = session;
   p.qos = qos;
   p.prompt = mem::SpanList(prompt);
   p.max_tokens = request_.max_tokens;

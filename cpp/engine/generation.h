@@ -61,7 +61,7 @@ class Generation {
   TenantState& tenant() const { return *tenant_; }
   RequestName name() const { return {request_.request_id, request_.traceparent}; }
   // For the scheduler. The step thread sets `user` (engine/generation_table.h).
-  sched::RequestParams params(mem::SpanView prompt, sched::Qos qos, std::uint32_t session) const;
+  sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos) const;
 
   // Client.
   void cancel();

@@ -103,7 +103,7 @@ Result<EngineCore::Placed> EngineCore::place(const Model& model, const TenantSta
 
 Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
                                                                     Request request, const std::string& system,
-                                                                    std::uint32_t session, std::shared_ptr<Sink> sink) {
+                                                                    std::shared_ptr<Sink> sink) {
   const auto check_cancel = [&]() -> Status {
     if (!request.cancel.stop_requested()) return {};
     return fail(StatusCode::kCancelled, "[engine] the request was taken back");
@@ -148,7 +148,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     for (std::uint32_t i = 0; i < request.n; ++i) {
       constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
-      g->pending = g->params(prompt.ids, qos, session);
+      g->pending = g->params(prompt.ids, qos);
       g->pending.n_cached = placed.cached_tokens;
       g->replica = placed.replica;
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {

@@ -91,20 +91,6 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
     r.protected_until = stats_.steps + kQuantum;
     ++n_protected_;
   }
-  Slot& slot = slots_[r.slot];
-  slot.tenant_id = r.params.tenant;
-  slot.session_id = r.params.session;
-  slot.model_id = options_.model_id;
-  slot.request_handle = r.id;
-  slot.prompt_len = r.n_prompt;
-  slot.generated_len = r.n_generated();
-  slot.position = r.n_done;
-  slot.priority = static_cast<std::uint32_t>(r.params.qos);
-  slot.set_sampling(r.params.sampling);
-  slot.min_tokens = r.params.min_tokens;
-  slot.stop_token_count =
-      static_cast<std::uint32_t>(std::min<std::size_t>(r.params.stop_tokens.size(), kSlotStopTokens));
-  std::copy_n(r.params.stop_tokens.begin(), slot.stop_token_count, slot.stop_token_ids);
   // A request that was decoding continues to decode if the cache has all of its tokens except the last.
   move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
   Event e = event(EventKind::kAdmitted, r);

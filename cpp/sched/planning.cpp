@@ -14,7 +14,7 @@ constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
-  if (slot.output_backpressure != 0) {
+  if (slot.is_held_up) {
     plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
     return true;
   }
@@ -25,8 +25,7 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
 }
 
 void Scheduler::note_stall(Request& r) {
-  if (slots_[r.slot].output_backpressure != 0 && ++r.n_stalled > options_.slow_sink_steps)
-    end_soon(r.id, Finish::kClientTooSlow);
+  if (slots_[r.slot].is_held_up && ++r.n_stalled > options_.slow_sink_steps) end_soon(r.id, Finish::kClientTooSlow);
 }
 
 bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micros now) {

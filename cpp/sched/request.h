@@ -16,7 +16,6 @@ enum class Bind : std::uint8_t { kDone, kNoPages, kOverQuota };
 
 struct RequestParams {
   TenantId tenant = 0;
-  std::uint32_t session = 0;
   Qos qos = Qos::kStandard;
   mem::SpanList prompt;
   std::uint32_t max_tokens = 128;  // 0: it ends when its prompt is computed

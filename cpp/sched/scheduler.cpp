@@ -119,7 +119,6 @@ void Scheduler::end_soon(RequestId id, Finish reason) {
   if (r == nullptr || r->has_cancel) return;
   r->has_cancel = true;
   r->cancel = reason;
-  if (r->slot != kNone) slots_[r->slot].cancel_flag = 1;
   cancelled_.push_back(id);
 }
 
@@ -132,7 +131,7 @@ void Scheduler::cancel_all(Finish reason) {
 void Scheduler::set_backpressure(RequestId id, bool on) {
   Request* r = get(id);
   if (r == nullptr || r->slot == kNone) return;
-  slots_[r->slot].output_backpressure = on ? 1 : 0;
+  slots_[r->slot].is_held_up = on;
   if (!on) r->n_stalled = 0;
 }
 
@@ -218,7 +217,6 @@ void Scheduler::commit_item(const PlanItem& item, Micros now) {
   Request& r = *slot_requests_[item.slot];
   r.n_done = item.begin + item.n;
   if (r.params.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
-  slots_[item.slot].position = r.n_done;
   pages_.publish(r, item.begin);
   const auto& p = r.params;
   tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : item.n, item.is_decode ? 1 : 0, now);
@@ -234,7 +232,6 @@ bool Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, 
   r.tokens.push_back(token);
   ++stats_.generated_tokens;
   Slot& slot = slots_[r.slot];
-  slot.generated_len = r.n_generated();
   if (slot.state != SlotState::kDecode) move(r.slot, SlotState::kDecode);
   Event e = event(EventKind::kToken, r);
   e.token = token;

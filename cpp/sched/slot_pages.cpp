@@ -260,7 +260,7 @@ void SlotPages::release(Request& r, bool keep, StepPlan& plan) {
 void SlotPages::begin_again(Request& r, StepPlan& plan) {
   release(r, true, plan);
   slots_.set_rope_variant(r.slot, variant_of(r));
-  slots_[r.slot].position = slots_[r.slot].prefix_match_pages = 0;
+  slots_[r.slot].prefix_match_pages = 0;
   r.root = r.node = root_of(r);
   prefixes_.pin(r.node);
 }

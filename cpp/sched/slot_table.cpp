@@ -28,19 +28,6 @@ const char* to_string(SlotState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-void Slot::set_sampling(const Sampling& s) {
-  seed_lo = static_cast<std::uint32_t>(s.seed);
-  seed_hi = static_cast<std::uint32_t>(s.seed >> 32);
-  temperature = s.temperature;
-  top_p = s.top_p;
-  min_p = s.min_p;
-  typical_p = s.typical_p;
-  repetition_penalty = s.repetition_penalty;
-  presence_penalty = s.presence_penalty;
-  frequency_penalty = s.frequency_penalty;
-  top_k = s.top_k;
-}
-
 SlotTable::SlotTable(std::uint32_t n_slots, std::uint32_t max_pages_per_slot)
     : width_(max_pages_per_slot),
       slots_(n_slots),

@@ -7,7 +7,6 @@
 #include <span>
 #include <vector>
 
-#include "base/sampling.h"
 #include "sched/types.h"
 #include "zinc_rt/status.h"
 
@@ -16,50 +15,13 @@ namespace zinc_rt::sched {
 enum class SlotState : std::uint32_t { kFree, kAdmitted, kPrefill, kDecode, kPreempted, kDone };
 const char* to_string(SlotState state);
 
-inline constexpr std::uint32_t kSlotStopTokens = 8;
-
 struct Slot {
-  // identity
   SlotState state = SlotState::kFree;
-  std::uint32_t tenant_id = kNone;
-  std::uint32_t session_id = 0;
-  std::uint32_t model_id = 0;
-  std::uint64_t request_handle = 0;  // RequestId; opaque to a device
-  // position: tokens [0, position) are in the KV pages
-  std::uint32_t prompt_len = 0;
-  std::uint32_t generated_len = 0;
-  std::uint32_t position = 0;
-  std::uint32_t speculative_len = 0;
-  // KV
   std::uint32_t page_count = 0;
   std::uint32_t prefix_match_pages = 0;  // so many of the first pages came from the prefix cache
   std::uint32_t rope_variant = 0;
-  std::uint32_t priority = 0;  // Qos
-  // sampling
-  std::uint32_t seed_lo = 0, seed_hi = 0;
-  float temperature = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float repetition_penalty = 1;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
-  std::uint32_t top_k = 0;
-  std::uint32_t stop_token_count = 0;
-  std::uint32_t stop_token_ids[kSlotStopTokens] = {};  // the first ones; the host checks all
-  // flags, set by the host between steps
-  std::uint32_t output_backpressure = 0;  // its sink is full: not to be decoded
-  std::uint32_t cancel_flag = 0;
-  // more of sampling
-  float typical_p = 1;
-  std::uint32_t min_tokens = 0;  // no stop token before so many tokens; bans and biases are in the request
-  std::uint32_t reserved[12] = {};
-
-  void set_sampling(const Sampling& sampling);
+  bool is_held_up = false;  // its sink is full: not to be decoded
 };
-static_assert(sizeof(Slot) == 192 && offsetof(Slot, request_handle) == 16 && offsetof(Slot, prompt_len) == 24);
-static_assert(offsetof(Slot, page_count) == 40 && offsetof(Slot, seed_lo) == 56 && offsetof(Slot, top_k) == 88);
-static_assert(offsetof(Slot, stop_token_ids) == 96 && offsetof(Slot, output_backpressure) == 128);
-static_assert(offsetof(Slot, typical_p) == 136 && offsetof(Slot, reserved) == 144);
 
 class SlotTable {
  public:

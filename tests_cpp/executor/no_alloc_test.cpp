@@ -38,7 +38,7 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
     OutputRow row;
     row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - 1);
     row.position = first + n;
-    row.sampling = {5, 0.7f, 20, 0.9f, 0.01f, 1.1f, 0.1f, 0.1f};
+    row.sampling = {{0.7f, 20, 0.9f, 0.01f, 1.1f, 0.1f, 0.1f}, 5};
     row.history = std::span(history_).first(row.position);
     row.n_prompt = 1;
     input_.outputs.push_back(row);

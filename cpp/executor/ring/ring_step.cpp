@@ -53,6 +53,8 @@ void RingExecutor::fill_body(const StepInput& input) {
 }
 
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
+  // What SAMPLE reads is made here and nowhere else: a number that is added to these has to be written below.
+  static_assert(sizeof(SamplingParams) == 8 * sizeof(std::uint32_t));
   std::size_t history_end = 0, bias_end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "zinc_rt/output.h"
+#include "zinc_rt/sampling.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -45,7 +46,7 @@ enum class ToolChoice : std::uint8_t { kAuto, kRequired, kNamed };
 
 struct Conversation;  // messages, tools and variables of a template as the server reads them; opaque to other callers
 
-struct Request {
+struct Request : SamplingParams {
   // Just one of the four. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
   // template. conversation stands for messages, tools and chat_template_kwargs, and has been read already.
   std::optional<std::string> prompt;
@@ -75,14 +76,6 @@ struct Request {
   // So many tokens come before a stop token or the model's end token can be picked; stop strings are looked for in the
   // text of later tokens. Up to max_tokens.
   std::uint32_t min_tokens = 0;
-  float temperature = 0;         // 0: greedy
-  std::uint32_t top_k = 0;       // 0: off
-  float top_p = 1;               // 1: off
-  float min_p = 0;               // 0: off
-  float typical_p = 1;           // 1: off; of what the above leave, after them
-  float repetition_penalty = 1;  // 1: off; prompt and generated tokens
-  float presence_penalty = 0;    // 0: off; generated tokens
-  float frequency_penalty = 0;   // 0: off; generated tokens
   // By token id, -100 to 100: added to the model's logits before all else that this request asks for. Logprobs are
   // those of the model, without it. Up to 1024 entries.
   std::map<std::int32_t, float> logit_bias;

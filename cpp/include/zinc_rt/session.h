@@ -104,7 +104,6 @@ class Session {
   std::shared_ptr<EngineCore> engine_;
   std::shared_ptr<TenantState> tenant_;
   std::string system_;  // put before the messages of a request that has none of role system
-  std::uint32_t id_;
 };
 
 }  // namespace zinc_rt

@@ -169,7 +169,7 @@ void Invariants::after_admit(Micros now) {
   decoding_.clear();
   for (std::uint32_t slot = 0; slot < s_.slots().size(); ++slot) {
     const Request* r = s_.in_slot(slot);
-    if (r != nullptr && s_.slots()[slot].state == SlotState::kDecode && s_.slots()[slot].output_backpressure == 0 &&
+    if (r != nullptr && s_.slots()[slot].state == SlotState::kDecode && !s_.slots()[slot].is_held_up &&
         tenants_[r->params.tenant].decode.has_any(now))
       decoding_.push_back({slot, r->id});
   }
