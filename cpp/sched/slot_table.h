@@ -1,5 +1,5 @@
-// The slot table: a flat array that a device can read in place, and the page ids of all slots. A kernel knows a request
-// only by its slot.
+// The slots of a model, and the pages of each. Page ids, page counts and RoPE variants of all slots are flat arrays, which
+// a device reads in place. A kernel knows a request only by its slot.
 // Thread rule: written between steps by the step thread; read during a step.
 #pragma once
 
