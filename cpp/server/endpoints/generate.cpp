@@ -109,23 +109,23 @@ struct ParsedCall {
 
 ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
   ZRT_TRY(auto body, take_body(core, exchange));
-  auto asked = std::make_shared<Asked>();
-  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, asked->held));
-  ZRT_TRY(asked->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &asked->ignored : nullptr));
-  set_class(exchange, asked->call.requests);
+  auto parsed = std::make_shared<ParsedCall>();
+  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, parsed->held));
+  ZRT_TRY(parsed->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &parsed->ignored : nullptr));
+  set_class(exchange, parsed->call.requests);
   // From here on the messages exist and, until the answer has ended, the input and the kept copy of both.
-  std::uint64_t n_bytes = 2 * asked->call.stored_input.size();
-  if (n_bytes > 0 || asked->held.size() > 0)
-    for (const Request& request : asked->call.requests)
+  std::uint64_t n_bytes = 2 * parsed->call.stored_input.size();
+  if (n_bytes > 0 || parsed->held.size() > 0)
+    for (const Request& request : parsed->call.requests)
       n_bytes += request.conversation ? text_bytes(request.conversation->messages) : 0;
-  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, asked->held, n_bytes));
-  return asked;
+  if (n_bytes > 0) ZRT_CHECK_OK(hold_parsed(core, exchange, parsed->held, n_bytes));
+  return parsed;
 }
 
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
                                                    ParsedCall& parsed, const ServedModel& model) {
   ZRT_CHECK_OK(check_generates(model));
-  GenerationCall& call = asked.call;
+  GenerationCall& call = parsed.call;
   if (const Request& first = call.requests.front(); first.conversation)
     ZRT_CHECK_OK(check_tools_are_read(core, model, *first.conversation));
   ZRT_CHECK_OK(check_answer_size(call, model, core.max_answer_bytes));
