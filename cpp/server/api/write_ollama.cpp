@@ -6,7 +6,7 @@
 #include "base/strict_json.h"
 #include "server/api/answer_writer.h"
 #include "server/api/error_forms.h"
-#include "server/api/logprobs_json.h"
+#include "server/api/write_logprobs.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -5,8 +5,8 @@
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "server/api/answer_writer.h"
-#include "server/api/logprobs_json.h"
 #include "server/api/openai_json.h"
+#include "server/api/write_logprobs.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/api/logprobs_json.h"
+#include "server/api/write_logprobs.h"
 
 #include <fmt/format.h>
 
