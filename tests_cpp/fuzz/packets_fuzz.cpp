@@ -20,7 +20,7 @@ void expect(bool holds) {
 // Its fence goes up by one with each buffer, as the ring wants it.
 class NoDevice final : public AmdDevice {
  public:
-  zinc_rt::Result<Memory> alloc(std::uint64_t bytes, Place) override {
+  zinc_rt::Result<Memory> alloc(std::uint64_t bytes, Domain) override {
     constexpr std::uint64_t kMost = 1 << 20, kPage = 4096;
     if (bytes > kMost) return std::unexpected(zinc_rt::Error{zinc_rt::StatusCode::kExhausted, "too much", 0});
     bytes = (bytes + kPage - 1) / kPage * kPage;
