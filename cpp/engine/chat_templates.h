@@ -30,8 +30,8 @@ class ChatTemplates {
   // The template for a request: "tool_use" if the request has tools and the file that template, else the default. Null:
   // no default.
   const NamedTemplate* find(bool has_tools) const;
-  // The same, but it must be usable. Errors: kInvalidArgument with the existing names if there is none; the template's
-  // error.
+  // As find(), but fails if there is no such template or it did not parse. Errors: kInvalidArgument with the names of the
+  // templates that exist; else the template's own parse error.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

@@ -7,8 +7,8 @@
 
 namespace zinc_rt {
 
-// Fills options that were left open from their variables. Errors of all: kInvalidArgument for an option or a variable
-// with a value that its row does not allow.
+// Sets the options that were left open from their environment variables. All functions here fail with kInvalidArgument if
+// an option or a variable has a value that its row does not allow.
 Result<EngineOptions> with_environment(EngineOptions options);
 int threads_of(const EngineOptions& options);  // its threads; 0: what the process may use
 Result<ExecutorOptions> executor_options(const EngineOptions& options);

@@ -23,8 +23,8 @@ struct GridAxis {
 };
 
 // A kernel before specialization. The symbols of `file` say what lowering bakes in:
-//   dim:NAME    a dimension of the op's rule; a symbolic extent becomes kSymbolicTokens or kSymbolicOutputs, one that
-//               only absent operands have kAbsent
+//   dim:NAME    a dimension of the op's rule. A symbolic extent becomes kSymbolicTokens or kSymbolicOutputs; a dimension
+//               that only absent operands have becomes kAbsent
 //   attr:NAME   an integer attribute           dtype:OPERAND  the operand's type as a number, kAbsent when it is absent
 //   pitch:OPERAND  bytes between two entries of the operand's outermost dimension
 struct KernelEntry {

@@ -16,7 +16,7 @@ constexpr std::uint64_t kOutliersFrom = 8;  // outliers are cut from so many ste
 constexpr std::uint32_t kMost = 1'000'000;
 // The subsets of terms to try, in order, as bits (1: base, 2: tokens, 4: pairs). A later subset is used only if its
 // error is below this fraction of the best error so far. If all steps have one size, every subset fits equally well,
-// and the cost counts as one per token.
+// so the first one stays: a cost per token.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 

@@ -96,7 +96,7 @@ constexpr PreRule with_nfc(PreRule rule) {
 
 constexpr PreRule kRules[] = {
     {"default", {kPunctuation, kGpt2, "\\p{N}+", kThreeAsciiDigits}},
-    // GPT-2's words as they are.
+    // GPT-2's own split, with nothing before it.
     {"gpt-2", {kGpt2}},
     {"phi-2", {kGpt2}},
     with_nfc({"mpt", {kGpt2}}),

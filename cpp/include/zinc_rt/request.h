@@ -99,8 +99,9 @@ struct Request : SamplingParams {
   std::string named_tool;                      // with kNamed
   std::uint32_t max_tool_calls = 0;            // with parse_output: the text ends behind so many calls; 0: no limit
   std::uint32_t logprobs = 0;                  // 0: none; n: of the token and of the n most likely, at most 128
-  // Of each prompt token given those before it, and of the n most likely in its place, 0 to 20; absent: none. The
-  // prefix cache is then read only for what was scored before a preemption. With n > 1: the first choice has them.
+  // The log-probability of each prompt token given those before it, and of this many most likely tokens in its place (0
+  // to 20). Absent: none. Such a request takes nothing from the prefix cache but what it scored before a preemption. Of
+  // several choices the first one has them.
   std::optional<std::uint32_t> prompt_logprobs;
   bool return_logits_hash = false;
   // The text's embedding instead of a completion, from a model that was opened with a pooling. max_tokens is 0 then, n

@@ -1,5 +1,5 @@
-// JSON from outside: parsed within limits, and read with checks that name the file, the key and what it contains.
-// Thread rule: a Fields looks into the document it was made of; reading is const.
+// Reads JSON of untrusted files within limits. An error names the file, the key and its value.
+// Thread rule: a Fields is a view, so the document must outlive it. Reading is const.
 #pragma once
 
 #include <cstdint>
