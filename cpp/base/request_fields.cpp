@@ -168,10 +168,10 @@ std::vector<RequestField> make_rows() {
 
       // Names for the caller's own records.
       own("user", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),
-      own("safety_identifier", kOpenAi | kResponses, "a text of at most 1024 bytes", "the same"),
-      own("prompt_cache_key", kOpenAi | kResponses, "a text of at most 1024 bytes", "the same"),
+      own("safety_identifier", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),
+      own("prompt_cache_key", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),
       own("metadata", kChat | kMessages | kResponses, "an object of at most 16 texts",
-          "the same; keys have at most 64 characters, texts 512"),
+          "read, checked and not used; keys have at most 64 characters, texts 512"),
   };
 }
 
