@@ -2,13 +2,14 @@
 // head, a page at a time, as floats. Included after a lanes header.
 #pragma once
 
+#include "kernels/common/kv_page.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu_simd/lanes_math.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kPage = 16, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
+constexpr std::uint32_t kPage = kPageTokens, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
 constexpr std::uint64_t kLine = 64;  // bytes
 
 ZRT_SIMD std::uint32_t least(std::uint32_t a, std::uint32_t b) {
