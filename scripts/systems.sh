@@ -89,7 +89,7 @@ inside() {
   mkdir -p "$KEPT/$system"/{debs/partial,ccache} "$KEPT/pip" "$folder"/root/.cache/{ccache,pip}
   unshare --mount sh -ec '
     folder=$1 kept=$2 pip=$3; shift 3
-    mount -t proc proc "$folder/proc"; mount --bind /dev "$folder/dev"
+    mount -t proc proc "$folder/proc"; mount --bind /dev "$folder/dev"; mount --bind /dev/pts "$folder/dev/pts"
     mount --bind "$kept/debs" "$folder/var/cache/apt/archives"
     mount --bind "$kept/ccache" "$folder/root/.cache/ccache"
     mount --bind "$pip" "$folder/root/.cache/pip"

@@ -168,6 +168,7 @@ void expect_as_harmless(const Chat& chat, const std::string& text, const std::st
 }
 
 TEST(ControlTokens, NoPlaceOfARequestMakesThem) {
+  ZRT_NEED_SHARED_FIXTURES();
   int n_chats = 0;
   for (const auto& name : chat_models()) {
     SCOPED_TRACE(name);
