@@ -10,21 +10,21 @@
 
 namespace zinc_rt {
 
-// The order of sums (docs/arithmetic.md).
+// How floating-point sums are ordered and rounded (docs/arithmetic.md).
 enum class Arithmetic : std::uint8_t {
-  kExact,  // the contract's: the same bits on every tier and in every batch
-  kFast,   // a tier may sum up in any order and round to 16 bits, where it gains
+  kExact,  // the same bits on every tier and in every batch (the default)
+  kFast,   // a tier may sum in any order and round to 16 bits where this is faster
 };
 
-// The type of x in products with quantized weights.
+// The type of the activations x in products y = x W^T with quantized weights.
 enum class Activations : std::uint8_t {
   kInt8,  // rows of 8-bit codes
-  kF32,   // rows as they are: a debugging mode of the reference kernels
+  kF32,   // rows of floats without quantization: a debugging mode of the reference kernels
 };
 
 std::string_view to_string(Arithmetic arithmetic);
 std::string_view to_string(Activations activations);
-// Empty for an unknown name.
+// Both return nullopt for an unknown name.
 std::optional<Arithmetic> find_arithmetic(std::string_view name);
 std::optional<Activations> find_activations(std::string_view name);
 std::vector<std::string> arithmetic_names();

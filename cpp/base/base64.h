@@ -8,7 +8,7 @@
 namespace zinc_rt {
 
 std::string to_base64(std::string_view bytes);
-// Nothing: the text is not base64.
+// Returns nullopt if the text is not base64.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace zinc_rt

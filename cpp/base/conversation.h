@@ -1,5 +1,6 @@
-// A chat as one value: what a chat template is applied to. Who reads a client's JSON builds it, and a Request carries
-// it to the template. The JSON texts of the public API are read into it once.
+// One chat: the messages, tools and variables that a chat template is applied to. The readers of HTTP bodies build it
+// from a client's JSON, and a Request carries it to the template. A caller of the C++ or Python API passes JSON texts
+// instead; take_conversation() parses them.
 // Thread rule: plain values.
 #pragma once
 
@@ -13,22 +14,23 @@
 namespace zinc_rt {
 
 struct Conversation {
-  nlohmann::ordered_json messages = nullptr;                            // a list
-  nlohmann::ordered_json tools = nullptr;                               // a list that has entries; null: none are given
-  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // further ones of the template
+  nlohmann::ordered_json messages = nullptr;  // a JSON array
+  nlohmann::ordered_json tools = nullptr;     // a JSON array that is not empty; null if the request has no tools
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // further variables for the template
 };
 
-// `tools` and `variables` may be empty. Errors: kInvalidArgument that names what is no JSON of its kind.
+// Parses JSON texts: arrays of messages and of tools, an object of variables. `tools` and `variables` may be empty.
+// Errors: kInvalidArgument if a text is not JSON of the right type; the error names the field.
 Result<Conversation> read_conversation(std::string_view messages, std::string_view tools, std::string_view variables);
 
-// What the request's members say, whichever of its two forms the chat has.
+// A request holds its chat as a Conversation or as JSON texts. These functions answer for both forms.
 bool has_messages(const Request& request);
 bool has_tools(const Request& request);
-// The chat of a request, which has none afterwards. A shared one is copied, texts are read. REQUIRES: has_messages.
-// Errors: those of read_conversation.
+// Moves the chat out of the request. A Conversation is copied, because choices may share it; JSON texts are parsed.
+// REQUIRES: has_messages(request). Errors: those of read_conversation.
 Result<Conversation> take_conversation(Request& request);
 
-// About as many bytes as the value has as JSON text.
+// Estimates the length of the value's JSON text in bytes.
 std::size_t text_bytes(const nlohmann::ordered_json& value);
 
 }  // namespace zinc_rt

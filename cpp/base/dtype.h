@@ -1,4 +1,5 @@
-// Element types of tensors, one table row each. A quantized type stores `block_elems` elements in `block_bytes` bytes.
+// Element types of tensors; each is a row of the table in dtype.cpp. A quantized type stores blocks of `block_elems`
+// elements in `block_bytes` bytes.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +30,20 @@ enum class DType : std::uint8_t {
   kI32,
   kU32,
   kU8,
-  // Quantized activations, which the QUANTIZE op makes (kernels/common/act_q8.h).
+  // Quantized activations, written by the QUANTIZE op (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
-  // Cells of the KV cache alone: rotated by heads, of 8 and of 4 bits (kernels/common/kv_rotate.h).
+  // Only for the KV cache: each head's vector is rotated, then stored in 8 or in 4 bits per value
+  // (kernels/common/kv_rotate.h).
   kR8,
   kR4,
-  // Integers of 16 bits with a scale a head (kernels/common/kv_integer.h), which is one more element of a row.
+  // Only for the KV cache: integers of 16 bits with one scale per head, which is one more element of the row
+  // (kernels/common/kv_integer.h).
   kI16,
-  // kFixed16: 16-bit float weights as integers, with a scale per group (BlockFixed16, kernels/common/quant_blocks.h);
-  // made while a model is loaded. The other is the type of the activations that are multiplied by them: two digits per
-  // value (kernels/common/act_q8.h).
+  // kFixed16: F16 or BF16 weights as 16-bit integers with a scale per 256 of them (BlockFixed16,
+  // kernels/common/quant_blocks.h). They are made while a model is loaded; no file has them.
+  // kQ16A256: the activations that are multiplied by kFixed16 weights. Each 16-bit value is stored as two 8-bit parts
+  // (kernels/common/act_q8.h).
   kFixed16,
   kQ16A256,
   kCount
@@ -48,15 +52,15 @@ enum class DType : std::uint8_t {
 struct DTypeTraits {
   DType dtype;
   std::string_view name;      // lower case, the name used in file names, IR text and kernel names
-  std::uint32_t block_elems;  // elements a block
-  std::uint32_t block_bytes;  // bytes a block
-  bool is_weight;             // may be a matrix of a model
-  DType act;                  // of weights: act_dtype; else kCount
+  std::uint32_t block_elems;  // elements per block
+  std::uint32_t block_bytes;  // bytes per block
+  bool is_weight;             // whether a matrix of a model may have this type
+  DType act;                  // for weight types what act_dtype() returns, else kCount
 };
 
 const DTypeTraits& traits(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
-std::vector<DType> weight_types();  // those that is_weight says
+std::vector<DType> weight_types();  // all types with is_weight
 inline std::string_view to_string(DType dtype) {
   return traits(dtype).name;
 }
@@ -66,9 +70,9 @@ inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
   return n / traits(dtype).block_elems * traits(dtype).block_bytes;
 }
 
-// Returns the type of activations that a dot with this weight format reads: f32 for float weights, else with a scale
-// per 256 values for 256-element blocks and per 32 for 32-element blocks (docs/arithmetic.md, rules 3 and 4). REQUIRES:
-// traits(weight).is_weight.
+// Returns the type of activations that a dot product with this weight format reads. For float weights this is f32. For
+// quantized weights it is a quantized type with a scale per 256 values if the weight's blocks have 256 elements, and
+// per 32 values if they have 32 (docs/arithmetic.md, rules 3 and 4). REQUIRES: traits(weight).is_weight.
 DType act_dtype(DType weight);
 
 }  // namespace zinc_rt

@@ -13,11 +13,11 @@
 
 namespace zinc_rt {
 
-// For tests only: passes each message made from now on through `reword`; null stops this. It shows that nothing depends
-// on the words.
+// For tests only: from now on `reword` changes the text of each new error message; null ends this. Tests use it to show
+// that no code depends on the text of messages.
 using Reword = std::string (*)(std::string message);
 void reword_messages(Reword reword);
-// The message in the words to show. Every error's message passes through this.
+// Returns the message as reword_messages() changes it. fail() passes every message through this function.
 std::string worded(std::string message);
 
 // The code, reason and field of an error; the message comes separately.
@@ -39,7 +39,7 @@ std::unexpected<Error> fail(Fault fault, fmt::format_string<Args...> format, Arg
                                std::move(fault.field)});
 }
 
-// Sets the field of an error, if the caller is at fault and the error names no field yet.
+// Sets the error's field if its code is kInvalidArgument and it names no field yet. Returns the error.
 inline Error about(std::string_view field, Error error) {
   if (error.code == StatusCode::kInvalidArgument && error.field.empty()) error.field = field;
   return error;

@@ -1,4 +1,4 @@
-// The GPUs that the kernel has drivers for, including those that this build cannot use.
+// Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use.
 // Thread rule: any thread.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace zinc_rt {
 
-// The maker of each render node, in the order of the nodes: "AMD", "Intel", "NVIDIA", or the number of another
-// ("0x1002").
+// Returns the vendor of each render node, in the order of the nodes: "AMD", "Intel", "NVIDIA", or another vendor's PCI
+// number as text ("0x1234").
 std::vector<std::string> gpu_makers(const std::filesystem::path& folder = "/sys/class/drm");
 
 }  // namespace zinc_rt

@@ -1,5 +1,5 @@
-// A body for Boost.Beast's requests and answers. A file that includes it links Boost.
-// Thread rule: as the parser's.
+// A body type for Boost.Beast's requests and responses. A target that includes this header must link Boost.
+// Thread rule: that of the Beast parser that owns the body.
 #pragma once
 
 #include <boost/beast/core/buffers_range.hpp>
@@ -11,7 +11,7 @@
 
 namespace zinc_rt {
 
-// A body that grows as its bytes come: nothing is reserved for the length that the head claims.
+// The body's memory grows as bytes arrive. No memory is reserved for the Content-Length that a client claims.
 struct GrowingBody {
   using value_type = std::string;
   class reader {

@@ -1,4 +1,4 @@
-// The kinds of memory that a tier may have. The memory plan and the rings use the same names.
+// The kinds of memory that a tier may have.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace zinc_rt {
 
 enum class Heap : std::uint8_t {
-  kDeviceLocal,  // the device's own; the host cannot access it
-  kBar,          // the device's own, accessible to the host: for small data that both use in each step
-  kHostVisible,  // the host's, accessible to the device: staging, step descriptors
+  kDeviceLocal,  // device memory that the host cannot access
+  kBar,          // device memory that the host can access: for small data that both use in each step
+  kHostVisible,  // host memory that the device can access: staging buffers, step descriptors
 };
 std::string_view to_string(Heap heap);
 

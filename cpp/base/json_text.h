@@ -1,4 +1,4 @@
-// Text as JSON, for answers that are written many times a second.
+// Writes strings as JSON without a JSON library, for HTTP answers that are written many times per second.
 // Thread rule: pure functions.
 #pragma once
 

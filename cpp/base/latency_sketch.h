@@ -1,7 +1,6 @@
-// Quantiles of latencies in fixed memory: a log-linear histogram (like HDR histograms) with 32 buckets per power of
-// two.
-// So a quantile is within 1/64 of a recorded value. Sketches can be added up.
-// Thread rule: the owner's lock.
+// Quantiles of latencies in fixed memory. It is a log-linear histogram (like HDR histograms) with 32 buckets per power
+// of two, so a quantile is within 1/64 of a recorded value. Two sketches can be merged.
+// Thread rule: not synchronized; the owner locks.
 #pragma once
 
 #include <array>
@@ -13,12 +12,13 @@ namespace zinc_rt {
 
 class LatencySketch {
  public:
-  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; values beyond count as these
+  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; values outside are clamped
   static constexpr double kRelativeError = 1.0 / 64;
 
   void record(double ms);  // NaN counts as kMinMs
   void merge(const LatencySketch& other);
-  // The value of rank ceil(p * count), 1 at least; the first and the last rank are exact. 0 when empty.
+  // Returns the value of rank ceil(p * count), at least rank 1. The smallest and the largest value are exact. Returns 0
+  // if nothing was recorded.
   double quantile(double p) const;
 
   std::uint64_t count() const { return count_; }

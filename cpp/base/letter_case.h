@@ -1,4 +1,4 @@
-// Letter case of ASCII; other bytes stay. Thread rule: pure functions.
+// Letter case of ASCII letters; other bytes are unchanged. Thread rule: pure functions.
 #pragma once
 
 #include <algorithm>

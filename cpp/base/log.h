@@ -1,4 +1,5 @@
-// The log: spdlog on stderr, with the level that ZINC_RT_LOG gives. Threads that run kernels must not log.
+// The log: spdlog on stderr, at the level in the environment variable ZINC_RT_LOG. Threads that run kernels must not
+// log.
 #pragma once
 
 #include <spdlog/spdlog.h>

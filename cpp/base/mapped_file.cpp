@@ -19,7 +19,7 @@ namespace zinc_rt {
 // One mapped file. The list never gets shorter and reuses its members, because the signal handler walks it at any
 // moment and on any thread.
 struct MappedRange {
-  std::atomic<std::uintptr_t> begin{0}, end{0};  // 0: free
+  std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; 0: the entry is free
   std::atomic<bool> was_cut{false};
   MappedRange* next = nullptr;
 };
@@ -27,7 +27,7 @@ struct MappedRange {
 namespace {
 
 std::atomic<MappedRange*> ranges{nullptr};
-std::mutex ranges_mutex;  // of those who add and free
+std::mutex ranges_mutex;  // held to add or free an entry; readers need none
 struct sigaction former_action{};
 std::uintptr_t page_bytes = 4096;
 
@@ -37,8 +37,8 @@ MappedRange* range_at(std::uintptr_t address) {
   return nullptr;
 }
 
-// Maps zeros over the page that the file no longer has; the instruction is then tried again. A fault at any other
-// address goes to the signal's earlier handler.
+// The SIGBUS handler. Maps a page of zeros over the page that the file has lost, so the processor repeats the
+// instruction with success. A fault at any other address goes to the handler that was installed before this one.
 void replace_page(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -51,7 +51,7 @@ void replace_page(int signal, siginfo_t* info, void* context) {
   } else if (former_action.sa_handler != SIG_DFL && former_action.sa_handler != SIG_IGN) {
     former_action.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the instruction is tried again, and ends the process
+    ::signal(signal, SIG_DFL);  // the repeated instruction then ends the process
   }
   errno = error;
 }

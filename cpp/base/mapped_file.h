@@ -22,14 +22,15 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  // Ask it before relying on what was read. Errors: kCorrupt, when the file is shorter than it was.
+  // Call it after reading, before the bytes are used: zeros may have replaced them. Errors: kCorrupt if the file became
+  // shorter after open().
   Status is_whole() const;
 
  private:
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  int fd_ = -1;  // open all the time, since another file may get the name
+  int fd_ = -1;  // stays open, because another file may take the name
   struct MappedRange* range_ = nullptr;
 };
 

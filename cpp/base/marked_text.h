@@ -1,4 +1,5 @@
-// Text in which some bytes are marked: those that came from outside, such as from a client.
+// Text in which the bytes that came from outside, such as from a client, are marked. The tokenizer matches no control
+// tokens in marked bytes.
 // Thread rule: plain values.
 #pragma once
 
@@ -13,19 +14,19 @@
 
 namespace zinc_rt {
 
-// Bytes [begin, end).
+// The bytes at positions [begin, end).
 struct TextSpan {
   std::size_t begin = 0, end = 0;
   friend bool operator==(const TextSpan&, const TextSpan&) = default;
 };
-// In ascending order; none is empty, and no two touch.
+// Spans in ascending order. None is empty, and no two overlap or touch.
 using TextSpans = std::vector<TextSpan>;
 
 // A part of a text with its marks. The text must outlive it.
 class MarkedView {
  public:
   MarkedView() = default;
-  // All of it is marked, or none.
+  // Marks the whole text or nothing.
   explicit MarkedView(std::string_view text, bool is_marked = false)
       : text_(text), marks_(is_marked && !text.empty() ? std::span(&kEverything, 1) : std::span<const TextSpan>()) {}
   MarkedView(std::string_view text, std::span<const TextSpan> marks) : text_(text), marks_(marks) {}
@@ -36,7 +37,7 @@ class MarkedView {
   bool is_all_marked() const {
     return marks_.size() == 1 && marks_[0].begin <= offset_ && marks_[0].end >= offset_ + text_.size();
   }
-  // The marks, as positions in this view.
+  // Returns the marks as positions relative to the begin of this view.
   TextSpans marks() const {
     TextSpans out;
     for (const TextSpan& mark : marks_)
@@ -44,7 +45,8 @@ class MarkedView {
     return out;
   }
 
-  // REQUIRES: begin <= size(). As for a string_view, n may extend beyond the end.
+  // Returns the n bytes from `begin` on, with their marks. As for a string_view, n may extend beyond the end. REQUIRES:
+  // begin <= size().
   MarkedView sub(std::size_t begin, std::size_t n = std::string_view::npos) const {
     MarkedView out;
     out.text_ = text_.substr(begin, n);
@@ -61,7 +63,7 @@ class MarkedView {
     return part.empty() ? MarkedView() : sub(static_cast<std::size_t>(part.data() - text_.data()), part.size());
   }
 
-  // Calls visit(text, is_marked) for each longest stretch of one kind, in order.
+  // Splits the text at the borders of the marks and calls visit(part, is_marked) for each part, in order.
   template <class Visit>
   void for_each_run(Visit visit) const {
     std::size_t done = 0;
@@ -79,11 +81,13 @@ class MarkedView {
   static constexpr TextSpan kEverything{0, SIZE_MAX};
 
   std::string_view text_;
-  std::span<const TextSpan> marks_;  // those that have bytes of it
-  std::size_t offset_ = 0;           // where it begins in what they count in
+  std::span<const TextSpan> marks_;  // those that overlap this view
+  std::size_t offset_ = 0;           // of this view in the text that marks_ counts in
 };
 
-// `+=` takes literals and numbers, which the writer itself wrote, and types that carry their own marks.
+// A text with marks that is built by appending. `+=` takes literals and single characters, which are unmarked because
+// the program wrote them, and views, which carry their own marks. For any other text the caller must choose append() or
+// append_own().
 class MarkedText {
  public:
   MarkedText() = default;
@@ -98,7 +102,7 @@ class MarkedText {
   std::size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
   bool has_marks() const { return !marks_.empty(); }
-  // The memory of the text and its marks, which may be more than the text's size.
+  // Bytes of the text plus bytes of its marks.
   std::size_t held_bytes() const { return text_.size() + marks_.size() * sizeof(TextSpan); }
 
   MarkedText& operator+=(char c) {
@@ -122,7 +126,7 @@ class MarkedText {
     text_ += text;
     if (is_marked) mark(begin);
   }
-  // Unmarked.
+  // Appends text that the program wrote, without a mark.
   void append_own(std::string_view text) { text_ += text; }
   void reserve(std::size_t n) { text_.reserve(n); }
 

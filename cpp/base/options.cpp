@@ -50,14 +50,15 @@ std::string first_of(std::initializer_list<const char*> names) {
   return {};
 }
 
-// This program's folder in `variable`, else in `below_home`.
+// Returns the folder zinc_rt + `end` in the folder that the environment variable names, else in `below_home` of the
+// home.
 std::string users_folder(const char* variable, const std::string& below_home, const std::string& end) {
   if (const auto folder = first_of({variable}); !folder.empty()) return folder + "/zinc_rt" + end;
   const auto home = first_of({"HOME"});
   return home.empty() ? home : home + "/" + below_home + "/zinc_rt" + end;
 }
 
-// Whether a no_proxy list has the host, its domain, or "*".
+// Whether a no_proxy list contains the host, a domain that the host is in, or "*".
 bool is_listed(std::string_view host, std::string_view list) {
   while (!list.empty()) {
     const auto comma = std::min(list.find(','), list.size());

@@ -18,13 +18,13 @@
 namespace zinc_rt {
 namespace {
 
-// Whether a rename would replace something special at this path by a plain file.
+// Whether the path is a device, pipe or other special file, which a rename would replace by a plain file.
 bool is_written_directly(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-// The descriptor of this process that a path stands for; -1: none.
+// Returns the descriptor of this process that the path stands for, such as 1 for /dev/stdout; -1 if there is none.
 int descriptor_of(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;
   const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";

@@ -17,7 +17,7 @@ namespace zinc_rt {
 
 enum class FileAccess : std::uint8_t {
   kByUmask,
-  kOwnerOnly,  // mode 0600 from the first byte on, whatever the umask: for what holds texts of users
+  kOwnerOnly,  // mode 0600 from the first byte on, whatever the umask: for files with users' texts
 };
 
 class OutputFile {
@@ -25,12 +25,13 @@ class OutputFile {
   static Result<OutputFile> create(std::string path, FileAccess access = FileAccess::kByUmask);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
-  ~OutputFile();  // removes what was not committed
+  ~OutputFile();  // removes a file that was not committed
 
-  // Each call may return the system's error, with the path. After an error the object can only be destroyed.
+  // Each call may fail with the system's error; the message has the path. After an error the object can only be
+  // destroyed.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
-  Status pad_to(std::uint64_t alignment);  // zeros up to a multiple
+  Status pad_to(std::uint64_t alignment);  // appends zeros up to a multiple of it
   Status commit();                         // writes to disk, then renames; replaces a file of that name
   std::uint64_t n_bytes() const { return n_bytes_; }
 

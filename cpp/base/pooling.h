@@ -1,5 +1,5 @@
-// How the rows of a text become its embedding, or those of two texts their score. A file stores the kind as a number
-// (key <architecture>.pooling_type); people write a word. Each kind is a table row.
+// How the hidden states (rows) of a text's tokens become its embedding, or those of a pair of texts the pair's score. A
+// model file stores the kind as a number (metadata key <architecture>.pooling_type); people write a word.
 // Thread rule: pure functions.
 #pragma once
 
@@ -11,18 +11,18 @@
 
 namespace zinc_rt {
 
-// The values are the numbers in files.
+// The values are the numbers that GGUF files use.
 enum class Pooling : std::uint8_t {
   kNone,  // the model generates and has no embeddings
   kMean,  // the mean of the rows of all tokens
   kCls,   // the row of the first token
   kLast,  // the row of the last token
-  kRank,  // a score of two texts: the row of the first token, through a head of its own
+  kRank,  // a score of two texts, computed by a classifier head from the row of the first token
 };
 
-// Empty for an unknown name.
+// Returns nullopt for an unknown name.
 std::optional<Pooling> find_pooling(std::string_view name);
 std::string_view to_string(Pooling pooling);
-std::vector<std::string> pooling_names();  // that a model may be opened with
+std::vector<std::string> pooling_names();  // those with which a model may be opened
 
 }  // namespace zinc_rt

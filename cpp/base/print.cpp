@@ -22,10 +22,10 @@ namespace {
 
 constexpr int kPatienceMs = 1000;
 
-std::atomic<int> lost_why{0};  // errno of the first text that standard output did not take
+std::atomic<int> lost_why{0};  // errno of the first failed write to standard output
 std::atomic<bool> is_waiting_limited{false}, is_stuck{false};
 
-// Drops what the buffer still has. A later flush would write it into the middle of something else, or fail again.
+// Discards the text in the buffer. A later flush would write it into the middle of other text, or fail again.
 void drop_buffered() {
   __fpurge(stdout);
   std::clearerr(stdout);
@@ -61,7 +61,7 @@ class WithoutPipeSignal {
   bool was_pending_;
 };
 
-// Returns false if standard error accepted nothing for as long as a message may wait.
+// Waits until standard error can be written. Returns false if the time that a message may wait is over.
 bool is_ready() {
   pollfd look{STDERR_FILENO, POLLOUT, 0};
   const bool is_limited = is_waiting_limited;
@@ -98,7 +98,7 @@ void announce(std::string_view text) noexcept {
 void vprint(void (*write)(std::string_view) noexcept, fmt::string_view format, fmt::format_args args) noexcept {
   try {
     write(fmt::vformat(format, args));
-  } catch (const std::exception&) {  // there is no memory for it
+  } catch (const std::exception&) {  // no memory to format the text
     write({format.data(), format.size()});
   }
 }

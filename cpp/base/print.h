@@ -16,7 +16,7 @@ void write_err(std::string_view text) noexcept;
 void announce(std::string_view text) noexcept;
 void vprint(void (*write)(std::string_view) noexcept, fmt::string_view format, fmt::format_args args) noexcept;
 
-// A result, on standard output, buffered. What is lost is remembered: output_status() tells it.
+// Prints a result to standard output through a buffer. If text is lost, output_status() returns an error from then on.
 template <class... T>
 void print_out(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(write_out, format, fmt::make_format_args(args...));
@@ -28,29 +28,29 @@ void print_err(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(write_err, format, fmt::make_format_args(args...));
 }
 
-// Prints a message to standard output at once, such as a server's first line. Like one to standard error, it may be
-// lost.
+// Prints a message to standard output at once, such as a server's first line. If it is lost, output_status() does not
+// report that.
 template <class... T>
 void print_announcement(fmt::format_string<T...> format, T&&... args) noexcept {
   vprint(announce, format, fmt::make_format_args(args...));
 }
 
-// Flushes the output. Errors: kUnavailable if some of what print_out was given is lost.
+// Flushes standard output. Errors: kUnavailable if any text of print_out() was lost.
 Status output_status();
 
-// Prints a result at once. Errors: as output_status().
+// Prints a result and flushes. Errors: those of output_status().
 Status print_now(std::string_view text);
 
-// Whether a result was lost because the reader of standard output has gone, as `head` does.
+// Whether a result was lost because the reader of standard output closed it, as `head` does after its last line.
 bool is_reader_gone();
 
 // From now on a message waits at most a second for standard error to accept it. After such a timeout, messages are
-// dropped without waiting until one is accepted again. So a reader that stopped reading cannot hold up a server's work
-// or its end.
+// dropped without waiting until one is accepted again. Without this, a reader of standard error that stopped reading
+// could block a server's work or its exit.
 void limit_waiting_of_messages();
 
-// Opens those of the three standard descriptors that are closed. Otherwise a file or socket would get such a number,
-// and then our messages. Reading and writing them still fails.
+// Opens each of the descriptors 0, 1 and 2 that is closed, so that no file or socket gets its number and then receives
+// our messages. Reading from 0 and writing to 1 and 2 still fails.
 void hold_standard_descriptors();
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Which processors of the machine this process may use, and how many threads follow from that.
+// Which processors of the machine this process may use, and how many threads it should start for them.
 // Thread rule: any thread; no state.
 #pragma once
 
@@ -14,7 +14,8 @@ struct Processors {
   std::vector<int> ids;
   // The number of physical cores among them. A processor whose siblings are unknown counts as its own core.
   int n_cores = 1;
-  // The smallest quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), in processors' worth of time.
+  // The smallest quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), as a number of processors
+  // (2.5: two and a half processors' time).
   std::optional<double> quota;
 
   // How many threads can run at once without being throttled, at least 1. Rounds the quota down and leaves the fraction

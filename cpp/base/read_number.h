@@ -1,4 +1,4 @@
-// Numbers that people and files write as text.
+// Reads numbers from text.
 // Thread rule: pure functions.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace zinc_rt {
 
-// Whether all of the text is a number of this type, as std::from_chars reads it: without blanks and without a +. Only
-// then `out` changes.
+// Returns true and sets `out` if the whole text is a number as std::from_chars reads it: without blanks and without a
+// +. Otherwise returns false and leaves `out` unchanged.
 template <class Number>
 bool read_number(std::string_view text, Number& out) {
   Number value{};

@@ -1,4 +1,4 @@
-// How one output row picks its token (kernels/common/sample_params.h says how each number is used).
+// How the token of one output row is sampled (kernels/common/sample_params.h documents each parameter).
 // Thread rule: a plain value.
 #pragma once
 
@@ -14,7 +14,7 @@ struct TokenBias {
   float bias = 0;
 };
 
-// Stands for the token of a row whose largest logit is not finite.
+// The result of sampling if the row's largest logit is not finite.
 inline constexpr std::int32_t kNoToken = -1;
 
 struct Sampling : SamplingParams {

@@ -14,7 +14,8 @@ namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-// The parser's number type. A wider float overflows less often, and the text decides what the number is.
+// The parser reads floats as long double, so that fewer numbers overflow. The value that we keep comes from the
+// number's text.
 using WideJson =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
 
@@ -39,7 +40,7 @@ class Builder final : public nlohmann::json_sax<WideJson> {
     return put(number.dump() == text ? std::move(number) : kept_number(text));
   }
   bool string(string_t& s) override { return put(std::move(s)); }
-  bool binary(binary_t&) override { return false; }  // no text has it
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_object() override { return close(); }
@@ -85,7 +86,7 @@ class Builder final : public nlohmann::json_sax<WideJson> {
       former = Json(std::forward<T>(item));
       return &former;
     }
-    // The key is known to be new. ordered_json would search all keys again.
+    // The key is known to be new. ordered_json's own insertion would compare it with all keys.
     object.Container::emplace_back(key_, Json(std::forward<T>(item)));
     return &object.back().second;
   }
@@ -103,9 +104,9 @@ class Builder final : public nlohmann::json_sax<WideJson> {
 
   const Rules rules_;
   std::vector<Json*> open_;
-  std::vector<std::map<std::string, std::size_t>> keys_;  // of each that is open, with their places
+  std::vector<std::map<std::string, std::size_t>> keys_;  // per open object: each key's index in it
   std::string key_;
-  std::size_t repeated_ = kNone;  // where the key stands already
+  std::size_t repeated_ = kNone;  // index of key_ in the object if it is a repeated key
 };
 
 }  // namespace

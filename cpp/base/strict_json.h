@@ -1,4 +1,5 @@
-// Parses JSON from outside into a value that keeps the order of keys and the text of numbers (json_number.h).
+// Parses JSON from outside, such as a client's, into a value that keeps the order of keys and the text of numbers
+// (json_number.h).
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,21 +14,21 @@ namespace zinc_rt {
 
 struct JsonFault {
   enum class Kind : std::uint8_t {
-    kSyntax,  // it is no JSON, no UTF-8, or has a number beyond all floats of the widest type
-    kValue,   // it is JSON that has a key twice in one object
+    kSyntax,  // the text is not JSON or not UTF-8, or a number overflows a long double
+    kValue,   // an object has the same key twice
     kDepth,
   };
   Kind kind = Kind::kSyntax;
-  std::string what;      // kSyntax: the library's words; kDepth: empty
-  std::size_t byte = 0;  // kSyntax: where
+  std::string what;      // kSyntax: the JSON library's message; kDepth: empty
+  std::size_t byte = 0;  // kSyntax: where in the text
 };
 
-// Parses the whole text as one value, nested at most max_depth deep. The time is proportional to the text, even for an
-// object with very many keys.
+// Parses the whole text as one value with at most max_depth nested arrays and objects. The time is proportional to the
+// text's length, even for an object with very many keys.
 std::expected<nlohmann::ordered_json, JsonFault> read_strict_json(std::string_view text, std::size_t max_depth);
 
-// Parses JSON of any depth, in which a key may also stand twice (the last one counts). Returns nothing if the text is
-// not JSON.
+// Parses JSON of any depth. If a key repeats in an object, its last value counts. Returns nullopt if the text is not
+// JSON.
 std::optional<nlohmann::ordered_json> read_any_json(std::string_view text);
 
 }  // namespace zinc_rt

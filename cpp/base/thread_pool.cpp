@@ -11,7 +11,8 @@
 namespace zinc_rt {
 namespace {
 
-// How long a thread spins. It is longer than the gaps between the ranges of a step and far shorter than a time slice.
+// How long a thread spins. It is longer than the gaps between the parallel ranges of a step and far shorter than a time
+// slice of the scheduler.
 constexpr double kSpinMicros = 20;
 
 inline void pause_once() {
@@ -22,7 +23,7 @@ inline void pause_once() {
 #endif
 }
 
-// Measures how many turns of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the
+// Measures how many iterations of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the
 // processor. The fastest of several measurements counts, because no other thread ran during it.
 int calibrated_spins() {
   using Clock = std::chrono::steady_clock;
@@ -37,7 +38,7 @@ int calibrated_spins() {
   return static_cast<int>(kSpinMicros * kTurns / std::max(least, 0.1));
 }
 
-// Spins while `value` is `old`. Returns false if it still was at the end.
+// Spins while `value` is `old`. Returns false if `value` did not change within n_spins iterations.
 bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int n_spins) {
   for (int i = 0; i < n_spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return true;
@@ -49,7 +50,8 @@ bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int 
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_t>(std::max(n_threads, 1))]) {
-  // A spinning thread would delay the range if another thread of the range needs the processor that it spins on.
+  // With more threads than usable processors a spinning thread would take a processor from a thread that has work, so
+  // then no thread spins (n_spins_ stays 0).
   static const int n_spins = calibrated_spins();
   if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
   workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
@@ -67,7 +69,8 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-// Claims indices of a block and calls the body for them. Returns how many. The range cannot end while it holds a claim.
+// Claims indices of a block and calls the body for each. Returns how many it claimed. The range cannot end before the
+// caller subtracts that number from unfinished_.
 std::uint64_t ThreadPool::take_block(int block, int worker) {
   auto& unclaimed = blocks_[static_cast<std::size_t>(block)].unclaimed;
   std::uint64_t done = 0, end = 0;
@@ -105,7 +108,7 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
   for (std::uint64_t b = 0; b < n_blocks_; ++b)
     blocks_[b].unclaimed.store(block_begin(b + 1) - block_begin(b), std::memory_order_release);
   epoch_.store(range_, std::memory_order_seq_cst);
-  // A worker that is about to sleep is already counted here, or else the kernel shows it the new epoch.
+  // No wake-up is lost: a worker that is about to sleep either is counted in n_asleep_ already, or reads the new epoch.
   if (const auto asleep = n_asleep_.load(std::memory_order_seq_cst); asleep > 0)
     wake(epoch_, static_cast<int>(std::min<std::uint64_t>(asleep, n - 1)));
   take_items(0);
@@ -120,7 +123,7 @@ void ThreadPool::wait_for_end() {
   caller_sleeps_.store(false, std::memory_order_relaxed);
 }
 
-// Waits for an epoch other than the one that was seen, and returns it.
+// Waits until the epoch differs from `seen`. Returns the new epoch.
 std::uint32_t ThreadPool::wait_for_range(std::uint32_t seen) {
   if (!spin_while(epoch_, seen, n_spins_)) {
     n_asleep_.fetch_add(1, std::memory_order_seq_cst);

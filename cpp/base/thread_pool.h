@@ -1,4 +1,5 @@
-// Worker threads for one caller at a time: parallel_for splits a range over them and the caller.
+// Worker threads that serve one caller at a time. parallel_for() splits a range of indices over the workers and the
+// caller.
 // A waiting thread spins for about 20 us, then sleeps in the kernel, so an idle pool costs no processor time.
 // Thread rule: parallel_for may be called from one thread at a time; the body is called from several at once.
 #pragma once
@@ -14,7 +15,7 @@ namespace zinc_rt {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int n_threads);  // n_threads - 1 workers are started; at least 1
+  explicit ThreadPool(int n_threads);  // at least 1; starts n_threads - 1 workers
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -39,7 +40,8 @@ class ThreadPool {
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {
-    std::atomic<std::uint64_t> unclaimed{0};  // how many of its last indices nobody has claimed
+    std::atomic<std::uint64_t> unclaimed{
+        0};  // the last `unclaimed` indices of the block are not claimed by a thread yet
   };
 
   void run(std::uint64_t n, Call call, void* context);
@@ -57,27 +59,27 @@ class ThreadPool {
   std::unique_ptr<Block[]> blocks_;  // one for each thread
   int n_spins_ = 0;
 
-  // The caller writes these. Non-atomic members are written only while no index is unfinished, and read only by threads
-  // that hold a claim on the range.
-  alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
+  // Only the caller of parallel_for() writes these. It writes non-atomic members only while unfinished_ is 0. Other
+  // threads read them only while they have a claimed index whose call has not returned.
+  alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each parallel_for(), and in the destructor
   std::atomic<bool> stop_{false};
-  std::uint32_t range_ = 0;  // the epoch of the range, before the epoch says so
+  std::uint32_t range_ = 0;  // the epoch of the current range; set before epoch_ is
   std::uint64_t n_ = 0, n_blocks_ = 1;
   Call call_ = nullptr;
   void* context_ = nullptr;
 
-  // Written by workers that go to sleep or wake up.
+  // Workers write this when they go to sleep or wake up.
   alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
 
-  // The number of indices whose call has not returned. The range ends when this reaches 0. A worker that was scheduled
-  // too late delays nobody, because it finds nothing left to claim. The thread that brings the number to 0 tells the
-  // caller which range has ended.
+  // The number of indices whose call has not returned. The range ends when this reaches 0. A worker that the system
+  // schedules too late delays nobody, because it finds no index to claim. The thread that decreases the number to 0
+  // writes the range's epoch to ended_ for the caller.
   alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
   std::atomic<std::uint32_t> ended_{0};
   std::atomic<bool> caller_sleeps_{false};
 };
 
-// The number of threads for heavy work, by the processors that this process may use (base/processors.h).
+// The default number of threads for compute-bound work: Processors::n_threads() (base/processors.h).
 int usable_threads();
 
 }  // namespace zinc_rt

@@ -11,7 +11,8 @@ struct Lead {
   std::uint8_t second_high;
 };
 
-// The second byte's range is what excludes overlong forms, surrogates and values above U+10FFFF.
+// What a lead byte requires: the length, and the range of the second byte, which excludes overlong forms, surrogates
+// and values above U+10FFFF.
 constexpr Lead lead_of(std::uint8_t byte) {
   if (byte < 0x80) return {1, 0, 0};
   if (byte < 0xC2) return {0, 0, 0};
@@ -25,8 +26,8 @@ constexpr Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
-// The length, at least 1, of the well-formed sequence at the start of `text` (then `whole`), or of the beginning of
-// one.
+// Returns the length of the well-formed sequence at the start of `text` and sets `whole`. If there is none, returns the
+// length, at least 1, of the longest beginning of one.
 std::size_t sequence_prefix(std::string_view text, bool& whole) {
   const Lead lead = lead_of(static_cast<std::uint8_t>(text[0]));
   whole = lead.n_bytes == 1;

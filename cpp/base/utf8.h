@@ -1,6 +1,6 @@
 // UTF-8: validation, code points, and the replacement of ill-formed bytes by U+FFFD.
 // Well-formed means Unicode's table 3-7: no surrogates, no overlong forms, nothing above U+10FFFF.
-// Thread rule: free functions and a plain value type, no shared state.
+// Thread rule: functions without state and a plain value type.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +21,26 @@ inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
-// Whether the text could look like two lines when it is shown in one: it has a C0 or C1 control character, DEL, or one
-// of Unicode's line separators.
+// Whether the text has a C0 or C1 control character, DEL, or one of Unicode's line separators. Such text, shown in one
+// line, could look like two.
 bool has_control_characters(std::string_view utf8);
 
-// The code point of a well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().
+// Returns the code point of one well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().
 char32_t utf8_code_point(std::string_view sequence);
 
 // Appends the UTF-8 form of a code point up to U+10FFFF.
 void append_utf8(std::string& out, char32_t code_point);
 
-// `text` with each maximal ill-formed part replaced by one U+FFFD, as Python's errors="replace" does.
+// Returns `text` with each maximal ill-formed part replaced by one U+FFFD, as Python's errors="replace" does.
 std::string replace_invalid_utf8(std::string_view text);
 
 // Replaces ill-formed bytes in text that arrives in parts. It holds back at most 3 bytes, and only those that may still
 // become a well-formed sequence.
 class Utf8Repair {
  public:
-  // Appends to `out` everything that is final after `bytes`.
+  // Takes the next bytes. Appends to `out` all text that later bytes cannot change.
   void push(std::string_view bytes, std::string& out);
-  // Appends one U+FFFD if a sequence is incomplete, and starts again.
+  // Ends the text: appends one U+FFFD if the last sequence is incomplete. The object can then take another text.
   void finish(std::string& out);
 
  private:

@@ -1,4 +1,4 @@
-// Sleeps until another thread changes a number. Thread pools wait this way because it needs no lock.
+// Sleeping until another thread changes a number (Linux: futex). Thread pools wait this way because it needs no lock.
 // Thread rule: any thread.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace zinc_rt {
 
-// Sleeps until woken. Returns at once when `value` is not `old`, and may return without a reason.
+// Sleeps until wake() is called for `value`. Returns at once if `value` is not `old`. May also return without a wake().
 void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old);
 // Wakes up to n threads that sleep on `value`.
 void wake(std::atomic<std::uint32_t>& value, int n);

@@ -1,4 +1,5 @@
-// A descriptor that is readable while a flag is set, for callers that wait with poll() or an event loop.
+// A flag with a file descriptor that is readable while the flag is set, for callers that wait with poll() or an event
+// loop.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,9 +12,9 @@ class EventFlag {
   EventFlag(const EventFlag&) = delete;
   EventFlag& operator=(const EventFlag&) = delete;
 
-  // Makes the descriptor. Returns false if the system has none left.
+  // Creates the descriptor. Returns false if the system has no descriptor left.
   bool open();
-  int fd() const { return fd_; }  // -1: it was not opened, and raise() and lower() do nothing
+  int fd() const { return fd_; }  // -1 if not open; then raise() and lower() do nothing
   void raise();
   void lower();
 

@@ -1,12 +1,12 @@
 // How the process's heap gives memory back to the system.
-// Thread rule: before other threads allocate.
+// Thread rule: call before other threads allocate memory.
 #pragma once
 
 namespace zinc_rt {
 
-// Gives freed memory back to the system: blocks of a megabyte or more at once, and all but a few megabytes of the free
-// end of a heap. For programs that run for weeks and take large bodies. Without it the C library keeps up to 64 MB per
-// thread.
+// From now on free() returns memory to the system: blocks of a megabyte or more at once, and all but 4 MiB of the
+// unused end of a heap. Meant for servers that run for weeks and receive large bodies. Without this call glibc keeps up
+// to 64 MiB per thread.
 void give_free_memory_back();
 
 }  // namespace zinc_rt

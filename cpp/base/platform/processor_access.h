@@ -1,4 +1,4 @@
-// Which processors the system gives this process, and which of their instructions.
+// Which processors the system lets this process use, and which instructions work on them.
 // Thread rule: any thread; no state.
 #pragma once
 
@@ -6,14 +6,16 @@
 
 namespace zinc_rt {
 
-// The processors in the calling thread's affinity mask, ascending; all of the machine's if the system does not say.
+// The processors in the calling thread's affinity mask, ascending; all processors of the machine if the system reports
+// no mask.
 std::vector<int> usable_processors();
 
-// Runs `test` in a process of its own, which it may crash, and returns whether it returned true. Use it for
-// instructions that the processor reports but a hypervisor may refuse. `test` must not call functions that take locks,
-// because other threads may hold any lock.
+// Runs `test` in a child process, which it may crash. Returns true if `test` returned true. Use it for instructions
+// that the processor reports but a hypervisor may refuse. `test` must not call functions that take locks, because other
+// threads may hold any lock when the child is created.
 bool survives(bool (*test)());
-// Asks the system for AMX's tile registers, for all threads of this process and its children. False: refused.
+// Asks the system for permission to use AMX's tile registers in all threads of this process and of its children.
+// Returns false if the system refuses.
 bool allow_tile_registers();
 
 }  // namespace zinc_rt

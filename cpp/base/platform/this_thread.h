@@ -1,5 +1,5 @@
 // The calling thread: its name, which `top -H`, debuggers and profilers show, and its priority among other threads.
-// Thread rule: each call is about its own thread.
+// Thread rule: any thread; each call concerns the calling thread only.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,11 @@ void name_thread(const char (&name)[n]) {
   name_this_thread(name);
 }
 
-// From now on the thread gets about a tenth of a processor that other threads of the process want too. A processor that
-// nobody else wants it has to itself.
+// Lowers the calling thread's priority: on a processor that other threads of the process also want, it gets about a
+// tenth of the time. On an idle processor it runs at full speed.
 void yield_to_others();
 
-// The processor time that the thread has used since it began.
+// Returns the processor time that the calling thread has used since it began.
 std::chrono::nanoseconds thread_time();
 
 }  // namespace zinc_rt

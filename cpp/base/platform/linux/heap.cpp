@@ -10,7 +10,8 @@ namespace zinc_rt {
 
 void give_free_memory_back() {
 #ifdef __GLIBC__
-  // To set them also ends their growth: glibc raises both by itself, up to 32 and 64 MiB, when a large block is freed.
+  // Setting the thresholds also fixes them. Otherwise glibc raises them, up to 32 and 64 MiB, when a large block is
+  // freed.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 4 << 20);
 #endif

@@ -13,7 +13,7 @@
 
 namespace zinc_rt {
 
-// A mask large enough for any machine: the kernel refuses one that is shorter than its own.
+// The kernel refuses a mask that is shorter than its own, so this tries longer ones, up to a million processors.
 std::vector<int> usable_processors() {
   std::vector<int> ids;
   for (int n = 1024; n <= 1 << 20; n *= 4) {
@@ -31,7 +31,7 @@ std::vector<int> usable_processors() {
 }
 
 bool survives(bool (*test)()) {
-  // Like fork, but the end of the process sends no signal, which the surrounding program might wait for.
+  // Like fork, but the child sends no SIGCHLD when it ends. A program that uses this library might handle that signal.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return false;
   if (child == 0) {
@@ -48,7 +48,7 @@ bool survives(bool (*test)()) {
 
 bool allow_tile_registers() {
 #if defined(__x86_64__)
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, a number of XCR0
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM; the bit of tile data in XCR0
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else
   return false;

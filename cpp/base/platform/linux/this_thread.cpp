@@ -13,7 +13,7 @@ void name_this_thread(const char* name) {
 
 void yield_to_others() {
   constexpr int kNice = 10;
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // Linux: of this thread alone
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);  // on Linux this sets one thread, not the process
 }
 
 std::chrono::nanoseconds thread_time() {
