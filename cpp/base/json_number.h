@@ -18,8 +18,7 @@ bool is_json_number(const nlohmann::ordered_json& value);
 
 // REQUIRES for each: is_json_number(value).
 std::string number_text(const nlohmann::ordered_json& value);
-double number_value(
-    const nlohmann::ordered_json& value);  // the nearest double; infinite if the number exceeds all doubles
+double number_value(const nlohmann::ordered_json& value);  // the nearest double; infinite if it exceeds all doubles
 
 // Whether the text has neither a fraction nor an exponent, so that Python reads it as an int.
 bool is_written_whole(std::string_view number);

@@ -40,8 +40,7 @@ class ThreadPool {
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {
-    std::atomic<std::uint64_t> unclaimed{
-        0};  // the last `unclaimed` indices of the block are not claimed by a thread yet
+    std::atomic<std::uint64_t> unclaimed{0};  // so many of the block's last indices are not claimed yet
   };
 
   void run(std::uint64_t n, Call call, void* context);
