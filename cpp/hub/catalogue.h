@@ -11,13 +11,13 @@ namespace zinc_rt::hub {
 
 struct CatalogueEntry {
   std::string_view name;    // as a user writes it
-  std::string_view source;  // a reference of reference.h
-  std::string_view size;    // about, for people
-  std::string_view what;    // for people
+  std::string_view source;  // a reference that parse_reference() reads
+  std::string_view size;    // approximate, for display
+  std::string_view what;    // a description for display
 };
 
 std::span<const CatalogueEntry> catalogue();
-const CatalogueEntry* catalogue_entry(std::string_view name);  // letter case aside; nullptr: none
+const CatalogueEntry* catalogue_entry(std::string_view name);  // ignores letter case; nullptr if there is none
 std::vector<std::string> catalogue_names();
 
 }  // namespace zinc_rt::hub

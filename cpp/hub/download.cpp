@@ -62,7 +62,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return read_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
-// The URL that a Location header points to.
+// Resolves a Location header against the URL that was requested.
 std::string resolve(const Link& from, const std::string& location) {
   if (location.find("://") != std::string::npos) return location;
   const auto scheme = from.site.is_tls ? "https:" : "http:";
@@ -166,7 +166,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
-// The file of a transfer, locked by this process.
+// The .part file of a transfer, locked by this process.
 class Part {
  public:
   static Result<Part> open(const fs::path& path) {
@@ -233,12 +233,12 @@ Status check_room(const fs::path& folder, std::uint64_t wanted) {
               static_cast<double>(room.available) / 1e9, static_cast<double>(wanted) / 1e9);
 }
 
-// Whether a body may be a GGUF file by its beginning; called again as it grows.
+// Whether a body that begins so can be a GGUF file. Called again while the beginning is shorter than 4 bytes.
 bool may_be_gguf(std::string_view beginning) {
   return std::string_view("GGUF").starts_with(beginning.substr(0, 4));
 }
 
-// The first byte and the whole length of "bytes 100-199/200".
+// Reads a Content-Range header: of "bytes 100-199/200" returns 100 and 200.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> content_range(std::string_view text) {
   if (!text.starts_with("bytes ")) return {};
   text.remove_prefix(6);
@@ -258,7 +258,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
   std::optional<Sha256> hash(std::in_place);
   Fetched out;
   ZRT_TRY(out.resumed_bytes, part.read_all(*hash));
-  if (file.bytes > 0 && out.resumed_bytes > file.bytes) {  // of another file
+  if (file.bytes > 0 && out.resumed_bytes > file.bytes) {  // the .part file belongs to another file
     ZRT_CHECK_OK(part.clear());
     hash.emplace();
     out.resumed_bytes = 0;
@@ -268,14 +268,14 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
   std::uint64_t total = file.bytes;
   bool is_begun = false;
   std::string beginning;
-  // The first piece of an answer tells whether it continues the existing bytes.
+  // The head of the answer says whether the body continues the bytes that we have.
   const auto begin = [&](const Answer& answer) -> Status {
     is_begun = true;
     ZRT_CHECK_OK(check_status(answer));
     const auto range = content_range(header_of(answer.headers, "content-range"));
     if (answer.status == 206 && (!range || range->first != out.resumed_bytes))
       return fail(StatusCode::kUnavailable, "[pull] {}: another part of the file came than was asked for", answer.url);
-    if (answer.status == 200 && out.resumed_bytes > 0) {  // the site cannot go on
+    if (answer.status == 200 && out.resumed_bytes > 0) {  // the site sends the file from its first byte
       ZRT_CHECK_OK(part.clear());
       hash.emplace();
       out.bytes = out.resumed_bytes = 0;
@@ -292,7 +292,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
     return check_room(to.parent_path(), total - std::min(total, out.bytes));
   };
   const auto take = [&](const Answer& answer, std::string_view piece) {
-    if (answer.status == 416) return false;  // what is there is all of it
+    if (answer.status == 416) return false;  // range not satisfiable: we have the whole file already
     if (!is_begun) broken = begin(answer);
     if (!broken) return false;
     if (out.bytes < 4) beginning += piece.substr(0, 4);

@@ -1,4 +1,5 @@
-// Fields of JSON from outside. A field that is absent or of another type reads as empty. Thread rule: pure functions.
+// Reads fields of JSON from outside. A field that is absent or has another type reads as an empty text or 0. Thread
+// rule: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The names of models to download:
-//   smollm2, qwen3:0.6b                 a name of the catalogue
-//   hf:OWNER/REPO[:QUANT or FILE.gguf]  Hugging Face; also hf.co/..., https://huggingface.co/OWNER/REPO, or OWNER/REPO
-//   ollama:NAME[:TAG]                   Ollama's registry; also ollama.com/library/NAME, ollama.com/USER/NAME
-//   http://..., https://...             a file
+// smollm2, qwen3:0.6b a name in catalogue.cpp
+// hf:OWNER/REPO[:QUANT or FILE.gguf] Hugging Face; also hf.co/..., https://huggingface.co/OWNER/REPO, or OWNER/REPO
+// ollama:NAME[:TAG] Ollama's registry; also ollama.com/library/NAME, ollama.com/USER/NAME http://..., https://... a URL
+// of a file
 // Thread rule: pure functions.
 #pragma once
 
@@ -15,15 +15,15 @@ namespace zinc_rt::hub {
 
 struct Reference {
   enum Kind : std::uint8_t { kUrl, kHuggingFace, kOllama } kind = kUrl;
-  std::string repository = {};  // OWNER/REPO; of kUrl the whole URL
-  std::string tag = {};         // quant, file or tag; empty: the default
-  std::string alias = {};       // the name of the catalogue, if it was one
+  std::string repository = {};  // OWNER/REPO; for kUrl the whole URL
+  std::string tag = {};         // the quant, file name or tag; empty for the default
+  std::string alias = {};       // the catalogue's name, if the user gave one
 
-  std::string text() const;  // in its first form above
+  std::string text() const;  // the reference in the first of its forms above
 };
 
-// Errors: kInvalidArgument with the accepted forms; kNotFound for a name that the catalogue does not have, with a near
-// one.
+// Errors: kInvalidArgument with the accepted forms; kNotFound for a name that is not in the catalogue; the message
+// suggests a similar one.
 Result<Reference> parse_reference(std::string_view text);
 
 }  // namespace zinc_rt::hub

@@ -101,7 +101,7 @@ Result<std::vector<NamedFile>> of_hugging_face(const Reference& reference) {
     file.path = text_at(entry, "path");
     file.bytes = number_at(entry, "size");
     const auto name = to_lower(last_part(file.path));
-    // Image projectors are stored beside models.
+    // Skips image projectors (mmproj*), which repositories keep beside models.
     if (text_at(entry, "type") != "file" || !name.ends_with(".gguf") || name.starts_with("mmproj")) continue;
     if (!is_good_name(file.path)) continue;
     if (const auto lfs = entry.find("lfs"); lfs != entry.end()) {

@@ -1,4 +1,4 @@
-// Finds the files that a reference stands for: asks the site for names, sizes and hashes.
+// Asks the site of a reference for the names, sizes and hashes of the model's files.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace zinc_rt::hub {
 
 struct NamedFile {
-  std::string name;  // as it is stored, ending with .gguf
+  std::string name;  // the name in the models folder, ending in .gguf
   RemoteFile remote;
 };
 
-// One file, or all files of a split model in order. Errors: those of fetch_text(); kNotFound if the repository has no
-// such GGUF file, with those that it has.
+// Returns the model's file, or all files of a split model in order. Errors: those of fetch_text(); kNotFound if the
+// repository has no such GGUF file; the message lists those that it has.
 Result<std::vector<NamedFile>> files_of(const Reference& reference);
 
 }  // namespace zinc_rt::hub

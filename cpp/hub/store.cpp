@@ -23,17 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kDeepest = 4;  // folders below the folder that are looked into
+constexpr int kDeepest = 4;  // how many levels of folders are searched below the models folder
 constexpr std::string_view kConfigOfMlc = "mlc-chat-config.json";
 
-// A small JSON object from a file; an empty one if the file is missing or damaged.
+// Reads a JSON object from a small file. Returns an empty object if the file is missing or damaged.
 OrderedJson object_in(const fs::path& file) {
   std::ifstream in(file);
   auto json = in ? OrderedJson::parse(in, nullptr, false) : OrderedJson();
   return json.is_object() ? json : OrderedJson::object();
 }
 
-// The length of -00001-of-00003 at the end of a name; 0 if it has no such end.
+// Returns the length of an ending such as -00001-of-00003; 0 if the name has none.
 std::size_t split_length(std::string_view stem) {
   constexpr std::string_view kForm = "-00000-of-00000";
   if (stem.size() <= kForm.size()) return 0;
@@ -56,7 +56,7 @@ std::string now_text() {
   return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-// Aliases by name, in lower case.
+// Returns the model of each alias. Aliases are in lower case.
 std::map<std::string, std::string> read_aliases(const fs::path& folder) {
   std::map<std::string, std::string> out;
   const auto json = object_in(folder / "aliases.json");
@@ -91,7 +91,8 @@ StoredModel mlc_folder(const fs::path& folder) {
 }
 
 void look_into(const fs::path& folder, int depth, std::vector<StoredModel>& found) {
-  std::map<std::string, StoredModel> of_folder;  // by name, so that the files of a split model come together
+  // by name, so that the files of a split model are gathered in one entry
+  std::map<std::string, StoredModel> of_folder;
   std::error_code why;
   std::vector<fs::path> entries;
   for (auto it = fs::directory_iterator(folder, why); !why && it != fs::directory_iterator(); it.increment(why))
@@ -182,7 +183,7 @@ Result<std::string> Store::path_of(const std::string& path_or_name) const {
   if (found) return found->path.string();
   const bool is_path =
       path_or_name.ends_with(".gguf") || path_or_name.starts_with('/') || path_or_name.starts_with('.');
-  if (is_path) return path_or_name;  // whose opening says what is wrong
+  if (is_path) return path_or_name;  // opening it will report what is wrong
   return std::unexpected(found.error());
 }
 

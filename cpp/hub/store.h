@@ -1,8 +1,8 @@
 // The models folder: models found by name. A model is a GGUF file (all files of a split one) or an MLC folder, in this
-// folder or below it, except hidden ones. Its name is the file's name without the ending, letter case aside; if two
-// files share a name, it is the path below the folder. aliases.json gives models further names. NAME.gguf.json beside a
-// downloaded file says where it came from.
-// Thread rule: any thread; each call reads the folder anew.
+// folder or below it, except hidden ones. Its name is the file's name without the ending; letter case does not count.
+// If two files share a name, their names are their paths below the folder. The file aliases.json holds more names of
+// models. NAME.gguf.json beside a downloaded file records where it came from.
+// Thread rule: any thread; each call reads the folder from the disk.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,12 @@ namespace zinc_rt::hub {
 
 struct StoredModel {
   std::string name;
-  std::filesystem::path path;  // what an engine opens: the file, the first file of a split one, or the folder
+  std::filesystem::path path;  // the path to open: the file, the first file of a split model, or the folder
   std::vector<std::filesystem::path> files;
-  std::uint64_t bytes = 0;           // of all files
+  std::uint64_t bytes = 0;           // the sum over all files
   std::vector<std::string> aliases;  // sorted
-  std::string source, sha256;        // what it was fetched as; empty: not fetched by this program
+  // the reference it was downloaded by, and its hash; empty if this program did not download it
+  std::string source, sha256;
 };
 
 // ZINC_RT_MODELS, else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Empty if the user has none of these.
@@ -34,29 +35,30 @@ class Store {
 
   const std::filesystem::path& folder() const { return folder_; }
   std::vector<StoredModel> list() const;  // sorted by name; folders that cannot be read are left out
-  // Finds a model by name or alias. Errors: kNotFound, naming the folder, a near name, and how to fetch the model if
-  // the catalogue has it.
+  // Finds a model by name or alias. Errors: kNotFound. The message has the folder, a similar name, and how to download
+  // the model if the catalogue has it.
   Result<StoredModel> find(std::string_view name) const;
-  // The path of a model given as a path or as a name. An existing path wins. A text with a slash or ending in .gguf
-  // that names no model counts as a path. Errors: those of find().
+  // Returns the path of a model that the user gave as a path or as a name. A path that exists takes precedence over a
+  // name. A text that names no model but has a slash or ends in .gguf is returned as a path. Errors: those of find().
   Result<std::string> path_of(const std::string& path_or_name) const;
 
   // Writes the origin of a model's file beside the file, for list(). Errors: kUnavailable.
   static Status note_source(const std::filesystem::path& file, const std::string& source, const std::string& url,
                             const std::string& sha256, std::uint64_t bytes);
-  // Errors: kInvalidArgument for a name that a model has or that is not valid; those of find() for `model`.
+  // Gives `model` another name. Errors: kInvalidArgument if a model has the name `alias` already or is_good_name() is
+  // false for it; those of find() for `model`.
   Status add_alias(const std::string& alias, std::string_view model) const;
-  // Removes an alias, or a model with its files, the notes beside them and its aliases. Errors: those of find();
-  // kUnavailable if a file cannot be removed.
+  // Removes an alias. If `name` is a model's own name, removes its files, the .json files beside them and its aliases.
+  // Errors: those of find(); kUnavailable if a file cannot be removed.
   Result<StoredModel> remove(std::string_view name) const;
 
  private:
   std::filesystem::path folder_;
 };
 
-// 1 to 200 letters, digits, '.', '_', '-', ':' and single '/' between them.
+// Whether the name has 1 to 200 letters, digits, '.', '_', '-', ':' and single '/' between them.
 bool is_good_name(std::string_view name);
-// The model's name for a file name: without the ending and without a split's number.
+// Returns the model's name by its file name: without the ending, and without the number of a split file.
 std::string name_of_file(const std::filesystem::path& file);
 
 }  // namespace zinc_rt::hub
