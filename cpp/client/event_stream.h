@@ -9,8 +9,8 @@ namespace zinc_rt::client {
 
 class EventStream {
  public:
-  // Calls on_data(std::string_view) for each event that ends in this piece, until it returns false. Comments and lines
-  // with other fields are skipped.
+  // Takes the next piece of the stream. Calls on_data(std::string_view) with the data of each event that ends in this
+  // piece. Stops and returns false when on_data returns false. Comments and fields other than data are skipped.
   template <class OnData>
   bool push(std::string_view piece, OnData&& on_data) {
     for (const char c : piece) {
@@ -28,7 +28,7 @@ class EventStream {
   }
 
  private:
-  // Returns true when an event with data has ended.
+  // Handles the end of line_. Returns true if it ends an event that has data.
   bool end_line();
 
   std::string line_, data_;

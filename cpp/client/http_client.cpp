@@ -35,7 +35,7 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 constexpr std::uint32_t kMaxHead = 64u << 10;
 constexpr std::size_t kMaxIdle = 1024;  // how many connections are kept for later calls
 
-// A connection. It and everything below belongs to the I/O thread.
+// A connection. Only the I/O thread uses it and the members below.
 template <class Stream>
 struct Link {
   template <class... Args>
@@ -67,7 +67,7 @@ class ClientOf final : public HttpClient {
       is_closing_ = true;
       idle_.clear();
       for (const auto& call : calls_) call->hang_up();
-      guard_.reset();  // run() returns after the last call's end
+      guard_.reset();  // without the work guard run() returns when the last call has ended
     });
     thread_.join();
   }
@@ -140,7 +140,7 @@ class ClientOf final : public HttpClient {
     HttpEvents events;
     Timer timer;
     std::unique_ptr<LinkOf> link;
-    HttpEnd end;  // kWhole unless something else was found first
+    HttpEnd end;  // stays kWhole unless an error is found
     std::mutex mutex;
     bool is_over = false;
   };
@@ -208,7 +208,7 @@ class ClientOf final : public HttpClient {
     }
   }
 
-  // Asks the proxy for a connection with the host.
+  // Asks the proxy to connect to the host (CONNECT).
   Task ask_proxy(StatePtr state) {
     auto& link = *state->link;
     const auto place = fmt::format("{}:{}", url_.host, url_.port);
@@ -217,7 +217,7 @@ class ClientOf final : public HttpClient {
     const auto [unsent, n_sent] = co_await asio::async_write(link.socket(), bytes, kAwait);
     http::response_parser<http::empty_body> parser;
     parser.header_limit(kMaxHead);
-    parser.skip(true);  // the connection is the host's from the head on
+    parser.skip(true);  // no body follows: after the head all bytes are the host's
     const auto [unread, n_read] = co_await http::async_read_header(link.socket(), link.buffer, parser, kAwait);
     const auto& ec = unsent ? unsent : unread;
     if (ec || parser.get().result_int() / 100 != 2) {
@@ -244,7 +244,7 @@ class ClientOf final : public HttpClient {
     http::response_parser<GrowingBody> parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(boost::none);
-    parser.eager(false);  // an eager one keeps a chunk to itself until the next one's size is there
+    parser.eager(false);  // an eager parser delivers a chunk only when the size of the next one has arrived
     bool has_head = false;
     error_code ec;
     while (!ec && !parser.is_done() && state->end.kind == HttpEnd::kWhole) {

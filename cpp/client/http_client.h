@@ -1,6 +1,6 @@
-// An HTTP/1.1 client for many simultaneous calls to one server. Answers arrive in pieces.
-// Thread rule: an HttpClient and its calls may be used from any thread; events come on the client's own thread, one at
-// a time, and must not block for long, nor destroy the client.
+// An HTTP/1.1 client for many simultaneous calls to one server. A callback receives the answer in pieces.
+// Thread rule: an HttpClient and its calls may be used from any thread; callbacks run on the client's own thread, one
+// at a time. They must not block for long or destroy the client.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ struct Url {
   std::uint16_t port = 80;
   std::string path;  // empty, or beginning with '/' and not ending with it
 
-  std::string authority() const;  // as in a Host header
+  std::string authority() const;  // host and port as in a Host header
 };
-// Errors: kInvalidArgument naming the problem. User names, queries and fragments are refused.
+// Errors: kInvalidArgument; the message names the problem. URLs with a user name, query or fragment are refused.
 Result<Url> parse_url(std::string_view text);
 
-using Headers = std::vector<std::pair<std::string, std::string>>;  // names in lower case where they are received
+using Headers = std::vector<std::pair<std::string, std::string>>;  // names of received headers are in lower case
 
 struct HttpCall {
   std::string method = "GET";
   std::string target;  // path and query
-  Headers headers;     // besides Host and Content-Length
+  Headers headers;     // in addition to Host and Content-Length, which the client adds
   std::string body;
   double timeout_s = 60;  // seconds from start() to the end of the answer
 };
@@ -42,8 +42,8 @@ struct HttpEnd {
   enum Kind : std::uint8_t {
     kWhole,
     kCancelled,   // by cancel(), or by a callback
-    kNoConnect,   // no connection could be made
-    kTimeout,     // timeout_s went by
+    kNoConnect,   // no connection to the server
+    kTimeout,     // timeout_s is over
     kIncomplete,  // the connection ended within the answer, or the answer is not HTTP
   } kind = kWhole;
   std::string error;  // what went wrong; empty with kWhole and kCancelled
@@ -51,25 +51,25 @@ struct HttpEnd {
 
 struct HttpEvents {
   std::function<void(int status, const Headers& headers)> on_head;
-  std::function<bool(std::string_view piece)> on_body;  // false: hang up
-  std::function<void(const HttpEnd& end)> on_end;       // called last, once
+  std::function<bool(std::string_view piece)> on_body;  // return false to close the connection
+  std::function<void(const HttpEnd& end)> on_end;       // called exactly once, after the others
 };
 
 // A call that is under way.
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;
-  // Hangs up. on_end follows, unless it has been called already.
+  // Closes the connection. Then on_end is called, unless it was called already.
   virtual void cancel() = 0;
 };
 
 class HttpClient {
  public:
-  // Looks up the host; connections are made when there are calls. They are kept for later calls, one call at a time
-  // each; a call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). With an HTTP
-  // proxy, the proxy is looked up and asked for the host. Errors: kUnavailable.
+  // Resolves the host's name, or the proxy's if there is one, which then connects to the host. Connections are opened
+  // when calls start. A connection carries one call at a time and is reused for later calls. A call is never sent
+  // twice. Certificates are verified with the system's authorities (or those in SSL_CERT_FILE). Errors: kUnavailable.
   static Result<std::unique_ptr<HttpClient>> open(const Url& url, const std::optional<Url>& proxy = {});
-  // Hangs up all calls and waits for their ends.
+  // Cancels all calls and waits until on_end of each has returned.
   virtual ~HttpClient() = default;
 
   virtual std::shared_ptr<HttpHandle> start(HttpCall call, HttpEvents events) = 0;
@@ -83,7 +83,7 @@ struct HttpAnswer {
 // The usual words for a status, such as "Bad Gateway"; empty for an unknown status.
 std::string_view words_of_status(int status);
 
-// Waits for the whole answer. Errors: kUnavailable for every end but kWhole.
+// Makes the call and waits for the whole answer. Errors: kUnavailable for every end other than kWhole.
 Result<HttpAnswer> fetch(HttpClient& client, HttpCall call);
 
 }  // namespace zinc_rt::client
