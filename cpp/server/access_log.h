@@ -23,7 +23,7 @@ namespace zinc_rt::server {
 
 enum class AccessLogOf : std::uint8_t {
   kNothing,
-  kRequests,  // without health probes that were answered with 200
+  kRequests,  // all requests except health probes that were answered with 200
   kAll,
 };
 
@@ -52,7 +52,7 @@ class AccessLog {
 // anything but printable ASCII. So a client can forge neither a second line nor a field.
 std::string access_line(const AnsweredRequest& request, std::chrono::system_clock::time_point time, bool is_json);
 
-// The names of fields for a header: joined by ", ", with everything but letters, digits and "_.-[]" as %XX.
+// Joins names of fields by ", " for a header. All characters but letters, digits and "_.-[]" become %XX.
 std::string header_of_names(const std::vector<std::string>& names);
 
 }  // namespace zinc_rt::server

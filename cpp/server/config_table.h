@@ -1,4 +1,4 @@
-// A table of the configuration file.
+// Reads one table of the configuration file.
 // Thread rule: plain values.
 #pragma once
 
@@ -20,11 +20,12 @@
 
 namespace zinc_rt::server {
 
-// The keys of each table, by its heading as written in files: "[server]", "[[models]]"; "" is the top of the file.
+// Maps each table's heading as written in files ("[server]", "[[models]]") to its keys; "" is the top of the file.
 using KeysOfTables = std::map<std::string, std::set<std::string>>;
 
-// Reads the keys of a table one by one. A key that is left over is an error, which names the table that has such a key.
-// The first error goes to `status`. REQUIRES: everything passed in outlives the object.
+// Reads the keys of a table one by one. A key of the file that no call read is an error; if another table has such a
+// key, the message names that table. The first error goes to `status`. REQUIRES: everything passed in outlives the
+// object.
 class Table {
  public:
   Table(const toml::table& table, std::string heading, Status& status, const KeysOfTables& all)
@@ -45,7 +46,7 @@ class Table {
     if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
     out = static_cast<T>(*value);
   }
-  // Refuses 0, with which no request could be served.
+  // As take(), but 0 is an error, because with 0 no request could be served.
   template <class T>
   void take_count(const char* key, T& out) {
     take(key, out);
@@ -55,7 +56,7 @@ class Table {
     known_.insert(key);
     return table_.get(key);
   }
-  // The node of a value, or the table if the value is missing.
+  // Returns the node of a value, or `otherwise` if the value is missing.
   const toml::node& node_of(const std::string& key, const toml::node& otherwise) const {
     const toml::node* node = table_.get(key);
     return node == nullptr ? otherwise : *node;
@@ -66,9 +67,9 @@ class Table {
                     std::string_view (*refuse)(std::string_view) = nullptr);
   // A list of device numbers. The engine checks the list as a whole when it loads the model.
   void take(const char* key, std::vector<std::uint32_t>& out);
-  // Each is "sha256:" and 64 hex digits.
+  // A list of hashes, each "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out);
-  // The given keys and their values, in the form of an API body.
+  // Returns the given keys and their values as a JSON object, as in the body of an API request.
   Json take_json(const std::set<std::string>& keys);
 
   // The keys that were read so far.

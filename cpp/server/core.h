@@ -1,5 +1,5 @@
 // The state that the endpoints share: the engine, its models and tenants, and the work queues.
-// Thread rule: set up before the first request; then each member by its own rule.
+// Thread rule: set up before the first request. After that each member's own rule applies.
 #pragma once
 
 #include <atomic>
@@ -46,51 +46,55 @@ struct ServerCore {
   Batches batches;
   // Handles requests, by tenant; one thread is always left for other tenants.
   WorkQueue work{4, 3, WorkQueue::Priority::kBehindSteps};
-  WorkQueue ends{2};                                             // ends answers
-  WorkQueue slow{1};                                             // loads and unloads models
-  WorkQueue probes{1};                                           // probes the engine, one probe at a time
-  WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};  // sends files, a piece of each by turns
+  WorkQueue ends{2};    // completes answers when their generation has ended
+  WorkQueue slow{1};    // loads and unloads models
+  WorkQueue probes{1};  // probes the engine, one probe at a time
+  // sends files to clients, one piece of each file in turn
+  WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};
   OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport, status_transport;  // the second may be null
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
-  // Counts bodies while they are parsed and read, and conversations that are read back from the state or are to be kept
-  // there (bytes_as_parsed). A text counts three times its bytes; many small values count more.
+  // Limits the memory of JSON: of bodies while they are parsed and read, and of conversations that are loaded from the
+  // state file or will be stored in it (bytes_as_parsed). A text counts three times its bytes; many small values count
+  // more.
   static constexpr std::size_t kMostParsed = 512u << 20, kMostParsedOfTenant = 192u << 20;
   std::shared_ptr<ByteBudget> parsed =
       std::make_shared<ByteBudget>(ByteBudget::Limits{kMostParsed, SIZE_MAX, kMostParsedOfTenant});
-  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
+  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are ignored instead of refused
   std::atomic<bool> is_draining{false};
-  std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
-  std::atomic<bool> is_closing{false};  // what is under way is broken off
+  // probes report "not ready" so that load balancers send requests elsewhere; requests are still accepted
+  std::atomic<bool> is_leaving{false};
+  std::atomic<bool> is_closing{false};  // running requests are aborted
   std::atomic<bool> is_failed{false};   // the device fails every step
-  // When the longest-running step began, over all devices. If no step is running: when the step loops last looked for
-  // work. On the steady clock, in ms.
+  // The start of the step that runs longest now, over all devices. If no step runs, the last time that a step loop
+  // looked for work. In ms on the steady clock.
   std::atomic<std::int64_t> last_alive_ms{0};
-  std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, as of then
-  static constexpr std::int64_t kWatchMs = 500;  // between two updates of these
+  std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models at that time
+  static constexpr std::int64_t kWatchMs = 500;  // interval between two updates of the members above
   std::atomic<std::uint32_t> n_generating{0};    // answers that are being generated
-  std::atomic<std::uint32_t> n_embedding{0};     // calls for embeddings that have not ended; they submit as they go
+  // calls for embeddings that have not ended; they submit their inputs a few at a time
+  std::atomic<std::uint32_t> n_embedding{0};
 
   // The engine counts as hung if no step has ended for longer than this.
   static constexpr std::int64_t kHungMs = 30000;
   bool is_hung() const;
-  // Why the server takes no requests now; empty if it does.
+  // Why the server accepts no requests now; empty if it does.
   std::string why_not_ready() const;
   // Ends running requests and the threads of the queues. Errors: those of StateStore::close().
   Status close();
 };
 
-// The answer's header that lists ignored fields of a request.
+// The header in which an answer lists the request's ignored fields.
 constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
-// 24 random hex digits.
+// Returns 24 random hex digits.
 std::string new_id();
 
-// Each function adds its group's paths.
+// Each function adds the paths of one group of endpoints.
 void add_generation_routes(Router& router, ServerCore& core);
-void add_messages_routes(Router& router, ServerCore& core);   // what Anthropic's API has besides generation
-void add_responses_routes(Router& router, ServerCore& core);  // what is kept of /v1/responses
-void add_ollama_routes(Router& router, ServerCore& core);     // what Ollama's API has besides generation
+void add_messages_routes(Router& router, ServerCore& core);   // Anthropic's paths other than generation
+void add_responses_routes(Router& router, ServerCore& core);  // stored answers of /v1/responses
+void add_ollama_routes(Router& router, ServerCore& core);     // Ollama's paths other than generation
 void add_embedding_routes(Router& router, ServerCore& core);
 void add_rerank_routes(Router& router, ServerCore& core);
 void add_stream_routes(Router& router, ServerCore& core);
@@ -104,22 +108,22 @@ void add_health_routes(Router& router, ServerCore& core);
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
-// Puts the input and output of an earlier response before the body's input, and sets whether this response is kept.
-// Errors: 400, 404, those of hold_parsed.
+// Puts the input and output of the earlier response that previous_response_id names before the body's input, and sets
+// whether this response is stored. Errors: 400, 404, those of hold_parsed.
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held);
-// Counts n bytes in core.parsed instead of what `held` counted before. `what`: how errors begin. Errors: 400 for an
-// amount that could never fit; 429 and 503 if it may fit later.
+// Changes the amount that `held` counts in core.parsed to n_bytes. Error messages begin with `what`. Errors: 400 if the
+// amount could never fit; 429 or 503 if it may fit later.
 ApiResult<void> hold_parsed(ServerCore& core, const Exchange& exchange, ByteBudget::Hold& held, std::uint64_t n_bytes,
                             const char* what = "[responses] the conversation");
 
-// The tenant whose files and batches a request is about. Errors: 403 for an admin's key.
+// Returns the tenant whose files and batches the request accesses. Errors: 403 for an admin's key.
 ApiResult<std::string> tenant_name(const Exchange& exchange);
 
-// Runs the route's handler on a thread of `work`, unless the client has left by then.
+// Runs the route's handler on a thread of `work`, unless the client has disconnected by then.
 void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);
-// The owner under which a request takes turns among the tasks of `work`.
+// Returns the owner of the request's tasks in `work` (base/work_queue.h).
 std::string owner_of(const Exchange& exchange);
-// Moves the exchange to `then`, with the model of this name, as OnDemand::find gives it.
+// Finds the model of this name with OnDemand::find() and calls `then` with the exchange and the model.
 void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
                 std::function<void(Exchange&, const ApiResult<ServedModel>&)> then);
 
@@ -132,7 +136,7 @@ template <class Work>
 auto answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
 }
-// An error as the answer to the request with this path and id.
+// Returns the answer with this error, in the form of the path's API.
 HttpResponse refusal(ServerCore& core, const std::string& path, const std::string& request_id, const ApiError& error);
 
 }  // namespace zinc_rt::server

@@ -1,7 +1,7 @@
-// One API call for embeddings or scores. Its inputs become requests of the engine, a few at a time, so that a call with
-// thousands of inputs leaves the queue to others. The answer is sent when all have ended, and the call gets its line in
-// the ledger.
-// Thread rule: start() once; the rest is called by the engine's drainer, the work queues and the I/O threads.
+// One API call for embeddings or scores. It submits its inputs to the engine as requests, a few at a time, so that a
+// call with thousands of inputs does not fill the queue. When all have ended it sends the answer and writes the call's
+// row in the ledger.
+// Thread rule: call start() once. The engine's drainer, the work queues and the I/O threads call the other members.
 #pragma once
 
 #include <atomic>
@@ -26,21 +26,21 @@ namespace zinc_rt::server {
 struct EmbeddingServices {
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& work;  // tokenizes and submits, by turns of tenants
+  WorkQueue& work;  // runs tokenization and submission, fairly between tenants
   WorkQueue& ends;
-  std::atomic<std::uint32_t>& n_open;  // jobs that have not ended
+  std::atomic<std::uint32_t>& n_open;  // number of jobs that have not ended
 };
 
 struct EmbeddingJobCall {
   std::unique_ptr<EmbeddingTask> task;
   MakeErrorResponse make_error = error_response;
-  std::string id, model, endpoint;         // model: as clients name it
-  std::string engine_model;                // as the engine names it
+  std::string id, model, endpoint;         // model: the name that clients use
+  std::string engine_model;                // the engine's name of the model
   std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
   std::uint32_t max_context = 0;
-  std::uint32_t window = 0;  // inputs that are under way at once; the tenant has so many choices open
+  std::uint32_t window = 0;  // how many inputs are in the engine at once; they count as the tenant's open choices
   std::shared_ptr<TenantEntry> tenant;
-  std::string owner;  // whose turn it takes on the work queue
+  std::string owner;  // owner of the job's tasks on the work queue
   std::shared_ptr<Connection> connection;
   Headers headers;
   std::string traceparent;
@@ -57,21 +57,21 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
  private:
   class InputSink;
   struct Input {
-    std::optional<RequestHandle> handle;  // while it is under way
+    std::optional<RequestHandle> handle;  // while the engine has the request
     bool has_ended = false;
     std::vector<float> embedding;
     double score = 0;
   };
 
   void submit_more();
-  // Stores the engine's reply to an input that was submitted. Returns false if the engine's queue is full; it has room
-  // again once one of the call's own inputs has ended. REQUIRES: mutex_.
+  // Stores the result of submitting input i. Returns false if the engine's queue is full; then the call tries again
+  // when one of its own inputs has ended. REQUIRES: mutex_.
   bool take_handle(std::uint32_t i, Result<RequestHandle> handle);
   void end(std::uint32_t i);
-  void take(std::uint32_t i);                      // the result of an input that has ended. REQUIRES: mutex_
+  void take(std::uint32_t i);                      // stores the result of an input that has ended. REQUIRES: mutex_
   void fail(std::uint32_t i, const Error& error);  // ends the call. REQUIRES: mutex_
   void cancel();
-  void go_on();  // submits more, or concludes. REQUIRES: mutex_
+  void go_on();  // submits more inputs, or ends the call. REQUIRES: mutex_
   void conclude();
   void respond();
 
@@ -85,10 +85,10 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
   std::size_t next_ = 0;  // the first input that was not submitted
   std::uint32_t n_running_ = 0;
   bool is_submitting_ = false, is_cancelled_ = false, is_concluded_ = false;
-  std::optional<ApiError> error_;  // the first that there was
+  std::optional<ApiError> error_;  // the first error
   std::string finish_ = "stop";
   Usage usage_;
-  double queue_ms_ = 0;  // of the first input
+  double queue_ms_ = 0;  // time in the queue of the first input
   HttpResponse answer_;
 };
 

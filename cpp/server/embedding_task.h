@@ -1,6 +1,6 @@
-// An API call whose inputs become requests for embeddings or scores: the inputs, and how the answer is made from the
-// results.
-// Thread rule: EmbeddingJob has one thread at a time call it.
+// What an EmbeddingJob computes: the inputs of an API call for embeddings or scores as requests, and the answer made
+// from their results.
+// Thread rule: EmbeddingJob calls it from one thread at a time.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,10 @@ class EmbeddingTask {
   virtual ~EmbeddingTask() = default;
   virtual std::size_t size() const = 0;
   virtual Request request(std::size_t i) const = 0;
-  // Tells that a request was submitted and will not be asked for again.
+  // Called when request i was submitted, so that its memory can be released.
   virtual void forget(std::size_t) {}
-  // For an input's error: the field at fault, and the input's position in it. The position is empty if there is one
-  // input.
+  // Where an input stands in the body, for an error: the field, and the input's position in it. The position is empty
+  // if there is only one input.
   struct Place {
     std::string field, text;
   };
@@ -32,20 +32,20 @@ class EmbeddingTask {
   virtual std::string answer(EmbeddingAnswer results) const = 0;
 };
 
-// The content of a body, before its model is known.
+// The content of a body before its model has been found.
 struct WantedTask {
   std::string model;
-  // Errors: a model without this ability, or an answer that would be too long.
+  // Errors: the model cannot compute embeddings or scores, or the answer would be too long.
   std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
 };
 
-// A path: how to read its body, and the prefix of its answers' ids.
+// A path with the function that reads its body and the prefix of its answers' ids.
 struct TaskPath {
   const char* path;
   ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);
   const char* prefix = "embd-";
 };
-// `path` outlives the router.
+// Adds the path to the router. REQUIRES: `path` outlives the router.
 void add_task_route(Router& router, ServerCore& core, const TaskPath& path);
 
 }  // namespace zinc_rt::server

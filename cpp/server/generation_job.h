@@ -1,6 +1,6 @@
-// One API call that generates. Its prompts become requests of the engine, their events become an answer, whole or
-// streamed, and the call gets its line in the ledger.
-// Thread rule: start() once; the rest is called by the engine's drainer, the work queue and the I/O threads.
+// One API call that generates text. It submits its prompts to the engine as requests, writes their events as an answer,
+// whole or streamed, and writes the call's row in the ledger.
+// Thread rule: call start() once. The engine's drainer, the work queue and the I/O threads call the other members.
 #pragma once
 
 #include <atomic>
@@ -24,10 +24,10 @@ struct JobServices {
   Engine& engine;
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& ends;  // ends answers, which thus never wait behind new requests
+  WorkQueue& ends;  // completes answers; a queue of its own, so that they never wait behind new requests
 };
 
-// The latency that the caller wants, in milliseconds: to the first token, and per token on average. 0: not given.
+// The latency that the caller wants in milliseconds: until the first token, and per token on average. 0 if not given.
 struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
@@ -36,32 +36,32 @@ struct WantedLatency {
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
-  AnswerHead head;                         // its model is named as clients name it
-  std::string engine_model;                // the model as the engine names it
+  AnswerHead head;                         // its model is the name that clients use
+  std::string engine_model;                // the engine's name of the model
   std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
   std::string endpoint;
   std::uint32_t max_context = 0;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
   Headers headers;               // of the answer
-  std::string traceparent;       // the caller's, for the step timeline; empty: none
-  WantedLatency wanted_latency;  // counted as met or missed; changes nothing
-  std::stop_token gone;          // the client has left
-  ByteBudget::Hold held;         // counts the conversation that is kept, until the call has ended
+  std::string traceparent;       // W3C trace context of the caller, for the step timeline; empty if none
+  WantedLatency wanted_latency;  // metrics count whether it was met; it does not change scheduling
+  std::stop_token gone;          // stop is requested when the client disconnects
+  ByteBudget::Hold held;         // counts the bytes of a conversation that will be stored
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(const JobServices& services, GenerationCall call, JobContext context);
-  // Submits all prompts. On an error nothing runs, the tenant's request is closed, and the connection is not answered
-  // yet. Called on a thread of a work queue.
+  // Submits all prompts. If it returns an error, no prompt runs, the tenant's open request is closed, and the caller
+  // must answer the connection. Called on a thread of a work queue.
   ApiResult<void> start();
 
  private:
   class PromptSink;
   // One of n completions of a prompt. While it runs only the drainer uses it; afterwards only the work queue does.
   struct Choice {
-    std::string waiting;  // an event for which the connection had no room
+    std::string waiting;  // an event that the connection could not accept yet
     bool is_waiting = false, has_begun = false;
     std::uint64_t last_us = 0;
   };
@@ -80,21 +80,21 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  GenerationCall call_;  // the prompt is moved out of it to the engine, unless it is echoed
+  GenerationCall call_;  // its prompts are moved to the engine, unless they are echoed
   JobContext context_;
   const TokenNames names_;
   std::unique_ptr<AnswerWriter> writer_;
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
-  std::vector<Choice> choices_;  // prompt by prompt
-  std::uint32_t n_ = 1;          // choices of each prompt
+  std::vector<Choice> choices_;  // n_ per prompt, in order of prompts
+  std::uint32_t n_ = 1;          // choices per prompt
 
   std::mutex mutex_;  // guards handles_ while requests are submitted, and the ends of choices
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
-  std::atomic<bool> has_stream_begun_{false};  // its head and what comes before all choices are sent
-  std::string last_events_;                    // the end of the stream, sent once the ledger has the request
+  std::atomic<bool> has_stream_begun_{false};  // the head and the events before all choices were sent
+  std::string last_events_;                    // end of the stream; sent when the ledger has the row
   HttpResponse whole_;
 };
 

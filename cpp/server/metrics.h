@@ -1,5 +1,5 @@
-// Counters and times for Prometheus: under names that begin with "zinc:", with a label for the tenant, and under vLLM's
-// names for dashboards and gateways that know those.
+// Metrics for Prometheus. Their names begin with "zinc:" and they have a label for the tenant. Some are also reported
+// under vLLM's names, for dashboards and gateways that expect those.
 // Thread rule: any thread.
 #pragma once
 
@@ -23,7 +23,7 @@ class Metrics {
  public:
   explicit Metrics(std::string version);
 
-  // The metrics of one tenant and model. Valid as long as the Metrics.
+  // The metrics of one tenant and model. The pointers are valid as long as the Metrics object.
   struct Series {
     prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
     prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
@@ -32,23 +32,23 @@ class Metrics {
   Series& series(const std::string& tenant, const std::string& model);
   void finished(Series& series, const std::string& reason);
   void answered(int status);             // counts an HTTP answer
-  void refused(const std::string& why);  // counts a request that was not taken; why: rate, queue, draining, invalid
-  // Counts an answer whose caller said which latency matters: "ttft" (to the first token) or "tpot" (per token).
+  void refused(const std::string& why);  // counts a refused request; why: rate, queue, draining, invalid
+  // Counts an answer whose caller asked for a latency: "ttft" (time to the first token) or "tpot" (time per token).
   void wanted_latency(const char* which, bool is_met);
 
   struct TenantNow {
     std::string name, qos_class;
     TenantLedger ledger;
   };
-  // Copies the engine's counters. `ids` maps the engine's names of models to ids.
+  // Copies the engine's counters. `ids` maps the engine's names of models to the ids that clients use.
   void update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
-  // The text for Prometheus. engine_age_s: seconds since the engine was last seen between two steps. Without `tenants`,
-  // all metrics with a tenant's name are left out.
+  // Returns the text for Prometheus. engine_age_s is the time in seconds since the engine was last seen between two
+  // steps. If shows_tenants is false, metrics with a tenant's name are left out.
   std::string scrape(const TransportCounts& transport, double engine_age_s, bool shows_tenants);
 
  private:
-  std::string label_of(const std::string& tenant);  // the first 200 names, then "other"
+  std::string label_of(const std::string& tenant);  // the name for the first 200 tenants, "other" for more
   prometheus::Gauge& gauge(const char* name, const char* help, const prometheus::Labels& labels);
   prometheus::Counter& counter(const char* name, const char* help, const prometheus::Labels& labels);
   void raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
@@ -63,7 +63,8 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
   std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // set by the last update
-  std::map<std::pair<std::string, std::string>, double> sources_;  // by counter: the last value of a source
+  // per counter and source: the value at the last update
+  std::map<std::pair<std::string, std::string>, double> sources_;
 };
 
 }  // namespace zinc_rt::server

@@ -1,5 +1,5 @@
-// Streams that survive the loss of their connection for a while. Each event has a number, and the last events are kept.
-// A client that was cut off reconnects with the number of the last event that it has.
+// Streams that survive the loss of their connection for a while. Events are numbered, and the last ones are kept. A
+// disconnected client reconnects with the number of the last event that it received.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,15 +20,15 @@ namespace zinc_rt::server {
 
 class StreamRegistry;
 
-// A job writes to it instead of the client's connection. Without a client it accepts events until kMostKept bytes wait,
-// then none, like a slow reader. If the registry is full it keeps only events that its client has not received, and
-// without a client it accepts none.
+// A job writes to this instead of the client's connection. While no client is connected, it accepts events until
+// kMostKept bytes wait, then write() returns false, as for a slow reader. If the registry is full, it keeps only events
+// that its client has not received, and accepts none while no client is connected.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
   // How many bytes a connected client may lag behind before it counts as slow.
   static constexpr std::size_t kMostUnsent = 64u << 10;
-  // How long a stream waits for a client before it gives up, and how long it is kept after its end.
+  // How long a stream waits for a client to reconnect before it is cancelled, and how long it is kept after its end.
   static constexpr std::chrono::seconds kWindow{30};
 
   ResumableStream(StreamRegistry& registry, std::string id, std::string owner, std::shared_ptr<Connection> client);
@@ -47,7 +47,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
   // Ends the stream because the client no longer wants it.
   void discard();
-  // Sends waiting events. Returns false if the stream may be forgotten.
+  // Sends waiting events. Returns false if the registry may drop the stream.
   bool sweep(std::chrono::steady_clock::time_point now);
 
   const std::string& id() const { return id_; }
@@ -75,8 +75,8 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
 };
 
 // The streams that clients may reconnect to. The kept bytes are bounded per tenant and in total. Beyond a bound,
-// finished streams are dropped, the oldest first, from the tenant over its bound or else from the one with the most
-// bytes.
+// finished streams are dropped, the oldest first: those of the tenant that is over its bound, else those of the tenant
+// with the most bytes.
 class StreamRegistry {
  public:
   struct Limits {
@@ -88,11 +88,11 @@ class StreamRegistry {
   void add(const std::shared_ptr<ResumableStream>& stream);
   // Errors: 404 if there is no such stream or it is another tenant's; 410 if it was dropped to make room.
   ApiResult<std::shared_ptr<ResumableStream>> find(const std::string& id, const std::string& owner);
-  // Called now and then: sends waiting events and forgets streams that are over.
+  // Called periodically. Sends waiting events and drops streams that are over.
   void sweep(std::chrono::steady_clock::time_point now);
   std::size_t size();
 
-  // For streams: notes how many bytes a stream keeps from now on.
+  // Streams call this to report how many bytes they keep now.
   void keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over);
   // Whether the bound of its tenant, or that of all streams, is reached.
   bool is_full(const std::string& owner);
@@ -102,7 +102,7 @@ class StreamRegistry {
   struct Entry {
     std::shared_ptr<ResumableStream> stream;
     std::size_t n_bytes = 0;
-    std::uint64_t over_as = 0;  // how many were over by then, with this one; 0: it runs
+    std::uint64_t over_as = 0;  // order of ending: the how-manieth stream to end it was; 0: it runs
   };
   struct Dropped {
     std::string owner;
@@ -110,18 +110,18 @@ class StreamRegistry {
     const char* whose;
     std::size_t most;
   };
-  // REQUIRES of all: mutex_.
+  // The functions below require that the caller holds mutex_.
   void count(Entry& entry, std::size_t n_bytes);
   void erase(const std::string& id);
   Streams make_room(const std::string& owner);
   bool drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped);
 
-  static constexpr std::size_t kMostDropped = 4096;  // whose names are kept for errors
-  static constexpr std::size_t kOfStream = 4096;     // bytes that one takes without events
+  static constexpr std::size_t kMostDropped = 4096;  // the ids of so many dropped streams are kept, to answer 410
+  static constexpr std::size_t kOfStream = 4096;     // bytes counted per stream in addition to its events
   const Limits limits_;
   std::mutex mutex_;
   std::map<std::string, Entry> streams_;
-  std::map<std::string, std::size_t> by_owner_;  // bytes, of those that have any
+  std::map<std::string, std::size_t> by_owner_;  // bytes per owner; only owners with streams
   std::size_t n_bytes_ = 0;
   std::uint64_t n_over_ = 0;
   std::map<std::pair<std::string, std::uint64_t>, std::string> over_;  // ids, by owner and Entry::over_as

@@ -1,5 +1,5 @@
-// Finds the function that answers a method and path.
-// Thread rule: filled before use; then any thread.
+// Finds the handler for a method and path.
+// Thread rule: add all routes first; after that any thread.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,12 @@ namespace zinc_rt::server {
 struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;
-  Caller caller;                              // known for routes of kKey and kAdmin
-  std::stop_source gone;                      // stop is requested when the client leaves before its answer is complete
+  Caller caller;  // set for routes of kKey and kAdmin
+  // stop is requested if the client disconnects before its answer is complete
+  std::stop_source gone;
   std::map<std::string, std::string> params;  // values of the path's {names}
-  std::string id;                             // for x-request-id: the client's, or one made here
-  bool is_of_batch = false;                   // a line of a batch: it takes only what other work leaves over
+  std::string id;                             // x-request-id of the answer: the client's, or a new one
+  bool is_of_batch = false;                   // a line of a batch, which runs at the lowest class
 };
 
 enum class Access : std::uint8_t {
@@ -34,7 +35,7 @@ struct Route {
   const char* method;
   std::string path;  // such as "/v1/tenants/{id}"; a last "{name*}" matches slashes too
   Access access;
-  bool is_quick;  // answered on the I/O thread: must not block
+  bool is_quick;  // the handler runs on the I/O thread and must not block
   std::function<void(Exchange&)> handle;
   std::size_t max_form_bytes =
       0;  // not 0: the body is a form with files, multipart/form-data, of at most so many bytes
@@ -44,8 +45,8 @@ class Router {
  public:
   void add(Route route);
   const std::vector<Route>& routes() const { return routes_; }
-  // Finds the route of a request and fills in `params`. Errors: 404; 405; 501 for paths of other servers that this one
-  // does not have yet.
+  // Finds the route of a request and fills in `params`. Errors: 404; 405; 501 for paths of other servers' APIs that
+  // this server does not implement.
   ApiResult<const Route*> find(const HttpRequest& request, std::map<std::string, std::string>& params) const;
 
  private:

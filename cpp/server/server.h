@@ -21,11 +21,11 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
-  // Without keys: also listen where other machines can connect, and on loopback answer to any Host header.
+  // If no keys are configured: allow an address that other machines can reach, and on loopback accept any Host header.
   bool allow_anonymous = false;
   // Folders from which the API may load models. Absent: the folders of the models at startup. Empty list: none.
   std::optional<std::vector<std::string>> model_dirs;
-  std::uint64_t max_answer_bytes = 64 << 20;  // about how large one answer may be
+  std::uint64_t max_answer_bytes = 64 << 20;  // approximate limit on one answer
   // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
   AccessLogOf access_log = AccessLogOf::kRequests;
@@ -37,12 +37,13 @@ struct ServerOptions {
   // Whether unknown fields of generating requests are ignored, and listed in the answer's header and the log. Otherwise
   // they are refused.
   bool is_tolerant = false;
-  std::optional<OnDemandOptions> on_demand;  // absent: only the models of the configuration and those that admins load
+  std::optional<OnDemandOptions> on_demand;  // absent: only the configured models and those that admins load are served
 };
 
 class Server {
  public:
-  // Loads the models into an engine without models. Errors: those of Transport, StateStore and the engine.
+  // Loads the models and listens. REQUIRES: `engine` has no models. Errors: those of Transport, StateStore and the
+  // engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // as close()
@@ -52,15 +53,15 @@ class Server {
   virtual std::uint16_t port() const = 0;
   virtual std::uint16_t metrics_port() const = 0;  // of options.metrics_listen; 0: none
   virtual bool has_keys() const = 0;
-  // Applies a configuration that was read again: tenants, keys and limits at once, models soon, on a thread of the
-  // server. New models are loaded. Models that are gone, or whose file or options have changed, are removed when their
-  // requests have ended. Models loaded by the API stay. If a model cannot be loaded, that is logged and the old one
-  // stays.
+  // Applies a reloaded configuration. Tenants, keys and limits change before this returns; models change later, on a
+  // thread of the server. New models are loaded. Models that are gone, or whose file or options have changed, are
+  // removed when their requests have ended. Models loaded by the API stay. If a model cannot be loaded, that is logged
+  // and the old one stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
-  // From now on the probes report "not ready". Requests are still taken.
+  // From now on the probes report "not ready". Requests are still accepted.
   virtual void leave() = 0;
-  // Stops taking requests and waits until running ones have been answered. Returns false if some had not when the time
-  // was up.
+  // Accepts no more requests and waits until running ones have been answered. Returns false if some were not answered
+  // in time.
   virtual bool drain(double timeout_s) = 0;
   // Whether the device fails every step. The process should then end, so that its supervisor restarts it.
   virtual bool is_failed() const = 0;

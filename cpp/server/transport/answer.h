@@ -1,5 +1,5 @@
-// The answer that is being sent to a client: handlers add bytes on any thread, and the I/O thread takes them out.
-// Thread rule: any thread.
+// The answer that is being sent to a client. Handlers append bytes on any thread; the I/O thread removes and sends
+// them. Thread rule: any thread.
 #pragma once
 
 #include <chrono>
@@ -13,11 +13,11 @@ namespace zinc_rt::server {
 
 struct AnswerOptions {
   MakeRefusal refusal = plain_refusal;  // for a request that its handler drops without an answer
-  std::string path = {};                // of the request
+  std::string path = {};                // the request's path
   std::size_t max_unsent_bytes = 0;
-  bool is_head = false;      // the request was HEAD: no body
-  bool keep_alive = false;   // what the client wants
-  bool is_http_1_0 = false;  // no chunked coding: the end of the connection is the end of the body
+  bool is_head = false;      // the method is HEAD: send no body
+  bool keep_alive = false;   // the client wants to keep the connection open
+  bool is_http_1_0 = false;  // no chunked coding: closing the connection ends the body
 };
 
 class Answer final : public Connection {
@@ -38,20 +38,21 @@ class Answer final : public Connection {
   // The members below are for the I/O thread.
   struct Taken {
     std::string bytes;
-    bool is_over = false;     // nothing follows
-    bool keep_alive = false;  // with is_over: another request may come
+    bool is_over = false;     // these are the answer's last bytes
+    bool keep_alive = false;  // with is_over: the connection may take another request
   };
   Taken take();
-  // The client has left. Has no effect if the answer was complete.
+  // Called when the client has disconnected. Has no effect if the answer is complete.
   void set_gone();
   // Fills in the status, the notes, and whether the answer was completed.
   void describe(AnsweredRequest& request);
-  // Adds something that clients ignore, so that the network shows whether the client is still there: a heartbeat in an
-  // event stream, or an interim response before the answer. Returns false if nothing can be added at this point.
+  // Adds bytes that clients ignore, so that the network reports whether the client is still connected: a heartbeat
+  // comment in an event stream, or an interim response (1xx) before the answer. Returns false if nothing can be added
+  // now.
   bool probe();
   // Called when no handler will add more. An answer that has not begun becomes an error; a stream is aborted.
   void drop();
-  // Adds a heartbeat if this is a stream without activity since `before`.
+  // Adds a heartbeat comment if this is an event stream to which nothing was added since `before`.
   void beat(std::chrono::steady_clock::time_point before);
 
  private:

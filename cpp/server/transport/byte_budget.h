@@ -1,5 +1,5 @@
 // Limits the bytes that unanswered requests hold in memory: in total, per peer and per owner.
-// Thread rule: any thread; one Hold by one thread at a time.
+// Thread rule: any thread; a Hold may be used by one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class ByteBudget {
   struct Limits {
     std::size_t in_all = 0;
     std::size_t per_address = 0;  // of one peer
-    std::size_t per_owner = 0;    // of one owner; bytes without an owner count for their address alone
+    std::size_t per_owner = 0;    // of one owner; bytes without an owner count only for their address
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
@@ -29,8 +29,8 @@ class ByteBudget {
     Hold(Hold&& other) noexcept { *this = std::move(other); }
     Hold& operator=(Hold&& other) noexcept;
 
-    // Changes the holding to n bytes. A result other than kNo names the limit that prevents it; the holding is then
-    // unchanged.
+    // Changes the number of held bytes to n. If a limit prevents this, returns which one and leaves the number
+    // unchanged; otherwise returns kNo.
     Full resize(std::size_t n);
     void release();
     std::size_t size() const { return size_; }
@@ -51,7 +51,7 @@ class ByteBudget {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::size_t held_ = 0;
-  std::map<std::string, std::size_t> by_address_, by_owner_;  // only those that hold any
+  std::map<std::string, std::size_t> by_address_, by_owner_;  // bytes; only entries above 0
 };
 
 }  // namespace zinc_rt::server

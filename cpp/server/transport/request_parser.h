@@ -17,13 +17,13 @@ namespace http = boost::beast::http;
 
 using Parser = http::request_parser<GrowingBody>;
 
-// An error in a message, with the status to answer.
+// Each returns kBad with the error's text and the status to answer with.
 HeadScan complaint(std::string text, int status = 400);
 HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes);
 HeadScan too_large(std::size_t max_body_bytes);
 
-// Reads a whole head into `parser` and, in the handlers' form, into `request`. kBad: says what is wrong with it. The
-// parser has no limit on the body yet, because the handler may set one.
+// Parses a complete head into `parser` and `request`. Returns kBad if the head is invalid. The parser has no limit on
+// the body yet, because the handler may set one.
 HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request);
 
 // Whether the client waits for "100 Continue" before it sends the body. HTTP/1.0 clients never do.

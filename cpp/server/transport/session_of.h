@@ -1,9 +1,9 @@
 // One connection, over TCP or TLS: a reader that fills `in_`, and a loop that takes requests from it and sends their
 // answers. Both run on the strand, and check their conditions again after each wait.
-// How a client leaves: a reset is noticed at once, in every phase. If the client closes its side in order, it may have
-// left, or over plain TCP have closed only its sending half. In the second case its requests are answered, and
-// something small is sent to see whether it still reads.
-// Thread rule: start, sweep, stop and quit from any thread; all else on the strand.
+// How a disconnect is detected: a TCP reset is noticed at once, in every phase. After an orderly close by the client
+// (FIN) it may be gone, or over plain TCP it may have closed only its sending half. Because of the second case its
+// requests are still answered, and Answer::probe() sends a few bytes to find out whether the client still reads.
+// Thread rule: start, sweep, stop and quit from any thread; all other members on the strand.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::server {
 
-// The most bytes of a client that may wait to be parsed.
+// The most received bytes that may wait to be parsed.
 constexpr std::size_t kReadAhead = 64u << 10;
 
 template <class Stream>
@@ -58,28 +58,28 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // session.cpp: the connection's life, and the reader.
   Task run();
   void close();
-  Task watch_for_reset();  // notices a reset also while the reader waits for room in `in_`
-  Task read_all();         // reads until the client closes, so that its leaving is noticed at any time
+  Task watch_for_reset();  // notices a reset even while the reader waits for room in `in_`
+  Task read_all();         // reads until the client closes, so that a close is noticed at any time
   error_code read_what_is_there();
   Task say_goodbye();
 
   // session_serve.cpp: requests and answers.
-  TaskOf<bool> serve_one();  // false: the connection ends
+  TaskOf<bool> serve_one();  // returns false if the connection must be closed
   TaskOf<bool> serve(std::size_t head_size);
-  Task refuse(HeadScan bad);  // answers a message that is no request
+  Task refuse(HeadScan bad);  // answers a message that is not a valid request
   std::shared_ptr<Answer> make_answer(const Parser& parser, bool may_go_on);
-  // Answers a request without reading its body. A short body that is being sent is skipped, so that the connection can
-  // go on.
+  // Answers a request without reading its body. If the client is sending a short body, it is read and discarded, so
+  // that the connection can be used again.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
   // The limit on the body's bytes.
   std::size_t limit_of(const HeadVerdict& verdict) const;
-  // Reads the body. kBad in `bad` says what to answer instead. `owner`: HeadVerdict::owner_words.
+  // Reads the body. Sets `bad` to kBad with the answer if the body is refused. `owner` is HeadVerdict::owner_words.
   Task read_body(Parser& parser, std::size_t max_bytes, const std::string& owner, ByteBudget::Hold& held,
                  HeadScan& bad);
   HeadScan room_for(std::size_t n_bytes, const std::string& owner, ByteBudget::Hold& held) const;
-  void begin_record();           // of a request that on_answered will be told of
-  void tell(bool has_gone_out);  // tells it; false: the client did not take all of the answer
-  // true: the answer was sent completely, and another request may come.
+  void begin_record();           // starts the record of a request for on_answered
+  void tell(bool has_gone_out);  // calls on_answered; has_gone_out is false if the answer was not sent completely
+  // Returns true if the answer was sent completely and another request may follow.
   TaskOf<bool> send(bool& has_gone_out);
 
   Task wait(Clock::time_point until = Clock::time_point::max()) {
@@ -109,10 +109,10 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   std::shared_ptr<Answer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t n_requests_ = 0;
-  std::string path_;  // of the request, for refusals; empty while it is not known
+  std::string path_;  // the request's path, for refusals; empty while not known
   AnsweredRequest record_;
   Clock::time_point begun_;
-  // A client that is too slow in kRequest gets an error; in other phases it is cut off.
+  // If the time limit of kRequest passes, the client gets an error; in other phases the connection is closed.
   enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kLinger } phase_ = Phase::kIdle;
   bool is_eof_ = false, is_closed_ = false, is_late_ = false, is_quitting_ = false, is_discarding_ = false;
 };

@@ -21,9 +21,9 @@ class Session {
  public:
   virtual ~Session() = default;
   virtual void start() = 0;
-  virtual void sweep(Clock::time_point now) = 0;  // ends what is over its time; sends heartbeats
+  virtual void sweep(Clock::time_point now) = 0;  // enforces time limits; sends heartbeats
   virtual void stop() = 0;                        // closes the socket now
-  virtual void quit() = 0;                        // takes no further request after the one under way
+  virtual void quit() = 0;                        // closes after the request that is being answered
 };
 
 // Shared by all sessions; it outlives them.
@@ -37,11 +37,11 @@ struct Sessions {
   std::atomic<bool> is_draining{false};
 
   std::mutex mutex;
-  std::condition_variable left;  // notified when a session has left
+  std::condition_variable left;  // notified when a session has ended
   std::unordered_set<std::shared_ptr<Session>> open;
-  std::map<std::string, std::uint32_t> by_address;  // how many sessions each has
+  std::map<std::string, std::uint32_t> by_address;  // number of sessions per IP address
 
-  // Returns false if there is no room for another session, from this address or at all.
+  // Registers a session. Returns false if the limit of sessions per address or in total is reached.
   bool enter(const std::shared_ptr<Session>& session, const std::string& address);
   void leave(const std::shared_ptr<Session>& session, const std::string& address);
 };

@@ -16,8 +16,8 @@
 namespace zinc_rt::server {
 
 struct TransportOptions {
-  std::string host = "127.0.0.1";  // an address or a name; "::" and "0.0.0.0" are all addresses of this machine
-  std::uint16_t port = 8080;       // 0: any that is free
+  std::string host = "127.0.0.1";  // an address or a name; "::" and "0.0.0.0" stand for all addresses of this machine
+  std::uint16_t port = 8080;       // 0: any free port
   std::string why_loopback_only;   // not empty: a host that other machines can reach is refused, for this reason
   std::string tls_cert, tls_key;   // PEM files; both or neither
   std::size_t max_head_bytes = 32u << 10;
@@ -35,21 +35,21 @@ struct TransportOptions {
   // connection beyond it is closed.
   static constexpr std::size_t kFreeInput = 4096;
   ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
-  // Makes the answers to requests that reach no handler or that a handler leaves unanswered.
+  // Creates the answers to requests that reach no handler or that a handler leaves unanswered.
   MakeRefusal refusal = plain_refusal;
-  // Called on an I/O thread for each request, including those that no handler saw. It must not block.
+  // Called on an I/O thread for each answered request, including those that reached no handler. It must not block.
   std::function<void(const AnsweredRequest&)> on_answered;
 };
 
-// The decision about a request, made from its head: answer at once without reading the body, or handle it when it is
-// complete.
+// A handler's decision about a request, made from the head alone: answer at once without reading the body, or call
+// `handle` when the body has arrived.
 struct HeadVerdict {
   std::optional<HttpResponse> answer;
-  // Without `answer`: called once with the complete request.
+  // If there is no `answer`, called once with the complete request.
   std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
-  std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
+  std::string owner;  // the owner to whom TransportOptions::bodies counts the body's bytes; empty: no owner
   Headers notes;      // for TransportOptions::on_answered
-  std::string owner_words = "this request's owner";  // how an error names the owner to the client
+  std::string owner_words = "this request's owner";  // how error messages for the client name the owner
   // For a body that may be larger than usual; its time limit grows in proportion. 0: TransportOptions::max_body_bytes.
   std::size_t max_body_bytes = 0;
 };
@@ -57,7 +57,7 @@ struct HeadVerdict {
 struct TransportCounts {
   std::uint64_t accepted = 0, refused = 0, requests = 0, bad_requests = 0, timed_out = 0;
   std::uint32_t open = 0;
-  std::uint64_t held_bytes = 0;  // of bodies and inputs
+  std::uint64_t held_bytes = 0;  // held by bodies and inputs
 };
 
 class Transport {
@@ -65,14 +65,15 @@ class Transport {
   // Called when a request's head has arrived, before any byte of its body is read.
   using Handler = std::function<HeadVerdict(const HttpRequest&)>;
 
-  // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable if the port is taken.
+  // Starts to listen. Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable if the
+  // port is taken.
   static Result<std::unique_ptr<Transport>> listen(const TransportOptions& options, Handler handler);
   virtual ~Transport() = default;  // as close()
 
   virtual std::uint16_t port() const = 0;
   virtual TransportCounts counts() const = 0;
-  // Takes no more connections and no more requests on open ones, and waits until all answers have been sent. Returns
-  // false if some had not when the time was up.
+  // Accepts no more connections and no more requests on open ones, and waits until all answers have been sent. Returns
+  // false if some were not sent in time.
   virtual bool drain(double timeout_s) = 0;
   virtual void close() = 0;
 };
