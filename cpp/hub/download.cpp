@@ -24,7 +24,7 @@ using client::Headers;
 using client::HttpEnd;
 
 constexpr int kMostRedirects = 8;
-constexpr double kWhole_s = 7 * 24 * 3600.0;  // of a transfer
+constexpr double kWhole_s = 7 * 24 * 3600.0;  // time limit of a transfer, in seconds
 constexpr auto kStall = std::chrono::seconds(60);
 constexpr std::size_t kMostText = 16u << 20;
 constexpr const char* kNoNetwork =

@@ -102,7 +102,7 @@ class StreamRegistry {
   struct Entry {
     std::shared_ptr<ResumableStream> stream;
     std::size_t n_bytes = 0;
-    std::uint64_t over_as = 0;  // order of ending: the how-manieth stream to end it was; 0: it runs
+    std::uint64_t over_as = 0;  // number in the order in which streams ended, from 1; 0: it still runs
   };
   struct Dropped {
     std::string owner;

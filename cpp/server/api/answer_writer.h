@@ -1,6 +1,6 @@
 // Writes the answers of one API, whole or as the pieces of a stream. There is one class per API (write_*.cpp) and one
 // writer per answer; endpoints/generate.cpp has the table of classes.
-// Thread rule: GenerationJob calls it, never two threads at once for one choice.
+// Thread rule: GenerationJob calls it from several threads, but from one at a time for each choice.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ struct AnswerHead {
   std::int64_t created_s = 0;
 };
 
-// Tokens as APIs show them: the text, or "bytes:\xNN" for a part of a character; and the bytes.
+// Tokens as answers show them: the text, or "bytes:\xNN" if the token is a part of a character; and the raw bytes.
 class TokenNames {
  public:
   TokenNames(const Engine& engine, std::string model) : engine_(engine), model_(std::move(model)) {}
@@ -33,11 +33,11 @@ class TokenNames {
   std::string model_;
 };
 
-// The part of a choice that an event adds.
+// What one event adds to a choice.
 struct AnswerPart {
   std::uint32_t index = 0;  // of the choice
   bool is_first = false;    // nothing of this choice was written before
-  std::string echo;         // the prompt, where it belongs to the text; with is_first alone
+  std::string echo;         // the prompt, if the request wants it repeated; only with is_first
   const StreamEvent& event;
 };
 
@@ -46,7 +46,7 @@ struct AnswerChoice {
   std::uint32_t index = 0;
   std::string echo;
   const Completion& completion;
-  const Completion& first;  // the first choice of the same prompt, which has the prompt's logprobs
+  const Completion& first;  // the first choice of the same prompt, which holds the prompt's logprobs
 };
 
 struct AnswerTotals {
@@ -59,15 +59,16 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
 
   virtual const char* stream_type() const { return "text/event-stream"; }
-  // Each returns whole events, or nothing. `usage`: what is known before the first token.
+  // The five functions below return the text of whole events of a stream, or an empty text. begin() gets the usage that
+  // is known before the first token.
   virtual std::string begin(const Usage&) { return {}; }
   virtual std::string part(const AnswerPart& part) = 0;
-  // `is_first`: nothing of this choice was written before.
+  // `is_first`: no part of this choice was written before.
   virtual std::string end_choice(const AnswerChoice& choice, bool is_first) = 0;
   virtual std::string end(const AnswerTotals& totals) = 0;
-  virtual std::string failed(const ApiError& error) = 0;  // the last of the stream
+  virtual std::string failed(const ApiError& error) = 0;  // the stream's last event
 
-  // For an answer that is to be kept, once it has ended: the answer as an object. Otherwise empty.
+  // Returns an ended answer that will be stored, as a JSON object. Empty if it is not stored.
   virtual std::string kept() const { return {}; }
 
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) = 0;
@@ -86,7 +87,7 @@ std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input);   // Ant
 std::unique_ptr<AnswerWriter> write_responses(const WriterInput& input);  // OpenAI's /v1/responses
 std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // Ollama's /api/chat and /api/generate
 
-// The answer to a request that only loads or unloads a model.
+// Returns Ollama's answer to a request that only loads or unloads a model.
 std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded);
 
 // "2026-11-26T04:05:06.123456Z"

@@ -1,4 +1,4 @@
-// An error in an API's answer: an HTTP status and OpenAI's error object.
+// An error to answer with: the HTTP status and the fields of OpenAI's error object.
 // Thread rule: plain values.
 #pragma once
 
@@ -16,10 +16,10 @@ constexpr const char* kJson = "application/json";
 struct ApiError {
   int status = 400;
   std::string message;
-  std::string param;         // the field at fault; empty: null
+  std::string param;         // the request's field that is wrong; empty: null
   std::string code;          // such as context_length_exceeded; empty: null
-  std::string allow;         // with 405: the methods that the path has
-  double retry_after_s = 0;  // with 429 and 503; 0: the client may not know when
+  std::string allow;         // with status 405: the methods that the path accepts
+  double retry_after_s = 0;  // with 429 and 503: when to retry; 0: not known
   bool is_final = false;     // the same request would fail again: clients are told not to retry
   Headers headers;           // more headers of the answer
 };
@@ -35,17 +35,17 @@ using ApiResult = std::expected<T, ApiError>;
 // Status 400 about a field of the request.
 std::unexpected<ApiError> wrong_field(std::string field, const std::string& what);
 
-// The source of an engine error: a client's request to a model, or the file of a model to load.
+// What an engine error is about: a client's request to a model, or the file of a model to load.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
 
-// Converts an engine error by the table in api_error.cpp. The status is 503 only if a retry may help. The code is the
-// reason's name. The caller sets `param`, because APIs name fields differently from the engine.
+// Converts an engine error with the table in api_error.cpp. The status is 503 only if a retry may help. `code` becomes
+// the name of the error's reason. The caller must set `param`, because each API has its own names of fields.
 ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kRequest);
 
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
-// How an API shows its errors.
+// Writes an error in the form of one API.
 using MakeErrorResponse = HttpResponse (*)(const ApiError& error);
 
 }  // namespace zinc_rt::server

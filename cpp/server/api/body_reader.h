@@ -1,4 +1,4 @@
-// Reads the fields of a request's body, and those that all generating endpoints share.
+// Reads the fields of a request's body. Has the readers of fields that the generating endpoints share.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -17,16 +17,17 @@
 
 namespace zinc_rt::server {
 
-constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
+constexpr std::size_t kMaxIds = 1 << 22;  // token ids in a prompt
 
 // Reads a body's fields one after another. It keeps the first error and reads nothing after it.
 class BodyReader {
  public:
-  // Of a whole body, or of an object in it that the table of fields knows: finish() complains where what was asked for is
-  // not what the table has for it. `ignored` as in Fields::expect_no_others.
+  // Reads a whole body, or an object in it whose fields are rows of the table of fields (zinc_rt/request_fields.h).
+  // finish() reports an error of the program if the fields that were read differ from the table's rows for `taker`.
+  // `ignored`: see Fields::expect_no_others.
   BodyReader(const Json& body, std::vector<std::string>* ignored, RequestField::TakenBy taker, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored), taker_(taker) {}
-  // Of another object in a body.
+  // Reads another object in a body, which the table does not describe.
   explicit BodyReader(const Json& body, std::vector<std::string>* ignored, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored) {}
 
@@ -35,7 +36,7 @@ class BodyReader {
   Fields& fields() { return fields_; }
   std::vector<std::string>* ignored() const { return ignored_; }
 
-  // The value, if the field is given and there was no error so far.
+  // Returns the value if the field is present and no error has occurred.
   template <class T>
   std::optional<T> take(ApiResult<std::optional<T>> value) {
     if (error_) return std::nullopt;
@@ -70,15 +71,15 @@ class BodyReader {
   void wrong(const char* name, const std::string& what) {
     if (!error_) error_ = fields_.wrong(name, what).error();
   }
-  // An error in an entry of a list field. `place`: the entry in the message. `name`: the field at fault.
+  // Reports an error in an entry of the list field `name`. The message names the entry by `place`.
   void wrong_entry(const char* name, const std::string& place, const std::string& what) {
     if (!error_) error_ = make_error(400, fmt::format("[request] {}: {}", place, what), fields_.full_name(name));
   }
   void wrong(const ApiError& error) {
     if (!error_) error_ = error;
   }
-  // Refuses a field of the API that this server does not support, unless its value is null or one of `harmless`, which
-  // request nothing.
+  // Refuses a field that this server does not support, unless its value is null or one of `harmless`, which have no
+  // effect.
   void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
     pass_over({name});
     const Json* value = fields_.get(name);
@@ -87,7 +88,7 @@ class BodyReader {
       if (*value == good || (good.is_number() && is_json_number(*value) && good == number_value(*value))) return;
     wrong(name, fmt::format("{} is not served: {}", show(*value), why));
   }
-  // Lets fields of the API through that ask for nothing here. The table of fields has no row of them.
+  // Accepts and ignores fields that have no effect in this server. The table of fields has no rows for them.
   void pass_over(std::initializer_list<const char*> names) {
     for (const char* name : names) static_cast<void>(fields_.get(name));
     rowless_.insert(rowless_.end(), names.begin(), names.end());
@@ -97,7 +98,7 @@ class BodyReader {
   void object(const char* name, Read&& read, const char* wanted = "an object") {
     if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
   }
-  // The same for an object that the table of fields knows.
+  // The same for an object whose fields are in the table of fields.
   template <class Read>
   void object(const char* name, RequestField::TakenBy taker, Read&& read) {
     const Json* value = fields_.get(name);
@@ -123,42 +124,42 @@ class BodyReader {
   Fields fields_;
   std::vector<std::string>* ignored_;
   std::optional<RequestField::TakenBy> taker_;
-  std::vector<std::string_view> rowless_;  // names that the table of fields has not
+  std::vector<std::string_view> rowless_;  // names without a row in the table of fields
   std::optional<ApiError> error_;
 };
 
-// The fields that set a member of the request and do nothing else, as the table has them (zinc_rt/request_fields.h).
+// Reads the fields that only set a member of Request, as the rows of the table say (zinc_rt/request_fields.h).
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request);
 // Single fields that several APIs share by name.
 // OpenAI's reasoning effort, passed to the template as a variable. "none" turns thinking off.
 void read_effort(BodyReader& r, const char* name, Json& variables);
 // Reads service_tier, one of `names`, and the class that it requests.
 void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
-// Names for the caller's own records. They have no effect here.
+// Reads fields such as `user`, which are only for the caller's own records. They have no effect here.
 void read_callers_names(BodyReader& r);
-// `metadata`, which the caller adds for its own records and can read back: an object of at most 16 texts, within
-// OpenAI's bounds. Null if it is absent or wrong.
+// Reads `metadata`, which the caller adds for its own records: an object of at most 16 texts, within OpenAI's bounds.
+// Returns null if it is absent or wrong.
 const Json* read_metadata(BodyReader& r);
-// The fields that all of OpenAI's generating endpoints have.
+// Reads the fields that all of OpenAI's generating endpoints share.
 void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& call, Request& request);
-// logprobs (whether) and top_logprobs (how many of the most likely), as chats have them.
+// Reads a chat's logprobs (true or false) and top_logprobs (how many of the most likely tokens).
 void read_logprobs(BodyReader& r, GenerationCall& call, Request& request);
-// The limit on generated tokens, by any of `names`; `absent` if none is given.
+// Reads the limit on generated tokens from whichever of `names` is present; it is `absent` if none is.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);
-// The form of the answer, in the fields of OpenAI, vLLM, SGLang and llama.cpp (output_format.cpp).
+// Reads the output format from the fields of OpenAI, vLLM, SGLang and llama.cpp (output_format.cpp).
 void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
 // Sets the answer's format from the field `name`. A second format is refused.
 void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
-// A JSON schema as the answer's format: an object, or true.
+// Sets a JSON schema, an object or true, as the answer's format.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
-// OpenAI's tool_choice: auto, none, required, or an object. The object names a function, in `path` or, if `path` is
-// empty, at its top; or it lists the allowed functions. "none" removes the tools.
+// OpenAI's tool_choice: auto, none, required, or an object. The object names a function, in its member `path` or, if
+// `path` is empty, at its top level, or it lists the allowed functions. "none" removes the tools.
 void read_tool_choice(BodyReader& r, const char* path, Request& request, Conversation& chat, GenerationCall& call);
-// The fields "model" and "options" as Ollama has them (read_ollama.cpp).
+// Reads Ollama's fields "model" and "options" (read_ollama.cpp).
 void read_ollama_model(BodyReader& r, Request& request);
-// "keep_alive" in seconds. Only 0 has an effect: it unloads the model. How long idle models stay is the server's
-// setting.
+// Reads "keep_alive" in seconds. Only 0 has an effect: it unloads the model. A setting of the server says how long idle
+// models stay loaded.
 std::optional<double> read_keep_alive(BodyReader& r);
 void read_ollama_options(BodyReader& r, GenerationCall& call, Request& request);
 

@@ -1,4 +1,4 @@
-// Formats errors. Each path uses the form of its API, whatever part of the server found the error.
+// Writes errors in the form of the API that the path belongs to, whichever part of the server found them.
 // Thread rule: pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@ HttpResponse messages_error(const ApiError& error);
 // {"error": "..."}, the form of Ollama's API.
 HttpResponse ollama_error(const ApiError& error);
 
-// The form for a path. OpenAI's, if the path belongs to no other API or is empty.
+// Returns the form for a path. It is OpenAI's if the path belongs to no other API or is empty.
 MakeErrorResponse error_form_of(std::string_view path);
 
 // The function for TransportOptions::refusal.

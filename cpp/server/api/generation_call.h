@@ -1,5 +1,5 @@
-// The content of a request to a generating endpoint, and the readers of its body, one file per API: read_<api>.cpp. A
-// reader uses every field or refuses it by name.
+// The content of a request to a generating endpoint, and the readers of its body, one file per API: read_<api>.cpp.
+// Each field of a body is either used or refused with an error that names it.
 // Thread rule: pure functions on plain values.
 #pragma once
 
@@ -16,29 +16,30 @@ enum class Api : std::uint8_t { kChat, kText, kTokens, kMessages, kResponses, kO
 
 struct GenerationCall {
   Api api = Api::kChat;
-  std::vector<Request> requests;  // one for each prompt; choice c of prompt i has the index i * n + c
+  std::vector<Request> requests;  // one per prompt; choice c of prompt i has the index i * n + c
   bool stream = false, include_usage = false;
-  bool resumable = false;              // the stream goes on without its client for a while
-  bool echo = false;                   // the prompt is part of the text
-  bool wants_logprobs = false;         // of generated tokens, and with `echo` of the prompt's
-  std::optional<std::uint32_t> n_top;  // how many likely tokens are shown; absent: as many as the requests ask for
+  bool resumable = false;                        // the stream continues for a while if its client disconnects
+  bool echo = false;                             // the answer's text begins with the prompt
+  bool wants_logprobs = false;                   // of generated tokens and, with `echo`, of prompt tokens
+  std::optional<std::uint32_t> n_top;            // how many likely tokens the answer lists; absent: Request::logprobs
   std::optional<std::uint32_t> prompt_logprobs;  // the prompt's are shown in a field of their own, with so many likely
                                                  // tokens
   bool return_token_ids = false;
   bool wants_timings = false;
   bool include_reasoning = true;
-  std::string format_field;          // which field says what the answer must look like; empty: none
-  bool names_the_tool = false;       // the call that is made was named by the client
-  bool seals_reasoning = false;      // it is shown in a form that the client sends back as well
-  std::string service_tier;          // as the client asked for it; empty: it did not
-  bool only_loads = false;           // there is nothing to generate: the model is to be loaded
-  bool gives_model_back = false;     // the model is not wanted any more; with only_loads it is to be unloaded
+  std::string format_field;          // the field that sets the output format; empty: none
+  bool names_the_tool = false;       // the client named the tool that must be called
+  bool seals_reasoning = false;      // the answer also has reasoning in the opaque form that clients send back
+  std::string service_tier;          // the client's value; empty: not given
+  bool only_loads = false;           // the request generates nothing; it only loads the model
+  bool gives_model_back = false;     // keep_alive is 0: the model may be unloaded; with only_loads unload it now
   std::uint32_t wanted_context = 0;  // 0: not said
-  std::string stored_input;          // of an answer that is to be kept: what was said before it, a JSON list
-  std::string shown_again;           // fields of the request that the answer has too, a JSON object; empty: none
+  std::string stored_input;          // for an answer that will be stored: its input items, a JSON list
+  std::string shown_again;           // request fields that the answer repeats, a JSON object; empty: none
 };
 
-// Absent sampling fields keep the values of `defaults`. Unknown fields are refused or, with `ignored`, listed there.
+// Fields that are absent keep the values of `defaults`. Unknown fields are an error or, if `ignored` is not null, are
+// appended to it.
 using Ignored = std::vector<std::string>*;
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);
@@ -50,10 +51,10 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
 ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
-// A chat's messages in the form that templates take: parts of text joined by line feeds, developer as system. Errors:
-// 400 naming the message and the field.
+// Converts a chat's messages to the form that templates take: text parts are joined by line feeds, and role developer
+// becomes system. Errors: 400 that names the message and the field.
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored = nullptr);
-// A list of functions. Errors: 400.
+// Checks that `tools` is a list of functions. Errors: 400.
 ApiResult<void> check_tools(const Json& tools);
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// JSON from clients: parsed strictly, and read field by field, so that every error names its field.
+// Parses JSON from clients strictly and reads it field by field, so that every error names its field.
 // Thread rule: plain values.
 #pragma once
 
@@ -17,40 +17,40 @@ namespace zinc_rt::server {
 using Json = nlohmann::ordered_json;
 
 // Parses a text that is one JSON value. A number that neither 64 bits nor a double can reproduce keeps its text
-// (base/json_number.h). Errors, each with its byte: broken JSON, invalid UTF-8, a key twice in an object, nesting
-// deeper than 64.
+// (base/json_number.h). Errors, each with the position in bytes: malformed JSON, invalid UTF-8, a repeated key in an
+// object, nesting deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
-// An upper bound on the bytes of the parsed value, plus the text and two copies of its strings. It looks only at what
-// is outside strings, so the text need not be JSON.
+// Returns an upper bound on the memory of the parsed value, the text and two copies of its strings, in bytes. It does
+// not parse, so the text need not be valid JSON.
 std::uint64_t bytes_as_parsed(std::string_view text);
-// The body as an object.
+// Parses the request's body, which must be an object.
 ApiResult<Json> read_object(const HttpRequest& request);
 
-// An object from a client. Each get_* marks its field as known; null counts as absent. Errors: 400 naming the field,
-// the value and what is expected.
+// An object from a client. Each get_* marks its field as known. A field that is null counts as absent. Errors: 400 that
+// names the field, the value and what is expected.
 class Fields {
  public:
-  // REQUIRES: object outlives this. `prefix` is put before names in errors, such as "stream_options.".
+  // `prefix`, such as "stream_options.", is put before names in errors. REQUIRES: `object` outlives this.
   explicit Fields(const Json& object, std::string prefix = {}) : object_(object), prefix_(std::move(prefix)) {}
 
-  // Null: the field is absent.
+  // Returns nullptr if the field is absent or null.
   const Json* get(const char* name);
   ApiResult<std::optional<bool>> get_bool(const char* name);
   ApiResult<std::optional<double>> get_number(const char* name, double low, double high);
   ApiResult<std::optional<std::int64_t>> get_int(const char* name, std::int64_t low, std::int64_t high);
   ApiResult<std::optional<std::string>> get_string(const char* name, std::size_t max_bytes = 1 << 20);
-  // One of `values`.
+  // The value must be one of `values`.
   ApiResult<std::optional<std::string>> get_choice(const char* name, const std::vector<std::string>& values);
   // A list of token ids.
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids,
                                                               const std::string& what = "token ids");
-  // The names that were asked for so far.
+  // The names of the fields that get_* has read.
   const std::set<std::string, std::less<>>& known() const { return known_; }
   std::string full_name(const char* name) const { return prefix_ + name; }
-  // An error of status 400 about a field.
+  // Returns an error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
-  // Call it after all fields are read. It refuses the first field that no get_* asked for. With `ignored`, such fields
-  // are allowed and listed there once each, at most kMostIgnored.
+  // Call this after all fields are read. Returns an error for the first field that no get_* has read. If `ignored` is
+  // not null, such fields are no error; each is appended to it once, at most kMostIgnored.
   ApiResult<void> expect_no_others(std::vector<std::string>* ignored = nullptr) const;
   static constexpr std::size_t kMostIgnored = 32;
 
@@ -61,21 +61,21 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
-// For requests without a body: it must be empty or an object without fields. Errors: 400.
+// For requests that take no body. Errors: 400 unless the body is empty or an object without fields.
 ApiResult<void> expect_no_fields(const HttpRequest& request);
 
-// A value as a whole number: 2, and also 2.0, which clients send from languages with only one number type. A
-// floating-point value of 2^53 or more is refused, because it may stand for its neighbours too.
+// Returns the value as a whole number, or nullopt. Accepts 2, and also 2.0, because some languages have only one number
+// type. Refuses a floating-point value of 2^53 or more, because it may be rounded.
 std::optional<std::int64_t> whole_number(const Json& value);
 
-// The token ids of a list; nothing if an entry is not one.
+// Returns the token ids in a list, or nullopt if an entry is not a token id.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
-// The value as JSON, with numbers as they were written. Bytes in texts that are not UTF-8, which tokens may produce,
-// are replaced.
+// Returns the value's JSON text, with numbers as the client wrote them. Bytes that are not UTF-8, which tokens may
+// produce, are replaced.
 std::string as_text(const Json& value);
 
-// A short form of a value for error messages.
+// Returns a shortened text of the value for error messages.
 std::string show(const Json& value);
 
 }  // namespace zinc_rt::server

@@ -1,5 +1,5 @@
-// Reads forms with files from browsers and OpenAI's clients: multipart/form-data (RFC 7578). Refuses whatever two
-// programs could read in two ways.
+// Reads forms with files from browsers and OpenAI's clients: multipart/form-data (RFC 7578). Refuses every form that
+// two programs could interpret differently.
 // Thread rule: pure functions.
 #pragma once
 
@@ -14,16 +14,16 @@ namespace zinc_rt::server {
 // One field of a form.
 struct FormPart {
   std::string name;
-  std::string file_name;  // of a file; other fields have none
+  std::string file_name;  // the file's name, if the field is a file
   bool is_file = false;
-  std::string_view body;  // within the body that was read
+  std::string_view body;  // points into the body given to read_form()
 };
 
 constexpr std::size_t kMostFormParts = 16;
-constexpr std::size_t kMostPartHeadBytes = 4096;  // of the headers of one part
+constexpr std::size_t kMostPartHeadBytes = 4096;  // limit on the headers of one part
 
-// The fields of a body. The boundary between them is in its Content-Type. Errors: 400 with what is wrong and, if known,
-// the byte.
+// Returns the fields of a body. The Content-Type has the boundary between them. Errors: 400 with what is wrong and, if
+// known, the position in bytes.
 ApiResult<std::vector<FormPart>> read_form(std::string_view content_type, std::string_view body);
 
 }  // namespace zinc_rt::server

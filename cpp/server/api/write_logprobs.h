@@ -9,9 +9,10 @@
 
 namespace zinc_rt::server {
 
-// JSON has no infinities: a token that the model excludes has -9999.0.
+// Writes a log-probability. JSON has no infinities, so a token with probability 0 gets -9999.0.
 std::string logprob_number(double value);
-// [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}], of each token the `n_top` most likely.
+// [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}] , with the `n_top` most likely
+// tokens at each position.
 std::string logprobs_json(std::span<const TokenLogprob> tokens, std::uint32_t n_top, const TokenNames& names);
 
 }  // namespace zinc_rt::server
