@@ -90,7 +90,7 @@ std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // Oll
 // Returns Ollama's answer to a request that only loads or unloads a model.
 std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded);
 
-// "2026-11-26T04:05:06.123456Z"
+// Returns the time in UTC, such as "2026-11-26T04:05:06.123456Z".
 std::string utc_time(std::chrono::system_clock::time_point time);
 
 }  // namespace zinc_rt::server

@@ -23,8 +23,8 @@ constexpr std::size_t kMaxIds = 1 << 22;  // token ids in a prompt
 class BodyReader {
  public:
   // Reads a whole body, or an object in it whose fields are rows of the table of fields (zinc_rt/request_fields.h).
-  // finish() reports an error of the program if the fields that were read differ from the table's rows for `taker`.
-  // `ignored`: see Fields::expect_no_others.
+  // finish() reports an error of this program (status 500) if the fields that were read differ from the table's rows
+  // for `taker`. `ignored`: see Fields::expect_no_others.
   BodyReader(const Json& body, std::vector<std::string>* ignored, RequestField::TakenBy taker, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored), taker_(taker) {}
   // Reads another object in a body, which the table does not describe.

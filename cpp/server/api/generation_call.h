@@ -18,12 +18,12 @@ struct GenerationCall {
   Api api = Api::kChat;
   std::vector<Request> requests;  // one per prompt; choice c of prompt i has the index i * n + c
   bool stream = false, include_usage = false;
-  bool resumable = false;                        // the stream continues for a while if its client disconnects
-  bool echo = false;                             // the answer's text begins with the prompt
-  bool wants_logprobs = false;                   // of generated tokens and, with `echo`, of prompt tokens
-  std::optional<std::uint32_t> n_top;            // how many likely tokens the answer lists; absent: Request::logprobs
-  std::optional<std::uint32_t> prompt_logprobs;  // the prompt's are shown in a field of their own, with so many likely
-                                                 // tokens
+  bool resumable = false;              // the stream continues for a while if its client disconnects
+  bool echo = false;                   // the answer's text begins with the prompt
+  bool wants_logprobs = false;         // of generated tokens and, with `echo`, of prompt tokens
+  std::optional<std::uint32_t> n_top;  // how many likely tokens the answer lists; absent: Request::logprobs
+  // if set, the answer has a separate field with the prompt's logprobs and so many likely tokens
+  std::optional<std::uint32_t> prompt_logprobs;
   bool return_token_ids = false;
   bool wants_timings = false;
   bool include_reasoning = true;

@@ -22,17 +22,17 @@ ApiResult<BatchCall> read_batch_call(const Json& body);
 
 // A batch whose lines have not been read yet. Times are seconds since 1970.
 Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s, std::int64_t window_s);
-// Sets the status and its time field.
+// Sets the status and the field with the time of that status, such as completed_at.
 void set_status(Json& batch, const char* status, std::int64_t now_s);
-// Sets the counts of lines and tokens. The total stays.
+// Sets the counts of lines and tokens. Does not change the total number of lines.
 void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
-// As many of them as fit into kMostErrorListBytes. A last entry counts the others.
+// Returns as many of the errors as fit into kMostErrorListBytes. If some are left out, a last entry has their number.
 Json error_list(const std::vector<LineError>& errors);
-constexpr std::size_t kMostErrorListBytes = 16u << 10;  // as JSON, in a batch's row
+constexpr std::size_t kMostErrorListBytes = 16u << 10;  // of JSON text in a batch's row
 bool has_ended(const Json& batch);
 std::vector<const char*> unfinished_statuses();
 
-// The ids of a batch's output files, which follow from the batch's id.
+// The ids of a batch's two output files, computed from the batch's id.
 std::string output_id_of(std::string_view batch_id);
 std::string errors_id_of(std::string_view batch_id);
 

@@ -1,6 +1,6 @@
-// Runs the lines of one batch, several at once, and appends each result to a file. So a run that was killed can
-// continue where it stopped.
-// Thread rule: open() first; then step() by one thread at a time, the rest by any.
+// Runs the lines of one batch, several at once, and appends each result to a file, so that a later run can continue
+// after a kill.
+// Thread rule: open() first. Then step() from one thread at a time, the other members from any.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace zinc_rt::server {
 
 struct BatchCounts {
   std::uint64_t completed = 0, failed = 0;
-  BatchUsage usage;  // of the completed ones
+  BatchUsage usage;  // of completed lines
 };
 
 // The reason why a batch ends before all of its lines have run.
@@ -33,38 +33,40 @@ enum class BatchEnding : std::uint8_t { kNone, kCancelled, kExpired, kFull };
 class BatchRun : public std::enable_shared_from_this<BatchRun> {
  public:
   struct Plan {
-    std::string input, output, errors;  // files; those that failed go to `errors`
-    std::string endpoint;               // as read_batch_line wants it
+    std::string input, output, errors;  // paths; results of failed lines go to `errors`
+    std::string endpoint;               // the `endpoint` of read_batch_line
     std::shared_ptr<TenantEntry> tenant;
-    // Called with the bytes of output and errors so far. If it returns false there is no room for more, and the
-    // remaining lines are not run. Null: no limit.
+    // Called with the total bytes of output and errors so far. If it returns false, the tenant has no room for more and
+    // the remaining lines are not run. Null: no limit.
     std::function<bool(std::uint64_t n_bytes)> has_room;
-    std::function<void()> wake;                // step() has work; called from any thread, must not block
+    std::function<void()> wake;                // called from any thread if step() has work; must not block
     FileAccess access = FileAccess::kByUmask;  // of output and errors
   };
-  // Finds out what earlier runs have done. REQUIRES: check_batch_file found no error in `input`; core and router
+  // Reads which lines earlier runs have finished. REQUIRES: check_batch_file found no error in `input`; core and router
   // outlive the run. Errors: those of the files; kInvalidArgument if the output does not belong to this input.
   static Result<std::shared_ptr<BatchRun>> open(ServerCore& core, const Router& router, Plan plan);
 
-  // Writes the answers that have come and starts lines while there is room. Does not wait. Call it on each wake, and
-  // now and then, because refused lines are tried again. Returns true when nothing is left to do.
+  // Writes the answers that have arrived and starts lines while the tenant's limits allow it. Does not wait. Call it
+  // after each wake() and periodically, because lines that were refused for the moment are tried again. Returns true
+  // when all lines are done.
   bool step();
-  // Stops the run. Lines that have not ended are not run but written as failed, with the reason. The first reason
+  // Ends the run. Each line that has not ended is written as failed, with the reason. If called twice, the first reason
   // counts.
   void end_early(BatchEnding why);
   // Starts no more lines, cancels running ones, and drops their answers. A later run runs them again.
   void abandon();
-  // Call it after step() has returned true. When it returns, everything is on disk.
+  // Writes all results to disk before it returns. Call it after step() has returned true.
   Status sync();
 
   BatchCounts counts() const;
-  std::uint32_t n_under_way() const { return n_under_way_; }  // with those whose answer is to be written yet
+  // running lines, and lines whose answer is not written yet
+  std::uint32_t n_under_way() const { return n_under_way_; }
   BatchEnding ending() const { return ending_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Answered {
-    std::uint64_t number;  // of the call
+    std::uint64_t number;  // of the call; key in under_way_
     HttpResponse answer;
   };
   struct UnderWay {
@@ -82,7 +84,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   void cancel_lines();
   bool next_line(BatchLine& line);
   std::uint32_t window() const;
-  // False: it was not written.
+  // Appends a result line. Returns false if it could not be written.
   bool put(bool is_failed, const std::string& custom_id, const std::string& text, const BatchUsage& usage = {});
   void pause(double seconds);
 
@@ -91,19 +93,19 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   const Plan plan_;
   BatchReader input_;
   LineFile output_, errors_;
-  std::unordered_set<std::string> done_;  // the custom_ids that are written
+  std::unordered_set<std::string> done_;  // custom_ids with a result in a file
   std::deque<BatchLine> waiting_;         // were refused for the moment
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by number; under mutex_
   std::uint64_t n_started_ = 0;
-  std::uint64_t told_at_bytes_ = 0;  // when plan_.has_room is told again
+  std::uint64_t told_at_bytes_ = 0;  // the size at which plan_.has_room is called next
   bool is_read_ = false, has_complained_ = false;
   Clock::time_point paused_until_{};
 
   std::atomic<std::uint64_t> n_completed_{0}, n_failed_{0};
   std::atomic<std::uint32_t> n_under_way_{0};
   std::atomic<BatchEnding> ending_{BatchEnding::kNone};
-  std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: answers are of calls that were cancelled
+  std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: ignore answers, since the calls were cancelled
   mutable std::mutex mutex_;
   std::vector<Answered> inbox_;
   BatchUsage usage_;

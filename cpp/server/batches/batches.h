@@ -1,6 +1,6 @@
 // The batches of all tenants. A tenant's batches run one after another, those of different tenants side by side.
 // Batches that have not ended at shutdown continue at the next start.
-// Thread rule: start() first, close() last; the rest by any thread between them.
+// Thread rule: start() first, close() last; between them the other members from any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,35 +22,36 @@ namespace zinc_rt::server {
 class Batches {
  public:
   static constexpr std::int64_t kWindow_s = 86400;     // a batch that has not ended by then expires
-  static constexpr std::size_t kMostUnfinished = 256;  // of a tenant
+  static constexpr std::size_t kMostUnfinished = 256;  // per tenant
 
   explicit Batches(ServerCore& core) : core_(core) {}
   // Continues the batches that have not ended. REQUIRES: core's files are open; `router` outlives this. Errors: those
-  // of the state.
+  // of reading the state file.
   Status start(const Router& router);
-  // Called now and then. Retries lines and ends batches whose time is over.
+  // Called periodically. Retries lines and ends batches whose time is over.
   void look();
-  // Ends the threads. Lines under way are cancelled; the next start runs them again.
+  // Ends the threads. Running lines are cancelled; after the next start() they run again.
   void close();
   std::uint32_t n_under_way() const;  // lines
 
-  // The objects are OpenAI's. Errors: 400 naming the field; 404; 409 for a batch that has ended; 429 for too many.
+  // These functions take and return OpenAI's batch objects. Errors: 400 that names the field; 404; 409 for a batch that
+  // has ended; 429 for too many.
   ApiResult<Json> create(const std::string& tenant, const Json& body);
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
   ApiResult<std::string> list(const std::string& tenant, const ListPage& page);
   ApiResult<Json> cancel(const std::string& tenant, const std::string& id);
-  // The batch that reads this file and has not ended; empty: none.
+  // Returns the id of a batch that has not ended and uses this input file; empty if there is none.
   std::string user_of(const std::string& tenant, const std::string& file_id) const;
-  void forget(const std::string& tenant);  // a tenant that is removed
+  void forget(const std::string& tenant);  // cancels the batches of a removed tenant
 
  private:
   struct Item {
     std::string tenant, id, input;
     std::int64_t expires_at = 0;
     std::atomic<bool> is_cancelled{false};
-    std::shared_ptr<BatchRun> run;  // under mutex_; null: its turn has not come
+    std::shared_ptr<BatchRun> run;  // guarded by mutex_; null until its turn comes
   };
-  struct Lane {  // of one tenant
+  struct Lane {  // the queue of one tenant
     std::deque<std::shared_ptr<Item>> items;
     bool is_posted = false;
   };
@@ -64,7 +65,8 @@ class Batches {
 
   void wake(const std::string& tenant);
   void advance(const std::string& tenant);
-  bool work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry);  // true: it is over
+  // returns true if the batch is over
+  bool work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry);
   bool take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run);
   void remove_outputs(const std::string& id) const;
   ApiResult<std::shared_ptr<BatchRun>> begin(const Item& item, const std::shared_ptr<TenantEntry>& entry);
@@ -76,9 +78,9 @@ class Batches {
   const Router* router_ = nullptr;
   mutable std::mutex mutex_;
   std::map<std::string, Lane> lanes_;
-  std::mutex changing_;  // one change of an object at a time; never taken under mutex_
+  std::mutex changing_;  // held during a change of an object; never locked while mutex_ is held
   std::int64_t swept_s_ = 0;
-  WorkQueue work_{2, 1, WorkQueue::Priority::kBehindSteps};  // by tenant
+  WorkQueue work_{2, 1, WorkQueue::Priority::kBehindSteps};  // the owner of a task is the tenant
 };
 
 }  // namespace zinc_rt::server

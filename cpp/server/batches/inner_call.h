@@ -1,5 +1,5 @@
-// A request from the server itself instead of a socket. It uses the same routes, quotas, ledger and metrics as clients'
-// requests, but has no line in the access log.
+// A request that the server makes to itself without a socket. It uses the same routes, quotas, ledger and metrics as
+// clients' requests, but is not in the access log.
 // Thread rule: any thread.
 #pragma once
 
@@ -19,14 +19,14 @@ class InnerCall final : public Connection {
   // Receives the whole answer, on any thread. It must not block.
   using Done = std::function<void(HttpResponse)>;
 
-  // Calls a path on behalf of a tenant. `done` is called exactly once; if nothing answers, with 499 after cancel(),
-  // else with 500. REQUIRES: core and router outlive the call.
+  // Calls a path on behalf of a tenant. `done` is called exactly once. If the handler does not answer, its status is
+  // 499 after cancel(), otherwise 500. REQUIRES: core and router outlive the call.
   static std::weak_ptr<InnerCall> start(ServerCore& core, const Router& router, std::shared_ptr<TenantEntry> tenant,
                                         HttpRequest request, Done done);
 
   explicit InnerCall(Done done) : done_(std::move(done)) {}
   ~InnerCall() override;
-  // Acts as if the client left: its work ends soon.
+  // Acts as if the client disconnected, so that the request's work ends soon.
   void cancel();
 
   void add_header(std::string name, std::string value) override;
@@ -40,7 +40,7 @@ class InnerCall final : public Connection {
 
  private:
   std::mutex mutex_;
-  Done done_;  // empty: it was called
+  Done done_;  // empty after it was called
   HttpResponse answer_;
   bool is_stream_ = false, is_cancelled_ = false;
   std::function<void()> left_;

@@ -1,4 +1,4 @@
-// A file that grows by whole lines. After a kill, a later run continues behind the last whole line.
+// A file to which whole lines are appended. After a kill, the next run continues after the last whole line.
 // Thread rule: one thread at a time; n_bytes() from any thread.
 #pragma once
 
@@ -22,16 +22,16 @@ class LineFile {
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 
-  // Opens the file or makes it. `each` gets the existing whole lines, without line ends, numbered from 1. A last line
-  // torn by a kill is cut off. Errors: those of `each`; kUnavailable if the path is not a plain file or another process
-  // has it open here; kInvalidArgument if the last line does not begin as all lines do, because the file is then of
-  // another kind.
+  // Opens or creates the file. Calls `each` with each existing whole line, without line end, numbered from 1. Removes
+  // an incomplete last line. Errors: those of `each`; kUnavailable if the path is not a plain file or another process
+  // has opened it with this class; kInvalidArgument if the last line does not begin with `lines_begin`, because the
+  // file is then of another kind.
   Status open(const std::string& path, std::string_view lines_begin, const Each& each,
               FileAccess access = FileAccess::kByUmask);
-  // Writes a line. When it returns, the system has the line and it survives a kill of this process. After an error the
-  // file is unchanged. REQUIRES: no '\n' in the line.
+  // Appends a line. After it returns, the line survives a kill of this process, though not a power failure before
+  // sync(). After an error the file is unchanged. REQUIRES: no '\n' in the line.
   Status append(std::string_view line);
-  Status sync();  // to the disk
+  Status sync();  // writes the file to disk
   std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:

@@ -11,19 +11,20 @@
 
 namespace zinc_rt::server {
 
-// A query's fields as an object of texts, for Fields. Errors: 400 for broken escapes and for a field that stands twice.
+// Returns a URL query's fields as a JSON object of texts, for Fields. Errors: 400 for malformed escapes and for a
+// repeated field.
 ApiResult<Json> read_query(std::string_view query);
 
 struct ListPage {
   std::size_t limit = 20;
-  std::string after;  // the id before the page's first; empty: it begins with the first
+  std::string after;  // the page begins after this id; empty: at the first object
   bool is_ascending = false;
 };
-// Reads limit, after and order from a query's fields. Errors: 400 naming the field.
+// Reads limit, after and order from a query's fields. Errors: 400 that names the field.
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
 
-// {"object": "list", "data", "first_id", "last_id", "has_more"}; `shown` converts each row. Errors: 400 if `after` does
-// not exist.
+// {"object": "list", "data", "first_id", "last_id", "has_more"}; `shown` returns the JSON text of a row. Errors: 400 if
+// no object has the id `after`.
 ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
                                const std::function<std::string(const StoredObject&)>& shown);
 

@@ -1,4 +1,4 @@
-// Runs a batch from a file to a file, without a server: no port, no tenants, nothing kept.
+// Runs a batch from file to file without a server: it opens no port, has no tenants and stores no state.
 // Thread rule: one thread; `show` is called on it.
 #pragma once
 
@@ -13,18 +13,18 @@ namespace zinc_rt::server {
 
 struct OfflineBatch {
   ModelSpec model;
-  std::string input, output, errors;  // files, as in BatchRun::Plan
-  // Called now and then, with what has been done so far.
+  std::string input, output, errors;  // paths, as in BatchRun::Plan
+  // Called periodically with the progress so far.
   std::function<void(const BatchCounts& counts, std::uint64_t total)> show;
 };
 
 struct OfflineResult {
-  BatchCounts counts, before;  // before: of earlier runs, which counts has too
+  BatchCounts counts, before;  // `before`: lines done by earlier runs; `counts` includes them
   std::uint64_t total = 0;
 };
 
-// Checks the lines, loads the model, and runs what earlier runs have not done. Errors: kInvalidArgument with the wrong
-// lines, before the model is loaded; those of the engine, of BatchRun::open and of the files.
+// Checks the lines, loads the model, and runs the lines that earlier runs have not done. Errors: kInvalidArgument that
+// lists wrong lines, before the model is loaded; those of the engine, of BatchRun::open and of the files.
 Result<OfflineResult> run_batch_offline(const OfflineBatch& batch);
 
 }  // namespace zinc_rt::server

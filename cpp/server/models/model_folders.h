@@ -14,11 +14,11 @@ namespace zinc_rt::server {
 class ModelFolders {
  public:
   using Paths = std::vector<std::filesystem::path>;
-  // The folders with all links resolved. Errors: kNotFound for a path that is not a folder.
+  // Returns the folders with all links resolved. Errors: kNotFound for a path that is not a folder.
   static Result<Paths> find(const std::vector<std::string>& folders);
-  void set(Paths folders);  // uses these from now on; find() gave them
-  // The file or folder with all links resolved. Errors: 400 for a path that cannot be a model; 403 for one outside the
-  // folders or unreadable; 404 for one that does not exist.
+  void set(Paths folders);  // sets the allowed folders, as find() returned them
+  // Returns the path of the file or folder with all links resolved. Errors: 400 for a path that cannot be a model; 403
+  // for one outside the folders or unreadable; 404 for one that does not exist.
   ApiResult<std::string> resolve(const std::string& path) const;
 
  private:
@@ -28,7 +28,7 @@ class ModelFolders {
   Paths folders_;
 };
 
-// The folders of these files, both as named and with links resolved.
+// Returns the folders that contain these files, both as named and with links resolved.
 std::vector<std::string> folders_of(const std::vector<std::string>& paths);
 
 }  // namespace zinc_rt::server

@@ -14,8 +14,8 @@
 
 namespace zinc_rt::server {
 
-constexpr std::uint32_t kQueueCap = 16384;  // the queue of a model, unless its options say otherwise
-// Gives a server a longer queue than an engine's default, unless its length is set.
+constexpr std::uint32_t kQueueCap = 16384;  // default length of a model's queue
+// Sets the queue's length to kQueueCap, which is more than the engine's default, unless the options set it.
 void widen_queue(EngineOptions& options);
 
 struct ModelSpec {
@@ -27,7 +27,7 @@ struct ModelSpec {
   bool operator==(const ModelSpec&) const = default;
 };
 
-// What clients call it.
+// Returns the id by which clients call the model.
 std::string served_id(const ModelSpec& spec);
 
 // Who loaded a model. Models of the configuration are removed when it changes, those of requests when they are idle.
@@ -38,15 +38,15 @@ struct ServedModel {
   std::vector<std::string> aliases;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::uint32_t queue_cap = 0;  // choices that may wait
+  std::uint32_t queue_cap = 0;  // how many choices may wait in its queue
   ModelSpec spec;
-  std::string source;  // what it was loaded from: the file, its size and time of change
+  std::string source;  // identifies the file it was loaded from: path, size and time of change
   LoadedBy loaded_by = LoadedBy::kConfiguration;
   ModelCard card;
   ModelMemory memory;
-  std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, at the last update
-  // Shared by everyone to whom find() gave the model. The model is removed only when none of them is left, so they can
-  // still submit to it.
+  std::uint64_t n_bad_logits = 0;  // requests that ended because of logits that are not finite, at the last update
+  // All copies of a ServedModel that find() returned share this. The model is removed only after the last copy is
+  // destroyed, so their holders can still submit to it.
   std::shared_ptr<const void> hold;
 };
 
@@ -66,18 +66,18 @@ class Models {
   // taken.
   Status load_at_start(const ModelSpec& spec);
   // Loads and removes configured models until they match `specs`. Errors are logged. If a model could not be loaded,
-  // none is removed. One thread at a time.
+  // none is removed. Must be called from one thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
-  // Removes a model. From now on no request finds it; requests that have found it or are running end first. Errors:
-  // 404.
+  // Removes a model. New requests do not find it from now on; requests that have found it still run to their end.
+  // Errors: 404.
   ApiResult<void> unload(const std::string& id);
-  // Finds a model by its id, an alias or the engine's name; empty: the first one that no request had loaded. Errors:
-  // 404 with the existing ids.
+  // Finds a model by its id, an alias or the engine's name. An empty name finds the first model that was not loaded by
+  // a request. Errors: 404 that lists the existing ids.
   ApiResult<ServedModel> find(const std::string& name) const;
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
-  // Whether the template writes another text if there are tools. Also true if the template writes no text at all.
+  // Whether the template's text changes if tools are given. Also true if the template fails to produce a text.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
-  // Copies the engine's count. Does nothing for an unknown name.
+  // Sets n_bad_logits to the engine's count. Does nothing for an unknown name.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
   std::vector<std::string> with_bad_logits() const;  // ids
 
@@ -85,12 +85,12 @@ class Models {
 
  private:
   Result<ServedModel> open(const ModelSpec& spec, const std::string& id, LoadedBy by);
-  // The first name of `spec` that a loaded model has already; empty: none.
+  // Returns the first name of `spec` that a loaded model already uses; empty if there is none.
   std::string taken(const ModelSpec& spec) const;
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const;
-  // Removes the model from the engine once no other copy of it is left. REQUIRES: it is no longer in models_.
+  // Waits until no other copy of the model is left, then removes it from the engine. REQUIRES: it is not in models_.
   Status remove(ServedModel& model);
   ApiError not_found(const std::string& name) const;  // REQUIRES: mutex_
 

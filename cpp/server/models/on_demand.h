@@ -1,5 +1,5 @@
 // Loads models when a request names them, and unloads them when nobody has used them for a while.
-// Thread rule: any thread. Loads and unloads happen on the queue of slow tasks alone, one after the other.
+// Thread rule: any thread. Loads and unloads run only on the queue of slow tasks, one after another.
 #pragma once
 
 #include <atomic>
@@ -22,49 +22,50 @@ namespace zinc_rt::server {
 // A model that may be loaded.
 struct OfferedModel {
   std::string id, path;
-  std::vector<std::string> aliases;  // further names
+  std::vector<std::string> aliases;  // other names
   std::uint64_t bytes = 0;           // of its files
-  std::int64_t created_s = 0;        // when its file was written
+  std::int64_t created_s = 0;        // when its file was last written
 };
 
 struct OnDemandOptions {
   // The models that exist now. Called for each listing and for each unknown name, from any thread.
   std::function<std::vector<OfferedModel>()> offered;
-  EngineOptions engine;          // of each model
-  std::uint32_t max_loaded = 3;  // at once; at least 1
-  double keep_alive_s = 300;     // a model that is idle for longer is unloaded; below 0: it stays
+  EngineOptions engine;          // the options for each model
+  std::uint32_t max_loaded = 3;  // largest number of models loaded at the same time; at least 1
+  double keep_alive_s = 300;     // a model that is idle for longer is unloaded; below 0: never
 };
 
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // The asking request: its owner among the tasks of `work` and among loads, and whether it has left.
+  // The request that asks for a model.
   struct Asker {
     std::string owner;
     std::stop_token gone;
-    std::shared_ptr<TenantEntry> payer;  // whose loads are counted; null: nobody's
-    bool is_of_batch = false;            // no model that others have used lately makes room for it
+    std::shared_ptr<TenantEntry> payer;  // the tenant whose rate of loads is limited; null: no limit
+    bool is_of_batch = false;            // it unloads no model that others used lately
   };
 
   // All of these must outlive the queues' last task.
   OnDemand(Engine& engine, Models& models, WorkQueue& work, WorkQueue& slow, const std::atomic<bool>& is_draining)
       : engine_(engine), models_(models), work_(work), slow_(slow), is_draining_(is_draining) {}
 
-  void set(std::optional<OnDemandOptions> options);  // nothing: only models that are loaded are found
+  void set(std::optional<OnDemandOptions> options);  // nullopt: only loaded models are found
 
-  // Calls `then` with the model of this name. If it is loaded: at once, on this thread. Otherwise on a thread of
-  // `work`, once it is loaded; if the client has left by then, `then` is destroyed without a call. Empty name: the
-  // first model of the configuration, else the only existing one. Errors: 404 with the ids; those of Models::load; 429
-  // if the payer has had too many models loaded; 503 if no model can make room or too many requests wait.
+  // Calls `then` with the model of this name. If the model is loaded, calls it at once on this thread. Otherwise loads
+  // the model, then calls it on a thread of `work`; if the client has disconnected by then, `then` is destroyed without
+  // a call. An empty name means the first configured model, or the only existing one. Errors: 404 with the ids; those
+  // of Models::load; 429 if the payer has had too many models loaded; 503 if no model can make room or too many
+  // requests wait.
   void find(const std::string& name, Asker asker, Then then);
-  // A model that is not loaded, by its name. Does not load it. Errors: 404 with the ids.
+  // Finds a model that is not loaded by its name, without loading it. Errors: 404 that lists the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
 
-  // Unloads a model that a request had loaded, unless requests use it. Does nothing for other models.
+  // Unloads the model if a request loaded it and no request uses it. Otherwise does nothing.
   void release(const std::string& id);
-  // Called now and then: unloads idle models.
+  // Called periodically. Unloads idle models.
   void look(const EngineStats& stats);
 
  private:
@@ -75,17 +76,18 @@ class OnDemand {
   struct Use {
     std::int64_t last_ms = 0;
     bool is_leaving = false;
-    std::map<std::string, std::int64_t> by_owner = {};  // when each used it last
+    std::map<std::string, std::int64_t> by_owner = {};  // time of last use per owner, in ms on the steady clock
   };
-  // A model that another tenant used within this time is not unloaded to make room, unless that tenant, even without
-  // it, holds more models than the asking one.
+  // A model that another tenant used within this time is not unloaded to make room, unless that tenant would still hold
+  // more models than the asking one.
   static constexpr std::int64_t kLatelyMs = 30'000;
-  static constexpr std::size_t kMostWaiting = 4096;  // requests for one model
+  static constexpr std::size_t kMostWaiting = 4096;  // requests waiting for one model
 
   static double idle_s(const Use& use);
   std::optional<OnDemandOptions> options() const;
   std::vector<OfferedModel> offered() const;
-  // The model with this name or alias, letter case aside. For an empty name, the only one. Null: none.
+  // Returns the model with this name or alias; letter case does not count. For an empty name returns the only model.
+  // Null if there is none.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
   ApiResult<ServedModel> find_loaded(const std::string& name, const std::string& owner);
@@ -95,7 +97,8 @@ class OnDemand {
   ApiResult<ServedModel> load(const OfferedModel& wanted, const Asker& asker);
   ApiResult<void> make_room(std::uint32_t most, const Asker& asker);
   bool unload_idlest(const Asker& asker);
-  // The model to unload for the asker, among those that requests had loaded and nobody uses now. Empty: none.
+  // Returns the id of the model to unload for the asker, among models that requests loaded and nobody uses now. Empty
+  // if there is none.
   std::string idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats);
   void unload_if_idle(const std::string& id);
   ApiResult<void> unload(const std::string& id);
@@ -106,9 +109,10 @@ class OnDemand {
   const std::atomic<bool>& is_draining_;
   mutable std::mutex mutex_;
   std::optional<OnDemandOptions> options_;
-  std::map<std::string, std::vector<Waiter>> waiting_;  // by id; there is an entry while it loads or waits to
-  std::map<std::string, Use> uses_;                     // of models that requests had loaded, by id
-  std::map<std::string, std::string> ids_;  // of models that were asked for, by other names of them in lower case
+  // by id; a model has an entry while it is loading or waiting to be loaded
+  std::map<std::string, std::vector<Waiter>> waiting_;
+  std::map<std::string, Use> uses_;         // by id, for models that requests loaded
+  std::map<std::string, std::string> ids_;  // ids of requested models by their other names, in lower case
 };
 
 }  // namespace zinc_rt::server
