@@ -8,8 +8,8 @@
 
 namespace zinc_rt::server {
 
-// Answers with the file's bytes, up to its size at the call. The answer is aborted if the server closes first. Returns
-// false and does not answer if the file cannot be opened.
+// Answers with the file's bytes. The answer is aborted if the server closes first. Returns false and does not answer if
+// the file cannot be opened.
 bool send_file(ServerCore& core, Exchange& exchange, const std::string& path, HttpResponse head);
 
 }  // namespace zinc_rt::server

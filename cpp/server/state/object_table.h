@@ -1,5 +1,5 @@
-// The rows of files and batches in a StateFile. A request reads one row, a page of rows, or a sum that an index
-// answers. It reads them over the reader's connection, so that no list makes the ledger wait.
+// The rows of files and batches in a StateFile. An API request reads one row, a page of rows, or a sum that an index
+// answers. Reads use the file's reading connection, so that they never delay the ledger's writer.
 // Thread rule: any thread.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace zinc_rt::server {
 
 inline constexpr const char *kFileKind = "file", *kBatchKind = "batch";
 
-// A file or batch in the form of its API.
+// A file or a batch; `body` is its object in OpenAI's API.
 struct StoredObject {
   std::string kind, tenant, id;
-  std::int64_t time_s = 0;            // since 1970: when it was made
-  std::string label;                  // what lists are narrowed to: a file's purpose, a batch's status
-  std::uint64_t n_content_bytes = 0;  // that it has beside its row
+  std::int64_t time_s = 0;            // creation time in seconds since 1970
+  std::string label;                  // lists can be filtered by it: a file's purpose, a batch's status
+  std::uint64_t n_content_bytes = 0;  // bytes of content stored outside this row
   std::string body;                   // JSON
 };
 
@@ -29,13 +29,13 @@ struct ObjectName {
 };
 
 struct ObjectSum {
-  std::uint64_t n_objects = 0, n_bytes = 0;  // bytes: of the rows and of their contents
+  std::uint64_t n_objects = 0, n_bytes = 0;  // n_bytes: of the rows and their contents
 };
 
 struct ObjectQuery {
   std::string kind, tenant;
   std::string label;  // empty: all
-  std::string after;  // the id before the first one that is wanted; empty: from the first one on
+  std::string after;  // the page begins after this id; empty: at the first object
   bool is_ascending = false;
   std::size_t limit = 0;
 };
@@ -48,18 +48,21 @@ class ObjectTable {
  public:
   explicit ObjectTable(StateFile& file) : file_(file) {}
 
-  // Replaces an earlier row of the same kind, tenant and id, and is committed when it returns. Errors of all:
-  // kUnavailable for what could not be stored, kCorrupt for what cannot be read.
+  // Inserts the row, or replaces the one of the same kind, tenant and id. It is committed before this returns. Errors
+  // of all functions here: kUnavailable if a write fails, kCorrupt if a read fails.
   Status put(const StoredObject& object);
   Result<std::optional<StoredObject>> find(const std::string& kind, const std::string& tenant, const std::string& id);
-  Result<bool> remove(const std::string& kind, const std::string& tenant, const std::string& id);  // false: none was
-  // A page of objects, by time, then id. Nothing if the tenant has no object `after` of this kind.
+  // returns false if there was none
+  Result<bool> remove(const std::string& kind, const std::string& tenant, const std::string& id);
+  // Returns a page of objects, ordered by time, then id. Returns nullopt if the tenant has no object of this kind with
+  // the id `after`.
   Result<std::optional<ObjectPage>> page(const ObjectQuery& query);
-  // The sum over a tenant's objects of one kind.
+  // Counts a tenant's objects of one kind and their bytes.
   Result<ObjectSum> sum(const std::string& kind, const std::string& tenant);
-  // The objects of a kind with one of these labels, of all tenants, by time.
+  // Returns all tenants' objects of a kind that have one of these labels, ordered by time.
   Result<std::vector<StoredObject>> labelled(const std::string& kind, std::span<const char* const> labels);
-  // The objects of a kind made before this time; `tenant` empty: of all tenants.
+  // Returns the names of objects of a kind that were created before `before_s`. If `tenant` is empty, those of all
+  // tenants.
   Result<std::vector<ObjectName>> names(const std::string& kind, const std::string& tenant,
                                         std::int64_t before_s = INT64_MAX);
 

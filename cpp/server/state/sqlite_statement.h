@@ -1,5 +1,5 @@
 // A prepared statement of SQLite: bind() the values in order, then step() or run().
-// Thread rule: one thread at a time, under whatever guards the database.
+// Thread rule: one thread at a time, holding the lock of the database connection.
 #pragma once
 
 #include <sqlite3.h>
@@ -27,10 +27,10 @@ class Statement {
     last_ = sqlite3_step(statement_);
     return last_ == SQLITE_ROW;
   }
-  // After step() returned false: true if the rows ended, false if it failed.
+  // Call this after step() returned false. Returns true if there are no more rows, false if step() failed.
   bool is_at_end() const { return last_ == SQLITE_DONE; }
   bool run() {
-    if (sqlite3_step(statement_) != SQLITE_DONE) return false;  // the database says why until the next call
+    if (sqlite3_step(statement_) != SQLITE_DONE) return false;  // sqlite3_errmsg() has the reason until the next call
     sqlite3_reset(statement_);
     n_ = 0;
     return true;

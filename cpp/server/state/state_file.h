@@ -1,9 +1,9 @@
-// The SQLite file of a StateStore. It is opened, upgraded to this program's version, and watched, because it may be
+// The SQLite file of a StateStore. open() upgrades it to this program's version. look() detects that the file was
 // removed or replaced while in use.
-// It has two connections. One writes, under lock(). The other reads, under read(), and neither waits for writers nor
-// makes them wait. A file in memory has only the first.
-// Thread rule: every member but lock(), read(), remove(), in_transaction() and `path` under lock(), if several threads use
-// it.
+// It has two connections. One writes and is guarded by lock(). The other reads, is guarded by read(), and neither waits
+// for writers nor delays them. A database in memory has only the first.
+// Thread rule: lock(), read(), remove(), in_transaction() and `path` from any thread. If several threads use the
+// object, all other members need lock().
 #pragma once
 
 #include <sys/types.h>
@@ -23,29 +23,31 @@ namespace zinc_rt::server {
 class StateFile {
  public:
   ~StateFile();
-  // Opens the file and brings its schema up to date. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
+  // Opens the file and brings its schema up to date. If `path` is empty, the database is in memory. Errors:
+  // kUnavailable, kCorrupt.
   Status open(const std::string& path);
-  // The first fault that SQLite's check of all pages finds; empty: none.
+  // Runs SQLite's check of all pages. Returns the first fault; empty if there is none.
   std::string damage() const;
-  // Checks that the name still leads to the open file. If the file was removed it is written again, because the open
-  // file is still complete. Errors: kUnavailable if another file took the name or writing failed. Takes the lock
-  // itself.
+  // Checks that the path still leads to the open file. If the file was removed, writes it again, because the open file
+  // is still complete. Errors: kUnavailable if another file has the name or writing failed. The caller must not hold
+  // lock().
   Status look();
 
   std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   sqlite3* db() const { return db_; }
   const std::string& path() const { return path_; }
 
-  // The reading connection, locked while this lives. It sees everything committed.
+  // The reading connection, locked while this object exists. It sees all committed data.
   struct Reading {
     std::unique_lock<std::mutex> guard;
     sqlite3* db = nullptr;
   };
   Reading read();
-  // The error of a failed read.
+  // Returns the error of a failed read.
   std::unexpected<Error> unreadable(const Reading& reading) const;
 
-  // A transaction: commits what `work` does, or nothing if it returns false. Takes the lock itself.
+  // Runs `work` in a transaction. Commits it if `work` returns true, else rolls it back. The caller must not hold
+  // lock().
   template <class Work>
   Status in_transaction(const Work& work) {
     const auto guard = lock();
@@ -68,7 +70,7 @@ class StateFile {
   bool bring_up_to_date();
 
   std::string path_;
-  std::optional<FileId> file_;                 // which file is open
+  std::optional<FileId> file_;                 // device and inode of the open file
   sqlite3 *db_ = nullptr, *reader_ = nullptr;  // reader_: null in memory
   std::mutex mutex_, reader_mutex_;            // taken in this order
 };

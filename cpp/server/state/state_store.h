@@ -1,6 +1,7 @@
-// The data that outlives the process: what each tenant used, and the tenants and keys made at run time. It is a SQLite
-// file in WAL mode, so committed data survives a kill at any moment. One writer thread commits all waiting rows at
-// once. Reads have their own connection, so the ledger never waits for them.
+// The data that is kept after the process ends: what each tenant used, the tenants and keys made at run time, stored
+// answers, files and batches. It is a SQLite file in WAL mode, so committed data survives a kill at any moment. One
+// writer thread commits all waiting rows in one transaction. Reads use a connection of their own, so they never delay
+// the ledger.
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace zinc_rt::server {
 
-// One finished API request. Its token counts are those of its `usage`.
+// The ledger's row of one finished API request. Its token counts are those of the answer's `usage`.
 struct UsageRow {
   std::string id, tenant, model, endpoint, finish;
   std::int64_t time_s = 0;  // since 1970
@@ -25,7 +26,7 @@ struct UsageRow {
 };
 
 struct UsageTotal {
-  std::string model, day, finish;  // day: 2026-11-21, UTC
+  std::string model, day, finish;  // day: in UTC, such as 2026-11-21
   std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };
 
@@ -35,11 +36,11 @@ struct StoredKey {
 };
 
 struct StoredTenant {
-  std::string name, settings;   // JSON, as PATCH /v1/tenants takes it
+  std::string name, settings;   // JSON, in the form of PATCH /v1/tenants
   std::vector<StoredKey> keys;  // made at run time
 };
 
-// A kept answer of /v1/responses: the conversation before it, and the answer itself.
+// A stored answer of /v1/responses, with the conversation before it.
 struct StoredResponse {
   std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
   std::int64_t time_s = 0;       // since 1970
@@ -47,34 +48,35 @@ struct StoredResponse {
 
 class StateStore {
  public:
-  static constexpr std::int64_t kResponsesKept_s = 86400;     // how long they are kept
-  static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes of a tenant; the oldest ones go
+  static constexpr std::int64_t kResponsesKept_s = 86400;     // how long answers are stored
+  static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes per tenant; beyond, the oldest are removed
 
-  // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written; kCorrupt for one that is
-  // not a state file, is damaged, or is of a later version.
+  // If `path` is empty, the data is in memory. Errors: kUnavailable for a file that cannot be opened or written;
+  // kCorrupt for one that is not a state file, is damaged, or is of a later version.
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
   virtual ~StateStore() = default;  // as close()
 
-  // Calls `committed` once the row would survive a kill, or when the disk has refused it. A refused row is logged,
-  // counts as trouble(), and is tried again every second until it is written.
+  // Adds a row to the ledger. Calls `committed` when the row is committed, or when writing it failed. After a failure
+  // the row is logged, trouble() reports the reason, and writing is retried every second until it succeeds.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
-  // Why rows cannot be written now; empty: they can. A file that is removed or replaced while in use is noticed within
-  // kLook. A removed file is written again; if another file took its name, nothing is written.
+  // Returns why rows cannot be written now; empty if they can. The store notices within kLook that its file was removed
+  // or replaced. A removed file is written again; if another file took its name, nothing is written.
   virtual std::string trouble() const = 0;
   static constexpr std::chrono::milliseconds kLook{500};
-  // Commits everything recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not be
+  // Commits all recorded rows. Later calls do nothing. Errors: kUnavailable with the number of rows that could not be
   // written; each of them is then in the log.
   virtual Status close() = 0;
   virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
 
-  // Committed when it returns. Drops answers that are too old, and the tenant's oldest ones beyond its bytes. Errors:
-  // kUnavailable; kExhausted for an answer larger than the tenant's bytes.
+  // Stores an answer and commits it. Removes answers older than kResponsesKept_s, and the tenant's oldest ones beyond
+  // kMostResponses. Errors: kUnavailable; kExhausted for an answer larger than kMostResponses.
   virtual Status put_response(const StoredResponse& response) = 0;
-  // The size of its body in bytes; nothing if the tenant has no answer of this id.
+  // Returns the size of the stored body in bytes, or nullopt if the tenant has no answer with this id.
   virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;
-  // The body; nothing if the tenant has no answer of this id.
+  // Returns the stored body, or nullopt if the tenant has no answer with this id.
   virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
-  virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;  // false: there was none
+  // returns false if there was none
+  virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;
 
   virtual ObjectTable& objects() = 0;  // files and batches
 

@@ -1,4 +1,4 @@
-// API keys: how they are made, hashed, and found in a request.
+// Creates and hashes API keys, and finds the key in a request.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,10 +10,10 @@
 namespace zinc_rt::server {
 
 std::string sha256_hex(std::string_view text);
-// Makes a key: "zrt-" and 43 random characters. Errors: kUnavailable if the system has no randomness.
+// Creates a key: "zrt-" and 43 random characters. Errors: kUnavailable if the system returns no random bytes.
 Result<std::string> make_api_key();
-// The key in Authorization (Bearer), api-key or x-api-key; empty: none. Errors: 400 for two different keys, because a
-// proxy in between may have checked the other one.
+// Returns the key in the header Authorization (Bearer), api-key or x-api-key; empty if there is none. Errors: 400 if
+// the headers have two different keys, because a proxy in between may have checked another one than this server would.
 ApiResult<std::string_view> api_key_in(const HttpRequest& request);
 
 }  // namespace zinc_rt::server

@@ -12,23 +12,23 @@
 namespace zinc_rt::server {
 
 constexpr std::size_t kMaxTenantNameBytes = 128;
-// Names appear in paths (/v1/tenants/{id}), logs and metrics. In paths `me` is the caller, so no tenant may have that
-// name.
+// Names appear in paths (/v1/tenants/{id}), logs and metrics. In paths `me` means the caller's own tenant, so no tenant
+// may have that name.
 bool is_good_tenant_name(std::string_view name);
 inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.@: wanted, and neither me, . nor ..";
 
-// The quota, which the engine enforces, and the limits that the server enforces. 0: no limit.
+// The quota, which the engine enforces, and the limits that the server enforces. A limit of 0 means none.
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;
   std::uint32_t max_open_requests = 4096;  // counted in choices
-  bool may_store = false;  // its answers of /v1/responses may be kept, and are unless a request says "store": false
-  bool is_proxy = false;   // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
+  bool may_store = false;                  // answers of /v1/responses are stored unless a request has "store": false
+  bool is_proxy = false;  // requests may name another tenant, in the header x-gateway-inference-fairness-id
 
-  // For a single user of the machine: no limits on slots, pages and rates.
+  // Returns settings without limits on slots, pages and rates, for a machine with one user.
   static TenantSettings unlimited();
   Json to_json() const;
-  // Changes the fields that `json` names. Errors: 400 naming the field.
+  // Changes the fields that `json` names. Errors: 400 that names the field.
   ApiResult<void> change(const Json& json);
 };
 

@@ -1,4 +1,4 @@
-// Finds the caller: the tenants, and the API keys that belong to them. Keys are stored as SHA-256 hashes.
+// The tenants and their API keys. Finds the tenant that a request's key belongs to. Keys are stored as SHA-256 hashes.
 // Thread rule: any thread.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace zinc_rt::server {
 struct Caller {
   std::shared_ptr<TenantEntry> tenant{};
   bool is_admin = false;
-  std::string qos_class{};  // that a proxy's objective stands for; empty: none
-  bool is_proxied = false;  // a proxy called; what it says of the request is believed
+  std::string qos_class{};  // the class that a proxy's objective header maps to; empty if none
+  bool is_proxied = false;  // a proxy called; its headers about the request are trusted
 };
 
-// Classes by the names in gateways' headers (x-gateway-inference-objective).
+// Maps values of the header x-gateway-inference-objective to classes.
 using Objectives = std::map<std::string, std::string>;
 
 class TenantRegistry {
@@ -31,7 +31,7 @@ class TenantRegistry {
     TenantSettings settings;
     std::vector<std::string> key_hashes;
   };
-  // Without any key, every caller is the tenant "default", and an admin.
+  // While there is no key, every caller is the tenant "default" and an admin.
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
   void set_objectives(Objectives objectives);
@@ -42,9 +42,9 @@ class TenantRegistry {
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
-  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null: there is none
-  // Makes a tenant at run time and returns its first key, which is shown only once. Another thread may have removed the
-  // tenant by the time this returns. Errors: 400; 409 if the name is taken.
+  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null if there is none
+  // Creates a tenant at run time and returns its first key, which cannot be read again. Another thread may have removed
+  // the tenant when this returns. Errors: 400; 409 if the name is taken.
   struct Created {
     std::shared_ptr<TenantEntry> entry;
     std::string key;
@@ -52,17 +52,18 @@ class TenantRegistry {
   ApiResult<Created> create(const std::string& name, const Json& settings);
   ApiResult<std::shared_ptr<TenantEntry>> change(const std::string& name, const Json& settings);
   struct NewKey {
-    std::string key, hash;  // the key is shown once
+    std::string key, hash;  // the key itself cannot be read again
   };
   ApiResult<NewKey> add_key(const std::string& name);
-  // The public facts about a key; the key itself is never shown.
+  // What may be shown about a key; the key itself never is.
   struct KnownKey {
     std::string hash;
-    std::int64_t made_s = 0;  // since 1970; 0: not known, as of all in the configuration file
+    // creation time, seconds since 1970; 0 if not known, as for keys in the configuration file
+    std::int64_t made_s = 0;
     bool is_configured = false;
   };
   std::vector<KnownKey> keys(const std::string& name) const;
-  // Refuses the tenant's key whose hash begins with `hash_prefix` from now on; its running requests go on. Returns the
+  // Revokes the tenant's key whose hash begins with `hash_prefix`. Requests that run with it continue. Returns the
   // whole hash. Errors: 404; 409 for a key of the configuration file, and for a prefix that several hashes share.
   ApiResult<std::string> revoke_key(const std::string& name, std::string_view hash_prefix);
   ApiResult<void> remove(const std::string& name);
@@ -70,8 +71,8 @@ class TenantRegistry {
 
  private:
   struct Key {
-    std::string hash, tenant;  // tenant empty: an admin
-    std::int64_t made_s = 0;   // of one made at run time
+    std::string hash, tenant;  // an empty tenant means an admin
+    std::int64_t made_s = 0;   // creation time, for keys made at run time
   };
   static Result<std::vector<Key>> keys_of(const std::vector<Configured>& tenants,
                                           const std::vector<std::string>& admin_key_hashes);
@@ -84,7 +85,7 @@ class TenantRegistry {
 
   Engine engine_;
   StateStore& store_;
-  std::mutex changing_;  // one change at a time; taken before mutex_
+  std::mutex changing_;  // serializes changes; locked before mutex_
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
   Objectives objectives_;
