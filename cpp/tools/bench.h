@@ -12,16 +12,16 @@
 
 namespace zinc_rt::tools {
 
-constexpr std::uint32_t kShortPrompt = 16;  // of streams whose decoding is measured
+constexpr std::uint32_t kShortPrompt = 16;  // tokens in the prompts of streams whose decoding is measured
 
 struct BenchOptions {
   ModelOptions model;
   std::uint32_t prompt = 512, gen = 128, reps = 5;
-  std::uint32_t depth = kShortPrompt;  // tokens that the streams of `batch` hold when they begin to decode
+  std::uint32_t depth = kShortPrompt;  // tokens in the context of each stream of `batch` when decoding begins
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
   std::uint64_t seed = 1;
   std::string only;                     // prefill, decode, batch or context; empty: all
-  std::vector<std::string> kv_quality;  // types of the KV cache whose quality is measured instead
+  std::vector<std::string> kv_quality;  // if not empty: measure the quality of these KV cache types instead of speed
   std::string json_path, markdown_path;
   bool roofline = false;
 };
@@ -29,30 +29,30 @@ struct BenchOptions {
 enum class BenchPhase : std::uint8_t { kPrefill, kDecode, kBatch, kContext };
 const char* to_string(BenchPhase phase);
 
-// One value a repetition.
+// One value per repetition.
 struct Samples {
   std::vector<double> values;
 
-  double median() const;  // 0 when there are none
+  double median() const;  // 0 if there are no values
   double min() const;
   double max() const;
 };
 
-// What one configuration gave.
+// The result of one configuration.
 struct BenchRow {
   BenchPhase phase = BenchPhase::kDecode;
   std::uint32_t n_streams = 1;
-  std::uint32_t n_tokens = 0;  // of the prompt in prefill, else decoded by each stream in a repetition
-  std::uint32_t context = 0;   // tokens that a stream holds when the measured part begins
-  Samples tokens_per_s;        // of all streams together
-  std::uint64_t n_steps = 0;   // of the engine, a repetition; prefill only
+  std::uint32_t n_tokens = 0;  // prefill: tokens of the prompt; else tokens that each stream decodes per repetition
+  std::uint32_t context = 0;   // tokens in a stream's context when the measurement begins
+  Samples tokens_per_s;        // the sum over all streams
+  std::uint64_t n_steps = 0;   // engine steps per repetition; only for prefill
 };
 
-// The results of a run. The card and the plan are the engine's own.
+// The results of a run. `card` and `plan` are what the engine reports of the model and its memory.
 struct BenchResult {
   nlohmann::ordered_json card, plan;
   int n_threads = 0;
-  std::string kernels;  // the set of T-CPU that was asked for
+  std::string kernels;  // the kernel set of T-CPU that was requested
   std::uint32_t n_reps = 0;
   std::vector<std::string> clamps;
   std::vector<BenchRow> rows;
@@ -64,38 +64,42 @@ Result<BenchResult> measure_engine(BenchOptions& options);
 
 // The rate at which threads sum a buffer: an upper bound for reading weights.
 struct ReadRate {
-  std::uint64_t bytes = 0;  // of the buffer
+  std::uint64_t bytes = 0;  // size of the buffer
   int n_threads = 1;
   Samples gb_per_s;
 };
 
-// The rate of byte multiply-adds that the kernel set's LINEAR uses, on registers only; each counts as two operations.
+// The peak rate of the 8-bit multiply-add instructions that the kernel set's LINEAR uses, measured on registers only. A
+// multiply-add counts as two operations.
 struct Int8Peak {
   std::string kernels;
   int n_threads = 1;
   Samples gop_per_s;
 };
 
-// A row beside the rates.
+// Compares a measured row with the rates above.
 struct RooflineRow {
-  std::size_t row = 0;                   // in BenchResult::rows
-  double step_ms = 0;                    // of a decode step, or of a whole prefill
-  std::uint64_t weight_bytes = 0;        // read a step; 0 where that depends on the text
-  std::uint64_t kv_bytes = 0;            // read a step, recurrent state included
-  double gop = 0, matrix_gop = 0;        // billions of operations a step, a multiply and an add counting as two; a part
-  double gb_per_s = 0, gop_per_s = 0;    // 0: not known
-  double of_own_size = 0, of_large = 0;  // gb_per_s by the rate of a buffer as large as the weights; by the large one
-  double of_int8_peak = 0;               // the matrices' operations alone, by that peak; 0: no such peak
+  std::size_t row = 0;             // index in BenchResult::rows
+  double step_ms = 0;              // time of a decode step, or of a whole prefill
+  std::uint64_t weight_bytes = 0;  // read per step; 0 if that depends on the text (mixture of experts)
+  std::uint64_t kv_bytes = 0;      // read per step, including recurrent state
+  // 10^9 operations per step (a multiply-add is two); matrix_gop: those of matrix products
+  double gop = 0, matrix_gop = 0;
+  double gb_per_s = 0, gop_per_s = 0;  // 0 if not known
+  // gb_per_s divided by the rate of a buffer of the weights' size, or of the large buffer
+  double of_own_size = 0, of_large = 0;
+  double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if there is no peak
 };
 
 struct Roofline {
-  std::vector<ReadRate> rates;        // all threads and one, on a large buffer and on one of the weights' size
-  std::optional<Int8Peak> int8_peak;  // with all threads; of a tier and activations that have one
+  // for all threads and for one, with a large buffer and with one of the weights' size
+  std::vector<ReadRate> rates;
+  std::optional<Int8Peak> int8_peak;  // with all threads; absent if tier or activations use no 8-bit products
   std::vector<RooflineRow> rows;
 };
 Result<Roofline> measure_roofline(const BenchResult& result);
 
-// Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how far its logits are from
+// Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how much its logits differ from
 // those with an f32 cache. Also writes it to files if paths are given.
 extern const char kProse[];
 Status bench_kv_quality(const BenchOptions& o);

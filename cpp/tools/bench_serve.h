@@ -13,35 +13,36 @@
 namespace zinc_rt::tools {
 
 struct TokenRange {
-  std::uint32_t low = 1, high = 1;  // both may be taken
+  std::uint32_t low = 1, high = 1;  // both bounds are included
 };
 // Reads "128" or "32-256". Errors: kInvalidArgument.
 Result<TokenRange> parse_token_range(const std::string& text);
 
-// Who sends requests, and how.
+// One simulated tenant: its key and the load that it sends.
 struct ServeTenant {
-  std::string name, key;         // no key: none is sent
-  std::uint32_t clients = 4;     // closed loop: each asks again when its answer has ended
-  double rate = 0;               // open loop where above 0: requests a second on average, at random moments
-  std::uint32_t n_requests = 0;  // 0: as many as the duration has room for
-  double start_s = 0;            // when its load begins
+  std::string name, key;         // if `key` is empty, no key is sent
+  std::uint32_t clients = 4;     // closed loop: each client sends its next request when its answer has ended
+  double rate = 0;               // if above 0, open loop: requests per second on average, at random times
+  std::uint32_t n_requests = 0;  // 0: as many as fit into the duration
+  double start_s = 0;            // when its load begins, in seconds
   TokenRange prompt{128, 128}, output{64, 64};
 };
-// "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B". Missing parts are taken from `others`.
-// Errors: kInvalidArgument naming what is wrong.
+// "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B". Parts that are missing have the values of
+// `others`. Errors: kInvalidArgument that names the wrong part.
 Result<ServeTenant> parse_serve_tenant(const std::string& text, const ServeTenant& others);
 
 struct ServeBenchOptions {
   std::string url, model, api = "chat";
   std::vector<ServeTenant> tenants;
-  std::uint32_t shared_prefix = 0;  // tokens before a prompt's own
-  double shared_part = 1;           // of the requests, whose prefix is the same; the others' are their own
-  double drop_part = 0;             // of the requests, which hang up somewhere
-  double duration_s = 0;            // in which requests begin; 0: until all have asked n_requests
+  std::uint32_t shared_prefix = 0;  // tokens of a prefix that is put before each prompt
+  // the fraction of requests with the common prefix; each other request has a prefix of its own
+  double shared_part = 1;
+  double drop_part = 0;   // the fraction of requests that disconnect before their end
+  double duration_s = 0;  // seconds in which requests may begin; 0: until each tenant has sent n_requests
   double timeout_s = 120;
   std::uint64_t seed = 1;
   bool ignore_eos = false, progress = false;
-  nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // further fields of each request
+  nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // added to each request's body
 };
 
 // The result of a request. Times are in seconds since the load began.
@@ -50,30 +51,34 @@ struct ServeSample {
 
   std::uint32_t tenant = 0;
   How how = kFailed;
-  double asked_s = 0;  // open loop: when it was to be sent, whether or not the program managed to
+  double asked_s = 0;  // open loop: the scheduled time, even if the request was sent later
   double end_s = 0;
-  std::vector<double> pieces_s;                                           // when pieces of text came
-  std::string status;                                                     // 200, 429, ..., or why there is none
-  std::string words;                                                      // of a failure
-  std::uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;  // as the server counts, else pieces
+  std::vector<double> pieces_s;  // when each piece of text arrived
+  // the HTTP status (200, 429, ...), or why there is none
+  std::string status;
+  std::string words;  // the error message of a failed request
+  // the server's counts; without them, the number of pieces
+  std::uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
 };
 
 struct ServeBenchResult {
-  ServeBenchOptions options;  // with the model's name, if the server gave one
+  ServeBenchOptions options;  // with the model's name, if the server lists one
   double tokens_per_word =
       0;                      // of the words that prompts are made of; 0: the server does not say, so lengths are words
-  double wall_s = 0;          // to the end of the last request
-  bool is_cut_short = false;  // by Ctrl-C
-  std::vector<ServeSample> samples;  // in the order of their ends
+  double wall_s = 0;          // until the end of the last request
+  bool is_cut_short = false;  // ended by Ctrl-C
+  std::vector<ServeSample> samples;  // in the order in which they ended
 };
-// Errors: kUnavailable, in the server's words, if it does not answer a first request.
+// Sends the load and measures. Errors: kUnavailable with the server's message if the server does not answer a first
+// request.
 Result<ServeBenchResult> measure_server(ServeBenchOptions options);
 
-// Milliseconds to the first piece of text; negative if none came.
+// Returns the milliseconds until the first piece of text; negative if none arrived.
 double first_piece_ms(const ServeSample& sample);
 nlohmann::ordered_json serve_bench_json(const ServeBenchResult& result);
 std::string serve_bench_text(const ServeBenchResult& result, bool markdown);
-// An SVG picture: times to the first token over time, their distribution, tokens per second, worst gaps.
+// Returns an SVG image: times to the first token over time, their distribution, tokens per second, largest gaps between
+// pieces.
 std::string serve_bench_svg(const ServeBenchResult& result);
 
 }  // namespace zinc_rt::tools

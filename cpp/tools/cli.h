@@ -9,8 +9,8 @@ namespace zinc_rt::tools {
 
 int cli_main(int argc, const char* const* argv);
 
-// The path of a model given as a path or as a name in the models folder. Errors: kNotFound for names, with a near one.
-// Thread rule: any thread.
+// Returns the path of a model that is given as a path or as a name in the models folder. Errors: kNotFound for an
+// unknown name; the message suggests a similar one. Thread rule: any thread.
 Result<std::string> model_path(const std::string& path_or_name);
 
 }  // namespace zinc_rt::tools

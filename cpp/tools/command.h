@@ -1,4 +1,4 @@
-// A subcommand of zinc-rt: one file each, listed in cli.cpp.
+// What the subcommands of zinc-rt share. Each subcommand is one file; cli.cpp lists them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,24 +17,25 @@ namespace zinc_rt::tools {
 // Exit codes of all commands. The last one is what a shell reports for a process that SIGPIPE ended.
 enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3, kReaderGone = 141 };
 
-// Prints the error on stderr. Returns kRefused if the input is at fault, else kFailed. Prints nothing if the reader of
-// the output has left.
+// Prints the error on stderr. Returns kRefused if the user's input is wrong, else kFailed. Prints nothing if the reader
+// of standard output has closed it.
 int report(const Error& error);
 
-// The text of --version: the version and the parts of this build.
+// Returns the text of --version: the version and the parts in this build.
 std::string version_text();
 
-// For 64-bit options. CLI11 itself would turn -1 and too large numbers into the nearest number.
+// A check for 64-bit integer options. CLI11 itself would accept -1 and too large numbers and clamp them.
 CLI::Validator whole_number();
 
-// A progress bar if stderr is a terminal; else, with `always`, a line now and then; otherwise an empty function.
+// Returns a function that draws a progress bar if stderr is a terminal. Otherwise it prints a line periodically if
+// `always` is set, or it is empty.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
-// Raises the limit on descriptors as far as the system allows, because each connection is one.
+// Raises the limit on file descriptors as far as the system allows, because each connection uses one.
 void raise_descriptor_limit();
 
-// Writes a file that appears whole or not at all. With an empty path it writes nothing.
+// Writes a file that appears whole or not at all. Does nothing if the path is empty.
 Status write_whole(const std::string& path, const std::string& text);
 
 // A line on stderr that is rewritten and erased at the end, if stderr is a terminal or `always` is set.
@@ -48,21 +49,21 @@ class StatusLine {
   bool on_;
 };
 
-// Options that open an engine, on any command that needs one.
+// The options of commands that open an engine.
 struct ModelOptions {
   std::string model;
   EngineOptions engine;
   bool progress = false;
-  // Each function sets one option of `to` if the command line has it.
+  // Each function sets one engine option in `to` if the user gave it on the command line.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
-// `names`: the names of the option for the model. REQUIRES: options outlives app.
+// `names` are the names of the option for the model. REQUIRES: `options` outlives `app`.
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
 // Opens the engine, with a progress bar if stderr is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
-// A conversation on the terminal (or from a pipe, one line per turn) until its end. Each turn sends the whole history.
-// `given`: the sampling settings that the user gave (sampling_options.h).
+// Runs a conversation on the terminal (or from a pipe, one line per turn) until its end. Each turn sends the whole
+// history. `given`: the sampling settings that the user gave (sampling_options.h).
 Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
                      const std::string& system);
 

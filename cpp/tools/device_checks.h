@@ -11,7 +11,8 @@
 
 namespace zinc_rt::tools {
 
-// The wanted tier, or all tiers with diagnostics that can run here. Errors: kUnavailable, kInvalidArgument.
+// Returns the tier named `wanted` or, if that is empty, all tiers with diagnostics that can run on this machine.
+// Errors: kUnavailable, kInvalidArgument.
 Result<std::vector<const ring::Tier*>> tiers_with_diagnostics(const std::string& wanted);
 // Prints a row per check, or a JSON array. Returns true if no check has an error.
 bool show_checks(std::span<const ring::DeviceCheck> checks, bool json);

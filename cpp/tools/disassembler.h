@@ -1,4 +1,4 @@
-// The text of AMD GPU instructions, by libLLVM's disassembler, which is loaded on first use.
+// Disassembles AMD GPU instructions with libLLVM, which is loaded on first use.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace zinc_rt::tools {
 
 class Disassembler {
  public:
-  // processor: "gfx1201". Errors: kUnavailable without a libLLVM as new as the compiler.
+  // `processor` is a name such as "gfx1201". Errors: kUnavailable if there is no libLLVM as new as the compiler.
   static Result<Disassembler> open(const std::string& processor);
   Disassembler(Disassembler&& other) noexcept;
   Disassembler& operator=(Disassembler&& other) = delete;
@@ -19,7 +19,7 @@ class Disassembler {
 
   struct Instruction {
     std::string text;
-    std::size_t bytes = 0;  // 0: this is no instruction
+    std::size_t bytes = 0;  // 0 if the bytes are no instruction
   };
   Instruction at(std::span<const std::byte> code, std::uint64_t address) const;
 

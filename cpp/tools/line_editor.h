@@ -13,22 +13,22 @@ class LineEditor {
   LineEditor();
   ~LineEditor();
   bool is_terminal() const { return editor_ != nullptr; }
-  // Reads a line without its end; nothing at the end of the input. On a terminal, pasted text is one text with its line
-  // breaks if the terminal marks it (bracketed paste), and Ctrl-C drops the line. A text between two """ may span
-  // several lines.
+  // Reads a line and returns it without its line end; returns nullopt at the end of the input. On a terminal with
+  // bracketed paste, pasted text is returned as one text with its line breaks. Ctrl-C discards the line. A text between
+  // two """ may span several lines.
   std::optional<std::string> read();
 
  private:
   struct Editor;
   std::optional<std::string> read_line(bool goes_on);
 
-  std::unique_ptr<Editor> editor_;  // null where standard input is no terminal
+  std::unique_ptr<Editor> editor_;  // null if standard input is not a terminal
 };
 
 // Whether Ctrl-C was pressed since the first LineEditor, or since catch_interrupts().
 bool was_interrupted();
 void clear_interrupt();
-// ends_reads: Ctrl-C also ends a wait for input.
+// Handles Ctrl-C from now on. If ends_reads is set, Ctrl-C also ends a wait for input.
 void catch_interrupts(bool ends_reads);
 
 }  // namespace zinc_rt::tools

@@ -1,5 +1,5 @@
-// Tells the program that started a server the server's address: it writes a line to a descriptor that the program names
-// (zinc-rt serve --ready-fd).
+// Reports a server's address to the program that started it, as a line on a descriptor that the program chose (zinc-rt
+// serve --ready-fd).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace zinc_rt::tools {
 
 // Errors: kInvalidArgument unless the descriptor is open for writing.
 Status check_ready_fd(int fd);
-// Writes the line and closes the descriptor, so that its reader sees the end of file. Errors: kUnavailable.
+// Writes the line and closes the descriptor, so that the reader gets the end of file. Errors: kUnavailable.
 Status tell_ready(int fd, const std::string& line);
 
 }  // namespace zinc_rt::tools

@@ -1,4 +1,5 @@
-// The sampling options: on the command line, in a conversation, and as a model's file recommends them.
+// Sets sampling options from the command line, from commands in a conversation, and from a model file's
+// recommendations.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,20 +13,20 @@
 
 namespace zinc_rt::tools {
 
-// Adds these options and --seed. `given` receives the names, such as "top_k", of those on the command line. REQUIRES:
-// request and given outlive app.
+// Adds the sampling options and --seed to a command. `given` receives the names, such as "top_k", of those on the
+// command line. REQUIRES: request and given outlive app.
 void add_sampling_options(CLI::App& app, Request& request, std::set<std::string>& given);
 
 // Sets the defaults for fields of `request` that are not in `given`: the model file's recommendations
 // (general.sampling.*). Without any, conversations use temperature 0.7, min_p 0.05 and repetition_penalty 1.05, with
 // which small models do not loop.
 void set_chat_sampling(Request& request, const std::set<std::string>& given, const std::string& model_path);
-void set_chat_sampling(Request& request, const std::set<std::string>& given);  // without a file
+void set_chat_sampling(Request& request, const std::set<std::string>& given);  // when there is no model file
 
-// Sets "top_k 20" or "top-k 20". Errors: kInvalidArgument for an unknown name, with a near one, and for a value that is
-// not a number.
+// Sets one option, such as "top_k" or "top-k" to "20". Errors: kInvalidArgument for an unknown name (the message
+// suggests a similar one) and for a value that is not a number.
 Status set_sampling(Request& request, std::string_view name, std::string_view value);
 std::vector<std::string> sampling_names();
-std::string sampling_text(const Request& request);  // those that are on, in one line
+std::string sampling_text(const Request& request);  // the options in effect, in one line
 
 }  // namespace zinc_rt::tools

@@ -4,7 +4,8 @@
 
 namespace zinc_rt::tools {
 
-// What clients of one GPU see under some loads, per gap that is promised to standard streams.
+// Simulates clients of one GPU under several loads and prints their latencies, for each limit on the gap between tokens
+// of standard streams.
 void print_loads();
 
 }  // namespace zinc_rt::tools

@@ -6,7 +6,7 @@
 
 namespace zinc_rt::tools {
 
-using Table = std::vector<std::vector<std::string>>;  // the first row is the head
+using Table = std::vector<std::vector<std::string>>;  // the first row has the column titles
 
 std::string as_text(const Table& table);
 std::string as_markdown(const Table& table);

@@ -14,23 +14,24 @@
 namespace zinc_rt::tools {
 
 struct TurnAnswer {
-  std::string text;           // what there is of it, when it was interrupted
-  std::string finish_reason;  // empty: not known
+  std::string text;           // if interrupted, the part that was generated
+  std::string finish_reason;  // empty if not known
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;  // 0: not known
   double tokens_per_s = 0;
 };
 
-// The conversation so far and its settings. Commands in the conversation change it.
+// The conversation so far and its settings. The user's commands change it.
 struct Talk {
   Request request;                // sampling and max_tokens
   std::string system;             // empty: none
   std::uint32_t max_context = 0;  // tokens; 0: not known
   nlohmann::ordered_json history = nlohmann::ordered_json::array();
 
-  nlohmann::ordered_json messages() const;  // with the system message in front
+  nlohmann::ordered_json messages() const;  // the system message first
 };
 
-// Answers the last message: prints the text as it comes, then a line break. Checks was_interrupted().
+// Generates the answer to the last message and prints its text as it arrives, then a line break. Must stop when
+// was_interrupted() returns true.
 using Answerer = std::function<Result<TurnAnswer>(const Talk& talk)>;
 
 // Runs until the end of input or /exit. Returns kFailed if the input is not a terminal and the last turn had no answer.
