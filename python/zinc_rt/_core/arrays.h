@@ -1,4 +1,4 @@
-// Arrays of numpy over memory of the extension's own.
+// Creates numpy arrays that own C++ memory.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::python {
 
-// A [rows, width] array that takes over the vector.
+// Returns a [rows, width] array that takes ownership of the vector.
 inline pybind11::array_t<float> to_array(std::vector<float>&& values, std::size_t width) {
   auto* owned = new std::vector<float>(std::move(values));
   const pybind11::capsule owner(owned, [](void* p) { delete static_cast<std::vector<float>*>(p); });

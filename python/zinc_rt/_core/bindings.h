@@ -1,4 +1,4 @@
-// What the files of the Python extension share.
+// Declarations that the files of the Python extension share.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -22,7 +22,7 @@ T unwrap(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-// A processor of logits runs on the thread of the steps, so a call of the engine would wait for itself there.
+// A logits processor runs on the step thread, so a call of the engine from there would wait for itself.
 bool is_processing();
 [[noreturn]] void raise_processing();
 
@@ -36,7 +36,7 @@ auto without_gil(Call&& call) {
   return unwrap(std::move(result));
 }
 
-// A call that waits looks for Ctrl-C so often.
+// The interval at which a waiting call checks for Ctrl-C.
 inline constexpr double kSignalPollMs = 100;
 inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -54,21 +54,21 @@ class Keywords {
   void take(const char* name, T& field) {
     if (const auto value = find(name); !value.is_none()) field = value.cast<T>();
   }
-  py::object find(const char* name);  // None: it is not given
-  void check_all_taken() const;       // a name that is left is one that the stub has and nothing here reads
+  py::object find(const char* name);  // None if the argument is not given
+  void check_all_taken() const;       // fails for a name that the stub has but no call of find() reads
 
  private:
   const py::kwargs& kwargs_;
   py::set taken_;
 };
 
-// The request that the arguments of generate(), stream() and submit() describe.
+// Returns the request that the arguments of generate(), stream() or submit() describe.
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs);
 
 std::string describe_request_fields();
 
-// A processor of logits that calls one Python function or each of a list of them, in order.
+// Returns a logits processor that calls a Python function, or each function of a list in order.
 LogitsProcessor python_processor(const py::object& function_or_list);
 // __reduce__ of classes that hold native state: they cannot be pickled.
 template <class Class>

@@ -1,5 +1,5 @@
-// Calls into Python on threads of the engine. The interpreter's end waits for calls that are running, as it does for
-// Python's own threads; no call is made after it.
+// Calls Python functions on threads of the engine. When the interpreter ends, it first waits for running calls, as it
+// does for Python's own threads. After that no call is made.
 // Thread rule: any thread.
 #pragma once
 
@@ -9,10 +9,10 @@ namespace zinc_rt::python {
 
 bool enter_call();  // false: the interpreter has ended
 void leave_call();
-bool end_calls(double timeout_ms);  // no later call is made; returns whether none is running
-void forget_calls();                // in a forked child: those that were under way in the parent
+bool end_calls(double timeout_ms);  // allows no more calls; returns whether no call is running
+void forget_calls();                // in a forked child: forgets calls that were running in the parent
 
-// Calls `f` with the GIL; false: the interpreter has ended.
+// Calls `f` with the GIL. Returns false if the interpreter has ended.
 template <class F>
 bool in_python(F&& f) {
   if (!enter_call()) return false;

@@ -1,4 +1,4 @@
-// How calls release the GIL, and what happens to them when the interpreter ends.
+// Releases the GIL during calls, also while the interpreter ends.
 // Thread rule: any thread.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace zinc_rt::python {
 
-// Releases the GIL while the object lives. REQUIRES: the GIL. After end_waits(), only the thread that called it returns
-// from here; others wait for ever. Otherwise the ending interpreter would unwind the stack of each thread that asks for
-// the GIL, which C++ treats as an error and aborts the process.
+// Releases the GIL while the object exists. REQUIRES: the GIL. After end_waits(), only the thread that called it
+// returns from here; others wait for ever. Otherwise the ending interpreter would unwind the stack of each thread that
+// asks for the GIL, which C++ treats as an error and aborts the process.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -29,11 +29,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 };
 
-// Called when the interpreter is about to end: waits for the threads that are on their way back to Python and for workers,
-// and stops later ones.
+// Called when the interpreter is about to end: waits for the threads that are about to take the GIL again and for
+// workers, and stops later ones.
 // REQUIRES: the GIL; called by the thread that ends the interpreter.
 void end_waits();
-// In a forked child: forgets the threads that were on their way back in the parent.
+// Called in a forked child: forgets the parent's threads that were about to take the GIL.
 void forget_waits();
 
 }  // namespace zinc_rt::python

@@ -1,6 +1,6 @@
-// Objects that hold native state, and what becomes of them in a forked child. The engine's threads stay in the parent,
-// so a call on such an object would wait for ever there: it raises Unavailable instead, and nothing is destroyed.
-// Thread rule: any thread.
+// Python objects that hold native state, in a process that was forked. A forked child has none of the engine's threads,
+// so a call on such an object would wait for ever. There each call raises Unavailable instead, and no native state is
+// destroyed. Thread rule: any thread.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,12 +12,12 @@
 
 namespace zinc_rt::python {
 
-unsigned n_forks();                // between this process and the one that loaded the module
+unsigned n_forks();                // forks between the process that loaded the module and this one
 void count_forks();                // called once, when the module is loaded
 [[noreturn]] void raise_forked();  // REQUIRES: the GIL
 
-// The last handle of an engine joins its threads, which may take as long as a step. It releases the GIL, so that Python
-// goes on meanwhile.
+// Destroying the last handle of an engine joins its threads, which may take as long as a step. This releases the GIL
+// meanwhile, so that other Python threads run.
 struct DeleteWithoutGil {
   unsigned born = n_forks();
 
@@ -31,7 +31,7 @@ struct DeleteWithoutGil {
 template <class T>
 using Held = std::unique_ptr<T, DeleteWithoutGil>;
 
-// REQUIRES: an object of T's class.
+// Whether the object was created before a fork, in the parent. REQUIRES: `object` is of T's class.
 template <class T>
 bool is_of_parent(pybind11::handle object) {
   if (n_forks() == 0) return false;
@@ -40,7 +40,7 @@ bool is_of_parent(pybind11::handle object) {
   return held.holder_constructed() && held.holder<Held<T>>().get_deleter().born != n_forks();
 }
 
-// Reads a T& from Python.
+// Converts a Python object to a T&. Raises Unavailable in a forked child.
 template <class T>
 struct LiveCaster : pybind11::detail::type_caster_base<T> {
   bool load(pybind11::handle source, bool convert) {
@@ -50,7 +50,7 @@ struct LiveCaster : pybind11::detail::type_caster_base<T> {
   }
 };
 
-// A call that does nothing in a forked child: what a `with` statement ends with.
+// Wraps `call` so that it does nothing in a forked child. Used for __exit__.
 template <class T, class Call>
 auto unless_forked(Call call) {
   return [call](const pybind11::object& self, const pybind11::args&) {

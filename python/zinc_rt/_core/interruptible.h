@@ -1,4 +1,4 @@
-// Calls of the engine that compute for long on the caller's thread, and end at Ctrl-C.
+// Makes long computations of the engine stop at Ctrl-C.
 // Thread rule: any thread.
 #pragma once
 
@@ -17,9 +17,10 @@
 
 namespace zinc_rt::python {
 
-// Calls call(StopAsked) on a thread of its own and waits for its Result. A signal's handler runs meanwhile; when it raises,
-// as Ctrl-C's does, the call is told to stop, and the exception does not wait for the step that is under way.
-// REQUIRES: the GIL; `call` owns what it uses and calls nothing of Python.
+// Runs call(StopAsked) on a new thread and waits for its Result. Python's signal handlers run while it waits. If a
+// handler raises, as Ctrl-C's does, StopAsked reports that, and the exception is raised at once, without waiting for
+// the running step.
+// REQUIRES: the GIL; `call` owns all that it uses and does not call Python.
 template <class Call>
 auto interruptible(Call call) {
   using Returned = decltype(call(StopAsked()));
@@ -44,7 +45,7 @@ auto interruptible(Call call) {
     } catch (...) {
       thrown = std::current_exception();
     }
-    call.reset();  // what it holds of the engine goes before anybody is told
+    call.reset();  // releases its references to the engine before the waiting thread is notified
     const std::lock_guard lock(shared->mutex);
     shared->returned = std::move(returned);
     shared->thrown = thrown;

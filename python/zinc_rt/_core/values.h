@@ -1,5 +1,5 @@
-// Plain values that calls take and give are dataclasses of the package: zinc_rt/results.py, report.py and quota.py. Here
-// pybind11 learns to make them, and to read a quota.
+// Converts results to the package's dataclasses (zinc_rt/results.py, report.py), and quotas from and to
+// zinc_rt/quota.py.
 #pragma once
 
 #include <pybind11/pybind11.h>
