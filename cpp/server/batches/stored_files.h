@@ -47,7 +47,7 @@ class StoredFiles {
   // `after`.
   ApiResult<std::string> list(const std::string& tenant, const std::string& purpose, const ListPage& page) const;
   ApiResult<void> remove(const std::string& tenant, const std::string& id);
-  // Returns how many more bytes the tenant may store; bytes that are being written are not subtracted.
+  // Returns how many more bytes the tenant may store. Bytes that note_growing() counts are subtracted.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
   // Sets how many bytes are counted for data that is not a registered file yet, such as the output of a running batch.
   // 0 means that the batch ended or that its output is registered. Returns false if the tenant has no room for more.
