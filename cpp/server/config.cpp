@@ -12,7 +12,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The keys of [server] that take effect when the file is read again. The others need a restart.
+// The keys of [server] that take effect when the file is reloaded. The others need a restart.
 const std::set<std::string> kReadAgain = {"tolerant",   "max_answer_bytes", "model_dirs",      "on_demand",
                                           "max_loaded", "keep_alive_s",     "drain_timeout_s", "shutdown_delay_s"};
 
@@ -30,7 +30,7 @@ void read_server(Table& t, const toml::node&, Config& config) {
   t.take_count("max_bodies_bytes_per_address", o.bodies.per_address);
   t.take_count("max_bodies_bytes_per_tenant", o.bodies.per_owner);
   for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
-    *most = std::max(*most, o.max_body_bytes);  // a single request of the largest size is always accepted
+    *most = std::max(*most, o.max_body_bytes);  // so that one request of the largest size always fits
   t.take("tolerant", config.options.is_tolerant);
   if (std::string name = "on"; t.get("access_log") != nullptr) {
     t.take("access_log", name);
@@ -108,7 +108,7 @@ void read_tenant(Table& t, const toml::node& node, Config& config) {
 
 struct Section {
   const char *name, *heading;
-  bool is_list;  // [[name]], once for each
+  bool is_list;  // written as [[name]], one table per entry
   void (*read)(Table& t, const toml::node& node, Config& config);
 };
 constexpr Section kSections[] = {

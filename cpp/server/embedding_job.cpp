@@ -9,7 +9,7 @@
 
 namespace zinc_rt::server {
 
-// Tells the job when an input has ended. Apart from that, an embedding has only preemption events.
+// Reports the end of an input to the job. Other events of an embedding concern preemption only, so they are ignored.
 class EmbeddingJob::InputSink final : public Sink {
  public:
   InputSink(std::shared_ptr<EmbeddingJob> job, std::uint32_t input) : job_(std::move(job)), input_(input) {}
@@ -43,7 +43,8 @@ void EmbeddingJob::start() {
   submit_more();
 }
 
-// One thread at a time runs this (is_submitting_). The lock is not held, because tokenizing long texts takes long.
+// Only one thread at a time runs this (is_submitting_). It does not hold the lock while it submits, because tokenizing
+// long texts takes long.
 void EmbeddingJob::submit_more() {
   const auto session = call_.tenant->tenant.session();
   for (;;) {
@@ -102,7 +103,7 @@ void EmbeddingJob::fail(std::uint32_t i, const Error& error) {
 void EmbeddingJob::end(std::uint32_t i) {
   const std::lock_guard lock(mutex_);
   inputs_[i].has_ended = true;
-  if (!inputs_[i].handle) return;  // whoever submits it takes its result
+  if (!inputs_[i].handle) return;  // submit_more() will take the result
   take(i);
   go_on();
 }
@@ -111,7 +112,7 @@ void EmbeddingJob::take(std::uint32_t i) {
   Input& input = inputs_[i];
   auto completion = input.handle->completion();
   const auto status = input.handle->wait();
-  input.handle.reset();  // it holds the sink, which holds this job
+  input.handle.reset();  // the handle owns the sink, which owns this job
   --n_running_;
   usage_.prompt_tokens += completion.usage.prompt_tokens;
   usage_.cached_tokens += completion.usage.cached_tokens;
@@ -148,8 +149,7 @@ void EmbeddingJob::go_on() {
   }
 }
 
-// Called once, when none of the call's requests runs any more. The call is in the ledger before the client gets the
-// answer.
+// Called once, when all requests of the call have ended. Writes the ledger's row first and then sends the answer.
 void EmbeddingJob::conclude() {
   call_.model_hold.reset();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();

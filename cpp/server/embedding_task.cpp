@@ -1,4 +1,4 @@
-// Turns the body of a path into the job of its task.
+// Creates the embedding job for a request's body.
 #include "server/embedding_task.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::uint32_t kEmbeddingWindow = 64;  // inputs of a call that are under way at once, at most
+constexpr std::uint32_t kEmbeddingWindow = 64;  // at most so many inputs of a call are in the engine at once
 
 struct WantedJob {
   WantedTask task;

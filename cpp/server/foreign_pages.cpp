@@ -7,7 +7,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// A Host header without its port.
+// Returns the name in a Host header, without the port.
 std::string_view name_in(std::string_view host) {
   if (host.starts_with("[")) return host.substr(1, host.find(']') - 1);
   return host.substr(0, host.find(':'));
@@ -45,19 +45,20 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
   const auto type = request.header("content-type");
   if (request.method == "GET" || request.method == "HEAD" || type.empty()) return {};
   const auto is = [&](std::string_view wanted) { return equals_in_any_case(type.substr(0, wanted.size()), wanted); };
-  // Browsers say where a form comes from, so a request without these headers is not from a browser.
+  // A browser sends at least one of these headers with a form, so a request without them is not from a browser.
   const bool is_no_browsers =
       request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
   constexpr std::string_view kForm = "multipart/form-data";
   if (route.max_form_bytes > 0) {
-    // A form with this header was sent by a script, which had to ask the server first.
+    // A form with an Authorization header was sent by a script. For that the browser asked this server first (CORS
+    // preflight).
     if (is(kForm) && (is_no_browsers || !request.header("authorization").empty())) return {};
     if (is(kForm))
       return fmt::format(
           "[http] {} comes from a browser, without an Authorization header: a page of any site could send it", kForm);
     return fmt::format("[http] Content-Type {} is given, {} wanted", type.substr(0, 80), kForm);
   }
-  // `curl -d` labels its body as a form.
+  // `curl -d` sends this type for any body.
   if (is(kJson) || (is("application/x-www-form-urlencoded") && is_no_browsers)) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }

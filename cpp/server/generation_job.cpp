@@ -16,24 +16,24 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-constexpr const char* kBadLogits = "bad_logits";  // as the engine's finish reason
+constexpr const char* kBadLogits = "bad_logits";  // the engine's finish reason
 
 constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"},    {Api::kText, "prompt"},
                                                          {Api::kTokens, "token_ids"}, {Api::kMessages, "messages"},
                                                          {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
                                                          {Api::kOllamaText, "prompt"}};
 
-// The API's name for the member of the engine's Request that is at fault.
+// Returns the API's name of the field for a member of the engine's Request.
 std::string param_of(const std::string& field, const GenerationCall& call) {
   if (field == "output_format" && !call.format_field.empty()) return call.format_field;
-  for (const auto& [member, name] : {std::pair("output_format", "tools"),  // the tools alone bind the answer
-                                     {"embed", "model"}})
+  // without a format field, tools constrain the output
+  for (const auto& [member, name] : {std::pair("output_format", "tools"), {"embed", "model"}})
     if (field == member) return name;
   const bool is_prompt = field.empty() || field == "prompt" || field == "messages" || field == "token_ids";
   return is_prompt ? std::ranges::find(kPromptFields, call.api, &std::pair<Api, const char*>::first)->second : field;
 }
 
-// The answer to a request that the engine refused.
+// Converts the engine's error about a request.
 ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
   auto out = prompt_error(error, param_of(error.field, call), max_context);
   // The engine does not know which of several fields gave the format.
@@ -44,8 +44,8 @@ ApiError request_error(const Error& error, const GenerationCall& call, std::uint
 
 }  // namespace
 
-// Passes the engine's events to the job. Until all choices have ended, the job owns the handles and the engine owns the
-// sinks.
+// Passes the engine's events to the job. The job owns the handles and the engine owns the sinks until all choices have
+// ended.
 class GenerationJob::PromptSink final : public Sink {
  public:
   PromptSink(std::shared_ptr<GenerationJob> job, std::uint32_t prompt) : job_(std::move(job)), prompt_(prompt) {}
@@ -99,7 +99,7 @@ ApiResult<void> GenerationJob::submit_all() {
       for (auto& h : handles_) h.cancel();
       handles_.clear();
       auto error = request_error(handle.error(), call_, context_.max_context);
-      // Says which of several prompts the error is about.
+      // If there are several prompts, the error names the one it is about.
       if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
         error.message = fmt::format("prompt[{}]: {}", i, error.message);
       return std::unexpected(std::move(error));
@@ -239,11 +239,11 @@ void GenerationJob::conclude() {
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
              context_.traceparent.empty() ? "" : ", traceparent ", context_.traceparent);
   context_.tenant->close_request(choices_.size(), usage.total_tokens);
-  handles_.clear();  // they hold the sinks, which hold this job
+  handles_.clear();  // the handles own the sinks, which own this job
   record(usage, finish);
 }
 
-// Judges the first choice, for which tokens per second are known.
+// Counts whether the first choice met the wanted latencies. Only its timings are known.
 void GenerationJob::judge_latency(const Timings& timings) {
   const auto judge = [&](const char* which, std::uint32_t wanted_ms, double ms) {
     if (wanted_ms == 0 || ms <= 0) return;
@@ -256,7 +256,7 @@ void GenerationJob::judge_latency(const Timings& timings) {
         timings.decode_tokens_per_s > 0 ? 1e3 / timings.decode_tokens_per_s : 0);
 }
 
-// Puts together an answer that is not streamed.
+// Sends an answer that is not streamed.
 void GenerationJob::put_whole(const AnswerTotals& totals) {
   std::vector<Completion> all;
   for (const auto& handle : handles_) {
@@ -272,7 +272,7 @@ void GenerationJob::put_whole(const AnswerTotals& totals) {
   whole_.body = writer_->whole(choices, totals);
 }
 
-// Keeps the answer, if requested, before the client gets its end.
+// Stores the answer if the request wants that, before the client gets the end of the answer.
 Status GenerationJob::keep() {
   const auto kept = writer_->kept();
   if (kept.empty()) return {};

@@ -41,8 +41,8 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// Adds the growth of a counter that is kept elsewhere. It may have several sources; a source that restarts counts from
-// 0.
+// Raises a counter by the growth of a source's count since the last call. A counter may have several sources. If a
+// source restarted, its count began at 0 again.
 void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
                        double value) {
   auto& c = counter(name, help, labels);
@@ -52,7 +52,8 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
   last = value;
 }
 
-// Sets a gauge that the next update removes, because its subject may be gone by then. Values with equal labels add up.
+// Adds a value to a gauge. The next update removes the gauge, because the tenant or model may not exist then. Values
+// with equal labels are summed.
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);
@@ -134,7 +135,7 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
-    // vLLM's earlier names for these, which routers still read.
+    // Earlier versions of vLLM had these names, and some routers still read them.
     show("vllm:gpu_cache_usage_perc", "as vllm:kv_cache_usage_perc", labels, used);
     raise_to("vllm:gpu_prefix_cache_queries_total", "as vllm:prefix_cache_queries_total", labels, name,
              number(m.prompt_tokens));

@@ -35,16 +35,16 @@ std::string ServerCore::why_not_ready() const {
 Status ServerCore::close() {
   is_closing = true;
   batches.close();
-  engine.close();  // ends what is under way; the work queues then make the answers
+  engine.close();  // ends running requests; the work queues then complete their answers
   for (auto* queue : {&slow, &probes, &work, &ends, &transfers}) queue->stop();
-  return store->close();  // comes after the ledger's last line and the answers that wait for it
+  return store->close();  // after the ledger's last row and the answers that wait for it
 }
 
 std::string new_id() {
   std::array<unsigned char, 12> bytes{};
   for (std::size_t n = 0; n < bytes.size();) {
     const auto got = ::getrandom(bytes.data() + n, bytes.size() - n, 0);
-    if (got > 0) n += static_cast<std::size_t>(got);  // else a signal came between
+    if (got > 0) n += static_cast<std::size_t>(got);  // otherwise a signal interrupted the call
   }
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
@@ -131,7 +131,7 @@ void find_model(ServerCore& core, Exchange& exchange, const std::string& name,
 
 namespace {
 
-// The folders that the API may load models from.
+// Returns the folders from which the API may load models.
 Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, const ServerOptions& options) {
   if (options.model_dirs) return ModelFolders::find(*options.model_dirs);
   std::vector<std::string> paths;
@@ -139,7 +139,7 @@ Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, 
   return ModelFolders::find(folders_of(paths));
 }
 
-// The client's request id if it is safe in headers and logs, else a new one.
+// Returns the client's request id if it is safe in headers and logs, else a new one.
 std::string id_of(const HttpRequest& request) {
   const auto given = request.header("x-request-id");
   const bool is_good = !given.empty() && given.size() <= 128 && std::ranges::all_of(given, [](unsigned char c) {
@@ -230,7 +230,7 @@ class ServerImpl final : public Server {
   void leave() override { core_.is_leaving = true; }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
-    ZRT_TRY(auto folders, model_folders(models, options));  // an error changes nothing
+    ZRT_TRY(auto folders, model_folders(models, options));  // first, so that an error changes nothing
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     core_.tenants.set_objectives(options.objectives);
     core_.model_folders.set(std::move(folders));
@@ -256,7 +256,8 @@ class ServerImpl final : public Server {
   }
 
  private:
-  // Runs on an I/O thread. The head tells the caller and the path, so the body of a refused request is never read.
+  // Decides about a request by its head. The head has the key and the path, so the body of a refused request is never
+  // read. Runs on an I/O thread.
   HeadVerdict judge(const HttpRequest& request) {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
@@ -335,8 +336,8 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // Finds the route, and fills in the caller and the path's parameters. Errors: every error that does not concern the
-  // body.
+  // Finds the route and sets the caller and the path's parameters in `exchange`. Errors: all errors that can be found
+  // without the body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
     auto site = site_;
     site.is_open = core_.tenants.is_open_to_all();
@@ -368,7 +369,7 @@ class ServerImpl final : public Server {
   // The answer to a browser that asks whether a page of another site may send a request (CORS preflight).
   HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
-    auto wanted = request.header("access-control-request-headers");  // clients send many headers of their own
+    auto wanted = request.header("access-control-request-headers");  // clients send many other headers
     if (wanted.empty()) wanted = "authorization, content-type, x-request-id, traceparent, last-event-id";
     HttpResponse response;
     response.status = 204;
@@ -378,7 +379,7 @@ class ServerImpl final : public Server {
     return response;
   }
 
-  // Watches whether the engine's steps end, and end without errors.
+  // Runs on the watch thread: checks that the engine's steps end, and without errors.
   void watch() {
     constexpr std::uint64_t kMostFailures = 3;
     std::unique_lock lock(watch_mutex_);
@@ -407,7 +408,7 @@ class ServerImpl final : public Server {
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false;
-  OwnSite site_, status_site_;  // listens_on: the host, where that is a loopback address
+  OwnSite site_, status_site_;  // listens_on is set if the host is a loopback address
   std::vector<std::string> cors_origins_;
   std::thread watch_;
 };

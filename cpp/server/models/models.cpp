@@ -38,12 +38,12 @@ bool is_good_model_id(std::string_view id) {
 
 namespace {
 
-// The messages with which a template is tested.
+// The input with which reads_tools() tests a template.
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
-// The source differs if the file was replaced by another one of the same name.
+// Returns a text that changes if the file is replaced by another one of the same name.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);
@@ -51,7 +51,7 @@ std::string source_of(const ModelSpec& spec) {
   return fmt::format("{} {} {}", spec.path, size, time);
 }
 
-// 422: the file is at fault.
+// Converts an error about a model file. With status 422 the file is invalid, so the field is "path".
 ApiError of_model_file(const Error& wrong) {
   auto error = to_api_error(wrong, ErrorSource::kModelFile);
   if (error.status == 422) error.param = "path";
@@ -78,14 +78,14 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   return model;
 }
 
-// The id, with a number if it was used before, so that two models' counters are never mixed.
+// Returns the id, with a number if the id was used before, so that the counters of two models are never mixed.
 std::string Models::new_engine_name(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto n = ++n_loads_[id];
   return n == 1 ? id : fmt::format("{}#{}", id, n);
 }
 
-// Loads the model into the engine; no request finds it yet.
+// Loads the model into the engine. Requests cannot find it yet.
 Result<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, LoadedBy by) {
   const auto name = new_engine_name(id);
   ZRT_CHECK_OK(engine_.add_model(spec.path, name, spec.options));
@@ -134,12 +134,13 @@ Status Models::load_at_start(const ModelSpec& spec) {
 Status Models::remove(ServedModel& model) {
   const std::weak_ptr held = model.hold;
   model.hold.reset();
-  // Requests that have found the model are about to submit to it. That takes as long as tokenizing a prompt.
+  // Waits for requests that have found the model and are about to submit to it. That takes about as long as tokenizing
+  // a prompt.
   while (!held.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return engine_.remove_model(model.engine_name);  // waits until its requests have ended
+  return engine_.remove_model(model.engine_name);  // waits until the model's requests have ended
 }
 
-// The new model takes over before the old one goes, so every request finds one.
+// The new model replaces the old one in the list before the old one is removed, so that every request finds a model.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
   auto model = open(spec, id, LoadedBy::kConfiguration);
   if (!model) return std::unexpected(of_model_file(model.error()));

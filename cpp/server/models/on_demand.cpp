@@ -25,7 +25,7 @@ bool is_busy(const ServedModel& model, const EngineStats& stats) {
   return now != stats.models.end() && now->running + now->waiting > 0;
 }
 
-// How long an unloaded model counts as idle: longer than any model is kept.
+// The idle time of a model without a use: longer than any keep_alive.
 constexpr std::int64_t kLongAgoMs = std::int64_t{1} << 60;
 
 bool is_ours(const ServedModel& model) {
@@ -48,7 +48,7 @@ std::optional<OnDemandOptions> OnDemand::options() const {
   return options_;
 }
 
-// Reads a folder, so no lock is held.
+// May read a folder, so the caller should hold no lock.
 std::vector<OfferedModel> OnDemand::offered() const {
   const auto o = options();
   return o ? o->offered() : std::vector<OfferedModel>{};
@@ -81,7 +81,7 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
   return error;
 }
 
-// A loaded model by its id, or by another name under which it was requested before.
+// Finds a loaded model by its id, or by another name by which it was requested before.
 ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name, const std::string& owner) {
   auto model = models_.find(name);
   const std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
   const auto* wanted = pick(offered, name);
   if (wanted == nullptr) return then(std::unexpected(not_found(name, offered)));
   if (!name.empty() && name != wanted->id) {
-    // The next requests by this name find it without looking into the folder.
+    // So that later requests with this name need not read the folder.
     const std::lock_guard lock(mutex_);
     ids_[to_lower(name)] = wanted->id;
   }
@@ -109,7 +109,7 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
   {
     const std::lock_guard lock(mutex_);
     auto& waiting = waiting_[wanted->id];
-    // The first request that asks pays for the load.
+    // The load counts against the tenant of the first request that waits.
     const auto paid = waiting.empty() && asker.payer ? asker.payer->take_load() : ApiResult<void>{};
     if (paid && waiting.size() < kMostWaiting) {
       const auto owner = asker.owner;
@@ -158,11 +158,11 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
     const auto& waiting = waiting_[wanted.id];
     const auto is_there = [](const Waiter& waiter) { return !waiter.asker.gone.stop_requested(); };
     const auto first = std::ranges::find_if(waiting, is_there);
-    if (first == waiting.end()) {  // nobody wants it any more
+    if (first == waiting.end()) {  // all waiting clients have disconnected
       waiting_.erase(wanted.id);
       return;
     }
-    // A batch line's stricter rules apply only if nobody else waits for the model.
+    // The stricter rules for batch lines apply only if no other request waits for the model.
     const auto eager = std::ranges::find_if(
         waiting, [&](const Waiter& waiter) { return is_there(waiter) && !waiter.asker.is_of_batch; });
     asker = (eager == waiting.end() ? first : eager)->asker;
@@ -184,13 +184,13 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted, const Asker& a
   if (auto there = models_.find(wanted.id)) return there;
   if (is_draining_) return std::unexpected(shutting_down());
   const auto o = options();
-  if (!o) return models_.find(wanted.id);  // the configuration has changed meanwhile: an error
+  if (!o) return models_.find(wanted.id);  // the configuration has changed: returns find()'s error
   const auto begin = steady_ms();
   ZRT_CHECK_OK(make_room(o->max_loaded, asker));
   for (;;) {
     auto loaded = models_.load({wanted.path, wanted.id, {}, o->engine}, LoadedBy::kRequest);
     if (loaded) break;
-    constexpr int kNoMemory = 409;  // the id is free, as the search above has shown
+    constexpr int kNoMemory = 409;  // it cannot mean "id taken", since find_loaded() did not find it
     if (loaded.error().status == kNoMemory && unload_idlest(asker)) continue;
     log().error("model {} was not loaded: {}", wanted.id, loaded.error().message);
     loaded.error().param = "model";
@@ -215,7 +215,7 @@ ApiResult<void> OnDemand::make_room(std::uint32_t most, const Asker& asker) {
 std::string OnDemand::idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats) {
   const auto now = steady_ms();
   const std::lock_guard lock(mutex_);
-  std::map<std::string, int> n_held;  // models that each has used lately
+  std::map<std::string, int> n_held;  // number of models that each owner used lately
   for (const auto& model : loaded) {
     if (!is_ours(model)) continue;
     Use& use = uses_[model.id];
@@ -250,7 +250,7 @@ bool OnDemand::unload_idlest(const Asker& asker) {
 
 ApiResult<void> OnDemand::unload(const std::string& id) {
   auto done = models_.unload(id);
-  if (!done && done.error().status != 404) {  // 404: an admin has unloaded it
+  if (!done && done.error().status != 404) {  // 404: an admin has unloaded it already
     log().error("model {} was not unloaded: {}", id, done.error().message);
     return done;
   }
@@ -268,7 +268,7 @@ void OnDemand::look(const EngineStats& stats) {
     if (!is_ours(model)) continue;
     auto& use = uses_[model.id];
     if (is_busy(model, stats)) {
-      // Tenants whose requests may still be running have used it until now.
+      // The owners' requests may still be running, so their last use is now.
       for (auto& [owner, when] : use.by_owner)
         if (use.last_ms - when < kLatelyMs) when = steady_ms();
       use.last_ms = steady_ms();
