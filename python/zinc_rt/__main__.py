@@ -7,7 +7,7 @@ from ._core import cli
 
 
 def main() -> int:
-    # The native program answers Ctrl-C itself.
+    # The native program handles Ctrl-C itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
     return cli(sys.argv[1:])

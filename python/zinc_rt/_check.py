@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from . import errors
 
-# Numbers by the width that the engine keeps them in: names of annotations, each with its least and largest value.
+# Names of integer annotations, each with the least and the largest value of the engine's type.
 INTEGERS = {
     "UInt32": (0, 2**32 - 1),
     "UInt64": (0, 2**64 - 1),
@@ -31,10 +31,10 @@ def shown(value: object) -> str:
 class Kind:
     """One alternative of an annotation."""
 
-    words: str  # what is wanted: "an int"
-    accepts: Callable[[object], bool]  # by the outer type
+    words: str  # the expected type in words, such as "an int"
+    accepts: Callable[[object], bool]  # checks the outer type only
     inner: Callable[[str, object], Fault | None] = lambda name, value: None  # REQUIRES: accepted
-    elements: list[Kind] = field(default_factory=list)  # of a list
+    elements: list[Kind] = field(default_factory=list)  # the kinds of a list's elements
 
 
 def is_int(value: object) -> bool:
@@ -91,7 +91,7 @@ def _sequence(element: list[Kind]) -> Kind:
     is_ids = any(kind is KINDS["TokenId"] for kind in element)
 
     def inner(name, value):
-        # Token ids are many.
+        # A list of token ids is long, so this path must be fast.
         if is_ids and set(map(type, value)) == {int} and low <= min(value) and max(value) <= high:
             return None
         for index, each in enumerate(value):
@@ -154,7 +154,7 @@ def _alternatives(node: ast.expr) -> list[Kind]:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if name in ("Sequence", "list", "tuple"):
         return [_sequence(_alternatives(parts[0]))]
-    if name == "Literal":  # which texts there are is the engine's to say
+    if name == "Literal":  # the engine checks which texts are allowed
         return [KINDS["str"]]
     if name in ("dict", "Mapping"):
         return [_mapping(*(_alternatives(part) for part in parts))]

@@ -27,4 +27,4 @@ def install(engine_class) -> None:
 
     engine_class.__init__ = __init__
     atexit.register(_end)
-    os.register_at_fork(after_in_child=_engines.clear)  # a child has none of their threads
+    os.register_at_fork(after_in_child=_engines.clear)  # a forked child has none of the engines' threads

@@ -13,7 +13,7 @@ CLASSES = [
     _core.Tenant,
     _core.Tokenizer,
 ]
-# Classes that other objects make.
+# Classes that users cannot construct; methods of other objects return them.
 MADE_BY = {
     _core.RequestHandle: "Session.submit",
     _core.Session: "Tenant.session",

@@ -5,7 +5,7 @@ import weakref
 
 from . import _core, errors
 
-_made = weakref.WeakSet()  # what a constructor has finished
+_made = weakref.WeakSet()  # objects whose constructor has returned
 
 
 def _notes(make):

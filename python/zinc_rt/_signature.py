@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from . import _check, errors
 
-# Typed dicts of the stub: which signature has their names with the defaults.
+# For each TypedDict of the stub: the signature that has the same names, with defaults.
 WHOLE = {"_Parameters": ("Session", "generate"), "_ModelOptions": ("Engine", "__init__")}
 F = TypeVar("F", bound=Callable)
 _INTEGER = re.compile(rf"\b({'|'.join(_check.INTEGERS)})\b")

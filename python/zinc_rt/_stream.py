@@ -8,11 +8,11 @@ async def _readable(stream) -> bool:
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     fd = stream.fileno()
-    if fd < 0:  # no descriptors left
+    if fd < 0:  # the system has no descriptors left
         return False
     try:
         loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
-    except NotImplementedError:  # Windows' default loop, and some others
+    except NotImplementedError:  # Windows' default loop and some others cannot wait for a descriptor
         return False
     try:
         await ready
@@ -27,7 +27,8 @@ async def _next(stream):
         if await _readable(stream):
             is_there, event = stream._poll()
         else:
-            # A thread of the loop's pool waits instead, for a second at most, so that a cancelled task frees it soon.
+            # A thread of the loop's pool waits instead. It waits at most a second, so that it is free soon after the
+            # task is cancelled.
             is_there, event = await asyncio.to_thread(stream._poll, 1000.0)
     if event is None:
         raise StopAsyncIteration

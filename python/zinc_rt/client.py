@@ -49,15 +49,15 @@ class ApiChoice:
     finish_reason: str  # stop, length, deadline, client_too_slow, cancelled
     reasoning: str = ""  # the text between <think> and </think>
     token_ids: list[int] = field(default_factory=list)  # with return_token_ids
-    logprobs: dict[str, Any] | None = None  # as OpenAI's API has them
-    logits_hashes: list[int] = field(default_factory=list)  # with return_logits_hash, as Completion has them
+    logprobs: dict[str, Any] | None = None  # in the form of OpenAI's API
+    logits_hashes: list[int] = field(default_factory=list)  # with return_logits_hash, as in Completion
 
 
 @dataclass(frozen=True)
 class ApiAnswer:
     """A whole answer."""
 
-    id: str  # the request's line in the ledger
+    id: str  # also the id of the request's row in the ledger
     model: str
     choices: list[ApiChoice]
     usage: ApiUsage
@@ -147,8 +147,8 @@ class ApiStream:
         self._client, self._path, self._body = client, path, body
         self._connection: Connection | None = None
         self._pieces: AsyncIterator[ApiPiece] | None = None
-        self.id: str | None = None  # from the first piece on
-        self.usage: ApiUsage | None = None  # after the end
+        self.id: str | None = None  # set when the first piece has arrived
+        self.usage: ApiUsage | None = None  # set at the end of the stream
         self.timings: dict[str, Any] | None = None
 
     async def __aenter__(self) -> ApiStream:
@@ -247,7 +247,7 @@ class AsyncClient:
             try:
                 await connection.writer.wait_closed()
             except OSError:
-                pass  # the server was faster
+                pass  # the answer ended before the server got the cancel
 
     @checks_arguments
     async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Unpack[ServerFields]) -> ApiAnswer:

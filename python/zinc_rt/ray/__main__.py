@@ -42,9 +42,9 @@ def is_loopback(host: str) -> bool:
 
 
 def fleet(options: argparse.Namespace, more: Sequence[str]):
-    # Where Serve runs already, its own address counts, which others may reach.
+    # If Serve is running already, its own address is used, which other machines may reach.
     may_be_open = "loopback" if is_loopback(options.host) and not options.address else False
-    # What a configuration file says about keys is seen when a replica starts.
+    # Keys in a configuration file are read only when a replica starts.
     names_key = any(each.split("=")[0] in ("--api-key", "--config") for each in more) or "ZINC_RT_API_KEY" in os.environ
     if not may_be_open and not names_key:
         where = f"--address {options.address}" if options.address else f"--host {options.host}"
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
     over = threading.Event()
     ray.init(options.address, **({} if options.address else {"include_dashboard": False}))
-    # SIGTERM ends it as Ctrl-C does.
+    # SIGTERM ends the program in the same way as Ctrl-C.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .._placement import PAGE_TOKENS, placement_key
 
-# Four bytes stand for a token: of a prompt of token ids these are the id, of a text they are about what a token has.
+# A token counts as four bytes. In a prompt of token ids, these are the id; in a text, a token has about four bytes.
 TOKEN_BYTES = 4
 PAGE_BYTES = TOKEN_BYTES * PAGE_TOKENS
 # The fields of a body that come before what is generated, of all APIs, in the order in which templates show them.
@@ -22,7 +22,7 @@ TENANT_HEADERS = (b"x-gateway-inference-fairness-id", b"x-llm-d-inference-fairne
 class Prompt:
     """What is looked up: pages of a prompt, each under a hash of all that stands before its end."""
 
-    key: int  # of the tenant, the salt and the first pages
+    key: int  # hash of the tenant, the salt and the first pages
     pages: list[bytes]
     n_tokens: int
 
@@ -63,7 +63,8 @@ def _bytes(value) -> bytes:
         return value.encode("utf-8", "surrogatepass")
     if isinstance(value, list) and value and all(type(each) is int and 0 <= each < 1 << 31 for each in value):
         return b"".join(each.to_bytes(4, "little") for each in value)
-    # A conversation's text is the beginning of that of the longer one: lists are written without their ends.
+    # Lists are written without their closing brackets, so that a conversation's text is a prefix of the text after more
+    # turns.
     if isinstance(value, list):
         return b"".join(json.dumps(each).encode() for each in value)
     return json.dumps(value).encode()

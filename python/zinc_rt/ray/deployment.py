@@ -24,11 +24,12 @@ from .router import PrefixRouter
 from .server import Server, refuse_own_options
 
 log = logging.getLogger("ray.serve")
-# Serve hands a replica no more than so many requests at once. The server has a queue of its own, and classes.
+# Serve sends a replica at most so many requests at once. The number is large because the server has its own queue and
+# classes.
 MOST_AT_ONCE = 4096
 MAX_BODY_BYTES = 1 << 27
 LOAD_FIELDS = ("running", "waiting", "backlog_tokens", "free_pages", "pages")
-# Serve's proxy writes these itself; the id is the one that the server was sent.
+# Serve's proxy writes these headers itself; its request id is the one that was sent to the server.
 PROXY_WRITES = {"date", "x-request-id"}
 
 
@@ -51,7 +52,7 @@ class Replica:
     async def record_routing_stats(self) -> dict:
         load = await self.server.load()
         self.n_told += 1
-        # The number: routers hear of it although nothing else has changed.
+        # The number makes each report different, because Serve tells routers only of changes.
         return {"number": self.n_told, "load": {name: load[name] for name in LOAD_FIELDS}}
 
     async def where(self) -> dict:
@@ -59,7 +60,8 @@ class Replica:
         return {"pid": self.server.process.pid, "port": self.server.port, "metrics_port": self.server.metrics_port}
 
     def _server_ended(self, code: int) -> None:
-        # Ray sees the end of an actor at once, sends what has not begun to another replica and starts a new one.
+        # Ray notices the end of an actor at once, sends requests that have not begun to another replica, and starts a
+        # new actor.
         log.error("[ray] zinc-rt serve ended with %d; so does its replica", code)
         os._exit(1)
 
@@ -122,7 +124,7 @@ async def _pieces(answer, content_type: str) -> AsyncIterator[bytes]:
         is_whole = True
     finally:
         if not is_whole:
-            answer.cancel()  # the client has gone
+            answer.cancel()  # the client has disconnected
 
 
 def _error(status: int, message: str) -> dict:

@@ -27,9 +27,9 @@ from .call import Call
 from .deployment import MAX_BODY_BYTES, Replica, answer_of, call_of_request
 from .router import PrefixRouter
 
-# Where Ray has the classes of answers. It is no public module of Ray's, and its own servers take them from there.
+# The Ray module with the classes of answers. It is not public, but Ray's own servers use it too.
 ANSWERS = "ray.llm._internal.serve.core.configs.openai_api_models"
-# The one of engine_kwargs that is no option of the server: that of zinc_rt.ray.app().
+# The only key of engine_kwargs that is not an option of the server; it is an argument of zinc_rt.ray.app().
 MAY_BE_OPEN = "may_be_open"
 
 
@@ -63,7 +63,7 @@ def call_of(path: str, request: Any, raw_request_info: Any = None) -> Call:
     """The request of a client, from what Ray's ingress made of it: the fields that it had, and its headers."""
     headers = getattr(raw_request_info, "headers", None) or {}
     body = json.dumps(request.model_dump(mode="json", exclude_unset=True), ensure_ascii=False).encode()
-    # The body is written anew.
+    # The body is serialized again, so its length changes.
     raw = [(b"content-type", b"application/json")]
     raw += [
         (name.lower().encode("latin-1"), str(value).encode("latin-1"))

@@ -13,7 +13,7 @@ from .call import Prompt
 PAGES_UNTIL_TOLD = 4096
 # Requests remembered per replica: more than Serve lets a replica have at once.
 MOST_SENT = 1 << 14
-# Stands for a replica that must not be chosen: it is gone, or it is ranked already. No real backlog is as long.
+# The backlog of a replica that must not be chosen, because it is gone or already ranked. Larger than any real backlog.
 NO_REPLICA = ReplicaLoad(backlog_tokens=1 << 62)
 
 
@@ -26,7 +26,8 @@ class ReplicaView:
 
     def __init__(self) -> None:
         self.pages: OrderedDict[bytes, None] = OrderedDict()
-        self.sent: dict[str, tuple[float, int]] = {}  # by request: when it was sent, tokens that were not cached
+        # per request: when it was sent, and its tokens that were not cached
+        self.sent: dict[str, tuple[float, int]] = {}
         self.over: deque[str] = deque()  # requests that ended and are still in `sent`
         # The replica's last report: its number, when it came, and its backlog. Requests that were sent before the
         # report and have ended since are taken off that backlog.
@@ -59,7 +60,7 @@ class ReplicaView:
         return n * PAGE_TOKENS
 
     def keep(self, prompt: Prompt, most: int) -> None:
-        # The last page first, so that a prompt's first pages are forgotten last.
+        # The last page is inserted first, so that a prompt's first pages are dropped last.
         for page in reversed(prompt.pages):
             self.pages[page] = None
             self.pages.move_to_end(page)
@@ -76,7 +77,8 @@ class ReplicaViews:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.now = now
         self.views: dict[Hashable, ReplicaView] = {}
-        # A replica keeps its number, and a new one gets the lowest free number. So most keys keep their replica.
+        # A replica keeps its number, and a new one gets the lowest free number. So most keys still map to the same
+        # replica.
         self.numbers: list[Hashable | None] = []
 
     def update(self, ids: Iterable[Hashable]) -> None:

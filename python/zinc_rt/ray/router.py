@@ -24,17 +24,17 @@ class PrefixRouter(RequestRouter):
     ) -> list[list[RunningReplica]]:
         call = self.call_of(pending_request)
         if pending_request is not None:
-            # Where all replicas are full, Serve tries again after a while, not at once.
+            # If all replicas are full, Serve retries after a delay instead of at once.
             pending_request.routing_context.should_backoff = True
         if call is None:
             return [candidate_replicas]
         by_id = {replica.replica_id: replica for replica in candidate_replicas}
         self.views.update(self.curr_replicas)
-        # A replica may have gone since the candidates were listed.
+        # A replica may have ended since Serve listed the candidates.
         stats = {each: replica.routing_stats for each, replica in by_id.items() if each in self.views.views}
         ranked = self.views.ranked(stats, call.prompt)
         if ranked:
-            # At once, since Serve chooses for other requests before the replica has taken this one.
+            # Recorded now, because Serve chooses replicas for other requests before this one arrives at its replica.
             self._send(ranked[0], stats[ranked[0]], pending_request, call)
         return [[by_id[each]] for each in ranked]
 

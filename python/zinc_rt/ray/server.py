@@ -20,7 +20,7 @@ from .._http import MAX_HEAD, Connection
 from .call import Call
 
 HOST = "127.0.0.1"
-# What is said between two neighbours, and not passed on (RFC 9110, 7.6.1). The body's length is written anew.
+# Hop-by-hop headers, which a proxy must not forward (RFC 9110, 7.6.1), and Content-Length, which is computed again.
 HOP_BY_HOP = {
     b"connection",
     b"content-length",
@@ -34,7 +34,7 @@ HOP_BY_HOP = {
     b"transfer-encoding",
     b"upgrade",
 }
-# What a replica says itself.
+# Paths that a replica answers itself.
 OWN_OPTIONS = (
     "--host",
     "--port",
@@ -45,8 +45,9 @@ OWN_OPTIONS = (
     "--allow-anonymous",
     "--ready-fd",
 )
-# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. To do it
-# between fork and exec would have Python fork(), and the handlers that Ray's libraries run at a fork break the child.
+# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. Doing it
+# between fork and exec (preexec_fn) would make Python use fork(), and the fork handlers of Ray's libraries break the
+# child.
 _LAUNCHER = """
 import ctypes, os, sys
 if sys.platform == "linux":
@@ -84,7 +85,8 @@ class Server:
         self.is_stopping = False
         self._why = "it says why above"
         self._started = threading.Event()
-        # The kernel ends a child with the thread that made it, so that thread lives as long.
+        # The kernel ends the child together with the thread that started it, so that thread must live as long as the
+        # child.
         self.thread = threading.Thread(target=self._run, name="zinc-rt", daemon=True)
         self.thread.start()
         self._started.wait()
@@ -171,7 +173,7 @@ class Server:
         except OSError as error:
             raise errors.Unavailable(f"[ray] the replica's server is gone: {error}") from None
         try:
-            # No answer is late: the server bounds what it takes.
+            # No timeout here: the server limits how long a request takes.
             yield Connection(reader, writer, None, f"{HOST}:{port}")
         finally:
             writer.close()
