@@ -26,7 +26,7 @@ constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"
 // Returns the API's name of the field for a member of the engine's Request.
 std::string param_of(const std::string& field, const GenerationCall& call) {
   if (field == "output_format" && !call.format_field.empty()) return call.format_field;
-  // without a format field, tools constrain the output
+  // Without a format field, only tools constrain the output.
   for (const auto& [member, name] : {std::pair("output_format", "tools"), {"embed", "model"}})
     if (field == member) return name;
   const bool is_prompt = field.empty() || field == "prompt" || field == "messages" || field == "token_ids";

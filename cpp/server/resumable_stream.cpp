@@ -55,7 +55,7 @@ void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
 }
 
 void ResumableStream::client_left(const Connection* client) {
-  std::shared_ptr<Connection> last;  // destroyed without the mutex held
+  std::shared_ptr<Connection> last;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);
   if (client_.get() != client) return;
   last.swap(client_);
@@ -222,7 +222,7 @@ void StreamRegistry::sweep(std::chrono::steady_clock::time_point now) {
 }
 
 void StreamRegistry::keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over) {
-  Streams dropped;  // destroyed without the mutex held
+  Streams dropped;  // destroyed after the mutex is released
   const std::lock_guard lock(mutex_);
   const auto it = streams_.find(stream.id());
   if (it == streams_.end()) return;

@@ -247,7 +247,7 @@ class AsyncClient:
             try:
                 await connection.writer.wait_closed()
             except OSError:
-                pass  # the answer ended before the server got the cancel
+                pass  # the server closed the connection first
 
     @checks_arguments
     async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Unpack[ServerFields]) -> ApiAnswer:

@@ -190,7 +190,7 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted, const Asker& a
   for (;;) {
     auto loaded = models_.load({wanted.path, wanted.id, {}, o->engine}, LoadedBy::kRequest);
     if (loaded) break;
-    constexpr int kNoMemory = 409;  // it cannot mean "id taken", since find_loaded() did not find it
+    constexpr int kNoMemory = 409;  // it cannot mean "id taken": find() above did not find the id
     if (loaded.error().status == kNoMemory && unload_idlest(asker)) continue;
     log().error("model {} was not loaded: {}", wanted.id, loaded.error().message);
     loaded.error().param = "model";

@@ -7,7 +7,7 @@
 
 namespace zinc_rt::python {
 
-bool enter_call();  // false: the interpreter has ended
+bool enter_call();  // returns false if the interpreter has ended
 void leave_call();
 bool end_calls(double timeout_ms);  // allows no more calls; returns whether no call is running
 void forget_calls();                // in a forked child: forgets calls that were running in the parent

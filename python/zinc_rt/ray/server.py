@@ -34,7 +34,7 @@ HOP_BY_HOP = {
     b"transfer-encoding",
     b"upgrade",
 }
-# Paths that a replica answers itself.
+# Options of `zinc-rt serve` that a replica sets itself.
 OWN_OPTIONS = (
     "--host",
     "--port",
