@@ -23,7 +23,7 @@ const char* type_of(int status) {
   }
 }
 
-// The HTTP status of an engine error, by its source: a request, or the file of a model.
+// The HTTP statuses of an engine error: if a request caused it, and if the file of a model did.
 struct StatusRow {
   StatusCode code;
   int request, model_file;
@@ -31,14 +31,14 @@ struct StatusRow {
 constexpr StatusRow kStatuses[] = {
     {StatusCode::kInvalidArgument, 400, 400},
     {StatusCode::kNotFound, 404, 422},     // model_file: a part of the file is missing
-    {StatusCode::kExhausted, 400, 409},    // a limit of one request; memory that other models use
-    {StatusCode::kUnavailable, 503, 422},  // models come and go; the format is not supported
-    {StatusCode::kCorrupt, 500, 422},      // a file of the server's; the client's
+    {StatusCode::kExhausted, 400, 409},    // a request exceeds a limit; other models use the memory
+    {StatusCode::kUnavailable, 503, 422},  // the model may be loaded later; its format is not supported
+    {StatusCode::kCorrupt, 500, 422},      // the server's file is damaged; the file to load is
     {StatusCode::kInternal, 500, 500},
-    {StatusCode::kCancelled, 499, 499},  // the client has left, so nobody reads this
+    {StatusCode::kCancelled, 499, 499},  // the client has disconnected, so nobody reads this
 };
 
-// OpenAI's clients repeat requests that get these statuses, unless told that a retry fails too.
+// OpenAI's clients retry after these statuses. For the errors here a retry would fail too, so clients are told not to.
 bool is_final(const ApiError& error) {
   return error.is_final || error.status == 409 || error.status == 501;
 }

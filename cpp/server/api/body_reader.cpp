@@ -26,7 +26,7 @@ struct IntoMember {
   void operator()(std::monostate) const {}
   void operator()(float Request::* member) const { r.into(request.*member, number()); }
   void operator()(double Request::* member) const { r.into(request.*member, number()); }
-  // Below 0, where that is allowed: off.
+  // If the field's bounds allow values below 0, these mean "off".
   void operator()(std::uint32_t Request::* member) const {
     if (const auto n = integer()) request.*member = static_cast<std::uint32_t>(std::max<std::int64_t>(*n, 0));
   }
@@ -43,7 +43,7 @@ struct IntoMember {
   void operator()(std::optional<std::uint64_t> Request::* member) const {
     if (const auto n = integer()) request.*member = static_cast<std::uint64_t>(*n);
   }
-  // A text or a list of them.
+  // The value is a text or a list of texts.
   void operator()(std::vector<std::string> Request::* member) const {
     const Json* given = r.fields().get(field.name);
     if (given == nullptr) return;
@@ -70,7 +70,7 @@ struct IntoMember {
                      fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), most()));
     for (const auto& [key, value] : bias->items()) {
       const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
-                         (key.size() == 1 || key[0] != '0');  // else "5" and "05" would name one token twice
+                         (key.size() == 1 || key[0] != '0');  // otherwise "5" and "05" would both name token 5
       if (!is_id) return r.wrong(field.name, fmt::format("{} is no token id", show(key)));
       const double of_key = is_json_number(value) ? number_value(value) : NAN;
       if (!(of_key >= -100 && of_key <= 100))
@@ -83,13 +83,13 @@ struct IntoMember {
   double most() const { return field.api_bounds().most; }
   std::optional<double> number() const { return r.number(field.name, field.api_bounds().least, most()); }
   std::optional<std::int64_t> integer() const {
-    // A double has no 2^63 - 1.
+    // The bounds are doubles, and no double equals 2^63 - 1.
     const auto whole = [](double bound) { return bound >= 0x1p63 ? INT64_MAX : static_cast<std::int64_t>(bound); };
     return r.integer(field.name, whole(field.api_bounds().least), whole(most()));
   }
 };
 
-// The names of the fields that a taker has, sorted.
+// Returns the names of the fields that the table has for `taker`, sorted.
 const std::set<std::string_view>& names_of(RequestField::TakenBy taker) {
   static const auto all = [] {
     std::map<std::uint32_t, std::set<std::string_view>> names;
@@ -125,7 +125,7 @@ ApiResult<void> BodyReader::finish() {
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request) {
   for (const RequestField& field : request_fields())
     if ((field.taken_by & taker) != 0) std::visit(IntoMember{r, field, request}, field.member);
-  // So low that it is greedy.
+  // Such a low temperature is the same as greedy sampling.
   if (request.temperature > 0 && request.temperature < 1e-4f) request.temperature = 0;
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxMessages = 8192, kMaxTools = 512;
 
-// What is wrong with a function's name; empty if nothing is. Names are restricted because they go into prompts and
-// logs.
+// Returns what is wrong with a function's name; empty if it is valid. Names are restricted because they go into prompts
+// and logs.
 std::string_view complaint_about_name(const Json& name) {
   constexpr std::string_view kWanted = "a text of 1 to 256 bytes without control characters wanted";
   if (!name.is_string()) return kWanted;
@@ -19,7 +19,7 @@ std::string_view complaint_about_name(const Json& name) {
   return text.empty() || text.size() > 256 || has_control_characters(text) ? kWanted : std::string_view();
 }
 
-// Checks one of the calls of an assistant's message.
+// Checks a tool call in an assistant's message.
 ApiResult<void> check_call(const Json& call, const std::string& at) {
   if (!call.is_object()) return wrong_field(at, show(call) + " is given, an object with a function wanted");
   Fields fields(call, at + ".");
@@ -37,8 +37,8 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// A `content`: a string, or a list of text parts. An assistant's list may have refusals too, which become texts. The
-// template decides which form the model gets.
+// Reads a `content`: a string, or a list of text parts. A list in an assistant's message may also have refusals, which
+// become texts.
 ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at) {
   if (content.is_string()) return content;
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
@@ -81,20 +81,21 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
     if (content != nullptr) {
       ZRT_TRY(one["content"], read_content(*content, *role, at + ".content"));
     } else if (*role == "assistant") {
-      one["content"] = "";  // templates use the text without asking whether there is one
+      one["content"] = "";  // templates use `content` without testing whether it exists
     } else {
       return wrong_field(at + ".content", "it is missing");
     }
     if (calls != nullptr) {
       for (std::size_t k = 0; k < calls->size(); ++k)
         ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
-      one["tool_calls"] = *calls;  // arguments as they came: what a template takes is the engine's affair
+      one["tool_calls"] = *calls;  // arguments are unchanged; the engine converts them for the template
     }
     for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
-    // An answer's refusal instead of its content. Templates show only the content.
+    // An assistant's message may have a refusal instead of content. It becomes the content, because templates show only
+    // that.
     ZRT_TRY(const auto refusal, fields.get_string("refusal", 16 << 20));
     if (refusal && *role != "assistant") return fields.wrong("refusal", "only in messages of the assistant");
     if (refusal && !refusal->empty()) {
@@ -105,7 +106,7 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
         own =
             own.get_ref<const std::string&>().empty() ? *refusal : own.get_ref<const std::string&>() + "\n" + *refusal;
     }
-    // Answers have `annotations`, and clients send them back. Ours have none.
+    // Clients send back the `annotations` of answers. Answers of this server have none.
     if (const Json* annotations = fields.get("annotations"); annotations != nullptr && *annotations != Json::array())
       return fields.wrong("annotations", show(*annotations) + " is not served: the models here read text alone");
     ZRT_CHECK_OK(fields.expect_no_others(ignored));

@@ -10,7 +10,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMostNumberBytes = 16;  // of a float in an answer, with its comma: -1.17549435e-38
+constexpr std::size_t kMostNumberBytes = 16;  // a float in an answer with its comma, such as -1.17549435e-38
 
 void put_base64(std::string& out, std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little, "the answer's floats are little endian");
@@ -25,7 +25,7 @@ void put_numbers(std::string& out, std::span<const float> values) {
   out += ']';
 }
 
-// Makes a request per input in a field: a text, a list of token ids, or a list of these.
+// Creates a request per input. The field is a text, a list of token ids, or a list of either.
 void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCall& call) {
   const Json* input = r.fields().get(field);
   if (input == nullptr) return r.wrong(field, "it is missing");
@@ -59,7 +59,7 @@ Request embedding_request(const Request& defaults) {
   return q;
 }
 
-// Fields that both of Ollama's bodies have. Options about generation have no effect here.
+// Reads the fields that both of Ollama's bodies have. Options about generation have no effect here.
 void read_ollama(BodyReader& r, Request& q, EmbeddingCall& call) {
   read_ollama_model(r, q);
   Request generating;
@@ -94,7 +94,7 @@ ApiResult<EmbeddingCall> parse_embedding(const Json& body, const Request& defaul
   if (const auto format = r.take(r.fields().get_choice("encoding_format", {"float", "base64"})))
     if (*format == "base64") call.form = EmbeddingForm::kBase64;
   r.into(q.dimensions, r.integer("dimensions", 1, INT32_MAX));
-  static_cast<void>(r.string("user", 1024));  // the caller's own name for its records; it changes nothing here
+  static_cast<void>(r.string("user", 1024));  // for the caller's own records; no effect here
   read_inputs(r, "input", q, call);
   ZRT_CHECK_OK(r.finish());
   return call;
@@ -107,7 +107,7 @@ ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& def
   BodyReader r(body, ignored);
   read_ollama(r, q, call);
   r.into(q.dimensions, r.integer("dimensions", 1, INT32_MAX));
-  static_cast<void>(r.boolean("truncate"));  // no text is cut: one that is too long is an error in either case
+  static_cast<void>(r.boolean("truncate"));  // no effect: a text that is too long is an error, never truncated
   read_inputs(r, "input", q, call);
   ZRT_CHECK_OK(r.finish());
   return call;

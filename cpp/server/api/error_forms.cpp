@@ -20,7 +20,7 @@ const char* messages_type_of(int status) {
 }
 
 struct FormRow {
-  std::string_view path;  // and what lies below it
+  std::string_view path;  // this path and all paths below it
   MakeErrorResponse make;
 };
 constexpr FormRow kForms[] = {{"/v1/messages", messages_error}, {"/api", ollama_error}};
@@ -29,8 +29,8 @@ constexpr FormRow kForms[] = {{"/v1/messages", messages_error}, {"/api", ollama_
 
 HttpResponse messages_error(const ApiError& error) {
   auto response = error_response(error);
-  if (response.status == 503) response.status = 529;  // for which these clients try again
-  // The words that make these clients shorten the conversation.
+  if (response.status == 503) response.status = 529;  // Anthropic's clients retry after 529
+  // With this wording of the message, Anthropic's clients shorten the conversation.
   const bool is_too_long = error.code == "context_length_exceeded";
   response.body =
       fmt::format(R"({{"type":"error","error":{{"type":"{}","message":{}}}}})", messages_type_of(response.status),

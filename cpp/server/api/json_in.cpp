@@ -27,7 +27,7 @@ std::string complaint_of(const JsonFault& fault) {
     what.pop_back();
     what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
   }
-  std::string plain;  // the message may quote bytes that are no UTF-8
+  std::string plain;  // the message may quote bytes that are not UTF-8
   for (const char c : what.substr(0, 200))
     if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
   return fmt::format("byte {}: {}", fault.byte, plain);

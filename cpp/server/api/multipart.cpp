@@ -26,7 +26,7 @@ bool is_token_byte(unsigned char c) {
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 // Reads a quoted value that begins after its opening quote. Afterwards `text` begins after the closing quote. Returns
-// nothing if there is no closing quote. A backslash escapes a quote or a backslash; before other characters it stands
+// nullopt if there is no closing quote. A backslash escapes a quote or a backslash; before other characters it stands
 // for itself, as in paths that some clients send.
 std::optional<std::string> read_quoted(std::string_view& text) {
   std::string value;
@@ -41,8 +41,7 @@ std::optional<std::string> read_quoted(std::string_view& text) {
   return std::nullopt;
 }
 
-// The parameters of a header: `; name=value; name="value"`. Errors: 400 for other text and for a name that stands
-// twice.
+// The parameters of a header: `; name=value; name="value"`. Errors: 400 for other text and for a repeated name.
 ApiResult<Parameters> read_parameters(std::string_view text, const char* header) {
   Parameters parameters;
   for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
@@ -112,7 +111,7 @@ ApiResult<void> read_disposition(std::string_view value, FormPart& part) {
   return {};
 }
 
-// The headers of a part, without the empty line that ends them.
+// Reads the headers of a part. `head` does not include the empty line that ends them.
 ApiResult<FormPart> read_part_head(std::string_view head) {
   FormPart part;
   bool has_disposition = false;

@@ -1,4 +1,4 @@
-// The form of an answer: OpenAI's response_format, and the fields of other servers.
+// Reads the output format: OpenAI's response_format and the fields of other servers' APIs.
 #include <algorithm>
 
 #include "server/api/body_reader.h"
@@ -25,7 +25,7 @@ void set_choices(BodyReader& r, const char* name, const Json& value, Request& q,
   set_format(r, name, std::move(format), q, call);
 }
 
-// A schema as an object, or as JSON text, which vLLM's clients send.
+// Sets a schema that is an object, or JSON text, which vLLM's clients send.
 void set_any_schema(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string()) return set_schema(r, name, value, q, call);
   const auto parsed = parse_json(value.get_ref<const std::string&>());

@@ -54,7 +54,7 @@ class MessagesReader : public ChatReader {
   void content(const std::string& role, const Json& content, const std::string& at) {
     if (content.is_string()) return chat_.text(role.c_str(), content.get<std::string>());
     if (!content.is_array()) return wrong(at, content, "a text or a list of blocks");
-    if (content.empty()) chat_.text(role.c_str(), "");  // a turn in which nothing was said
+    if (content.empty()) chat_.text(role.c_str(), "");  // an empty message is kept
     for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i) block(role, content[i], place(at, i));
   }
 
@@ -83,7 +83,7 @@ class MessagesReader : public ChatReader {
         return chat_.call(id, string_in(block, "name", at), *input);
       }
       if (name == "thinking") return chat_.reasoning(string_in(block, "thinking", at));
-      if (name == "redacted_thinking") return;  // there is nothing in it that a template could show
+      if (name == "redacted_thinking") return;  // it is encrypted, so a template cannot show it
     }
     wrong(at + ".type", *type,
           role == "user"        ? "text or tool_result (the models here read text alone)"
@@ -121,7 +121,7 @@ Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) 
     const Json* schema = one.fields().get("input_schema");
     if (schema == nullptr || !schema->is_object())
       one.wrong("input_schema", "a JSON schema, which is an object, wanted");
-    static_cast<void>(one.fields().get("cache_control"));  // prefixes are kept anyway
+    static_cast<void>(one.fields().get("cache_control"));  // no effect: the prefix cache is always used
     for (const char* harmless : {"eager_input_streaming", "input_examples", "allowed_callers"})
       static_cast<void>(one.fields().get(harmless));
     // Tools with deferred loading stay hidden until a search finds them. There is no such search here.
@@ -201,7 +201,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   read_tools(r, chat, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
   read_messages_choice(r, q, chat);
   Json& variables = chat.variables;
-  // As in the API, a model thinks only if the request asks for it.
+  // As in Anthropic's API, a model thinks only if the request enables it.
   variables["enable_thinking"] = false;
   read_thinking(r, variables, call);
   r.object("output_config", [&](BodyReader& one) {
@@ -211,8 +211,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   });
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
-  // Fields for the sender's records; fields about caches, which are used anyway; and edits of the history, which is
-  // used as sent.
+  // Fields without effect here: those for the sender's records; those about caching, which is always on; and edits of
+  // the history, which is used as sent.
   read_metadata(r);
   r.pass_over({"cache_control", "context_management", "speed"});
   r.refuse("container", "this server runs no code");

@@ -12,7 +12,8 @@ namespace {
 constexpr float kTemperature = 0.8f, kTopP = 0.9f;
 constexpr std::uint32_t kTopK = 40;
 
-// The seconds in "1h30m", "-1s" or "0", as Go's time.ParseDuration reads them; nothing if it is not a duration.
+// Reads durations such as "1h30m", "-1s" or "0", as Go's time.ParseDuration does. Returns seconds, or nullopt if the
+// text is not a duration.
 std::optional<double> duration_s(std::string_view text) {
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}};
@@ -49,14 +50,14 @@ std::optional<double> read_keep_alive(BodyReader& r) {
 
 void read_ollama_model(BodyReader& r, Request& q) {
   r.into(q.model, r.string("model", 4096));
-  constexpr std::string_view kLatest = ":latest";  // which these clients put behind names without a tag
+  constexpr std::string_view kLatest = ":latest";  // Ollama's clients append this to names without a tag
   if (q.model.ends_with(kLatest)) q.model.resize(q.model.size() - kLatest.size());
 }
 
 void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
   body.object("options", RequestField::kOllamaOptions, [&](BodyReader& r) {
     read_members(r, RequestField::kOllamaOptions, q);
-    // -1 and -2: until the model ends or the context is full.
+    // -1 and -2 mean: until the model ends the answer or the context is full.
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
@@ -71,7 +72,7 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
 
 namespace {
 
-// What both bodies have.
+// Reads the fields that both bodies have.
 void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& chat) {
   q.parse_output = true;
   q.max_tokens = Request::kAllThatFit;
@@ -171,7 +172,7 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
   } else if (messages != nullptr) {
     r.wrong("messages", show(*messages) + " is given, a list wanted");
   }
-  call.only_loads = chat.messages.is_null();  // no message: the model is to be loaded
+  call.only_loads = chat.messages.is_null();  // without messages the request only loads the model
   if (const Json* tools = r.fields().get("tools")) {
     if (const auto good = check_tools(*tools); !good)
       r.wrong(good.error());

@@ -43,7 +43,7 @@ class ResponsesReader : public ChatReader {
     wrong(at + ".type", type, "message, function_call, function_call_output or reasoning");
   }
 
-  // Refuses other fields of an object in the body than these.
+  // Reports an error if the object has a field that is not in `names`.
   void known(const Json& object, const std::string& at, std::initializer_list<const char*> names) {
     body_.object_at(at.c_str(), object, [&](BodyReader& one) {
       for (const char* name : names) static_cast<void>(one.fields().get(name));
@@ -62,7 +62,8 @@ class ResponsesReader : public ChatReader {
     chat_.text(*role == "developer" ? "system" : role->get_ref<const std::string&>().c_str(), text);
   }
 
-  // Its text, or the encrypted_content that this server sent. For another server's, the summary.
+  // Returns the reasoning's text, or decodes it from the encrypted_content that this server sent. If another server
+  // sent the item, returns the summary.
   std::string reasoning_of(const Json& item, const std::string& at) {
     if (const auto content = item.find("content"); content != item.end() && content->is_array() && !content->empty())
       return text_of(*content, at + ".content");
@@ -115,7 +116,7 @@ Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at,
   return out;
 }
 
-// text.format: as response_format, but flat.
+// Reads text.format, which is response_format without its inner object.
 void read_text_format(BodyReader& r, Request& q, GenerationCall& call) {
   const auto read = [&](BodyReader& one) {
     const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
@@ -161,7 +162,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.object("reasoning", [&](BodyReader& one) {
     read_effort(one, "effort", chat.variables);
-    // Reasoning is shown in full and not summarized.
+    // These have no effect: answers have the whole reasoning, never a summary.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
   r.object("text", [&](BodyReader& one) {
@@ -176,7 +177,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
       else
         r.wrong("include", show(one) + " is not served: reasoning.encrypted_content alone is");
   }
-  // By now the earlier response is part of the input (endpoints/responses.cpp).
+  // endpoints/responses.cpp has already put the earlier response into the input.
   static_cast<void>(r.string("previous_response_id", 256));
   const bool is_stored = r.boolean("store").value_or(false);
   r.refuse("conversation", "previous_response_id is what goes on with an earlier answer");

@@ -11,14 +11,14 @@
 namespace zinc_rt::server {
 namespace {
 
-// A text: a string that is not empty, or an object with such a string in "text". Returns empty for anything else.
+// Reads a string, or an object with a string in "text". Returns an empty text if there is none.
 std::string text_of(const Json& value, bool may_be_object) {
   const bool is_object = may_be_object && value.is_object() && value.size() == 1 && value.contains("text");
   const Json& text = is_object ? value["text"] : value;
   return text.is_string() ? text.get<std::string>() : std::string();
 }
 
-// The texts of a field: a list or, with `may_be_one`, a single text.
+// Reads the texts of a field: a list or, if `may_be_one`, a single text.
 std::vector<std::string> read_texts(BodyReader& r, const char* field, bool may_be_one, bool may_be_object) {
   std::vector<std::string> texts;
   const Json* given = r.fields().get(field);
@@ -49,7 +49,7 @@ void begin(BodyReader& r, const Request& defaults, PairCall& call) {
   q.embed = true;
   q.max_tokens = 0;
   r.into(q.model, r.string("model", 4096));
-  static_cast<void>(r.string("user", 1024));  // the caller's own name for its records; it changes nothing here
+  static_cast<void>(r.string("user", 1024));  // for the caller's own records; no effect here
   call.requests.push_back(std::move(q));
 }
 
@@ -111,7 +111,7 @@ ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignor
 }
 
 std::uint64_t pair_answer_bytes(const PairCall& call) {
-  constexpr std::uint64_t kResult = 96, kEscape = 6;  // the most bytes of a result, and of a byte of text
+  constexpr std::uint64_t kResult = 96, kEscape = 6;  // largest size in the answer of a result, and of one byte of text
   std::uint64_t bytes = 256 + kResult * call.second.size();
   if (call.returns_documents)
     for (const std::string& text : call.second) bytes += kEscape * text.size();

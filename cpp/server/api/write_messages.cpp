@@ -13,15 +13,15 @@ std::string event(const char* name, const std::string& fields) {
   return fmt::format("event: {}\ndata: {{\"type\":\"{}\"{}{}}}\n\n", name, name, fields.empty() ? "" : ",", fields);
 }
 
-// Prompt tokens from the cache are counted separately.
+// In Anthropic's API input_tokens excludes the prompt tokens from the cache.
 std::string usage_of(const Usage& u) {
   return fmt::format(
       R"({{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{},"service_tier":"standard"}})",
       u.prompt_tokens - u.cached_tokens, u.cached_tokens, u.completion_tokens);
 }
 
-// A call's arguments as an object, as the API shows them. If they are not an object, as in a call that was cut off, an
-// empty one.
+// Returns a call's arguments as an object. If they are not an object, for example because the answer was cut off,
+// returns an empty one.
 std::string input_of(const std::string& arguments) {
   const auto value = read_any_json(arguments);
   return value && value->is_object() ? as_text(*value) : "{}";
@@ -83,8 +83,8 @@ class MessagesWriter final : public AnswerWriter {
         R"({{"id":"{}","type":"message","role":"assistant","model":{},"content":{},"stop_reason":{},"stop_sequence":{},"usage":{}}})",
         head_.id, json_string(head_.model), content, reason, sequence, usage);
   }
-  // Clients return a thinking block only if it has a signature. This one carries nothing, because the text comes with
-  // it.
+  // Clients return a thinking block only if it has a signature. This value is a constant, because the block has its
+  // text.
   static constexpr const char* kSignature = "zinc_rt";
 
   static std::string reason_of(const Completion& c) {
@@ -142,7 +142,7 @@ class MessagesWriter final : public AnswerWriter {
 
   const AnswerHead& head_;
   const GenerationCall& call_;
-  std::uint32_t index_ = 0;  // of the block that is open, or of the next one
+  std::uint32_t index_ = 0;  // index of the open block, or of the next one
   std::optional<PieceKind> open_;
   std::string stop_ = "null", stop_sequence_ = "null";
 };

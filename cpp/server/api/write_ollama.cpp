@@ -1,4 +1,4 @@
-// The answers of Ollama's /api/chat and /api/generate: a JSON object, or one a line.
+// The answers of Ollama's /api/chat and /api/generate: one JSON object, or one per line of a stream.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -26,13 +26,13 @@ class OllamaWriter final : public AnswerWriter {
       if (piece.kind == PieceKind::kCallBegin) name_ = piece.text, arguments_.clear();
       if (piece.kind == PieceKind::kCallArguments) arguments_ += piece.text;
       if (piece.kind != PieceKind::kCallEnd) continue;
-      // These clients expect a call as a whole.
+      // Ollama's clients expect each call in one line.
       if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
       text.clear();
       thinking.clear();
       out += line({}, {}, "[" + call_json(name_, arguments_) + "]", "false}");
     }
-    if (part.event.pieces.empty()) text = part.event.text;  // of raw prompts, whose text is not parsed
+    if (part.event.pieces.empty()) text = part.event.text;  // with raw prompts, whose output is not parsed
     if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
     return out;
   }
@@ -72,7 +72,7 @@ class OllamaWriter final : public AnswerWriter {
                          calls.empty() ? "" : R"(,"tool_calls":)" + calls);
     else
       out += R"("response":)" + json_string(text) + thought;
-    // Those of the tokens since the last line, also where their text is held back.
+    // Log-probabilities of the tokens since the last line, even if their text is held back.
     if (call_.wants_logprobs && !logprobs_.empty()) {
       out += R"(,"logprobs":)" + logprobs_json(logprobs_, *call_.n_top, names_);
       logprobs_.clear();

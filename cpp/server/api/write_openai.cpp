@@ -19,13 +19,13 @@ struct ChoiceText {
   std::string text, reasoning;
   std::string calls;                                           // a JSON list; empty: none
   const std::vector<TokenLogprob>* logprobs = nullptr;         // null: not asked for
-  const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // the prompt's, shown before those
-  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // the prompt's, in a field of their own
-  std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are shown
-  std::uint32_t text_offset = 0;                               // for completions: how many characters come before it
+  const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // the prompt's, listed before the others
+  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // the prompt's, in a separate field
+  std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are written
+  std::uint32_t text_offset = 0;                               // for completions: characters sent before this text
   const std::vector<std::int32_t>* token_ids = nullptr;        // null: not asked for
   const std::vector<std::uint64_t>* logits_hashes = nullptr;   // null: not asked for
-  std::string finish_reason;                                   // empty: it has not ended
+  std::string finish_reason;                                   // empty while the choice has not ended
   bool has_role = false;                                       // for the first event of a chat's stream
 };
 
@@ -257,7 +257,7 @@ class OpenAiWriter final : public AnswerWriter {
     text.n_top = call_.n_top.value_or(call_.requests.front().logprobs);
     return text;
   }
-  // In the API, a call that the client named ends like a text.
+  // In OpenAI's API the finish reason of a call that the client named is "stop".
   std::string finish_of(const Completion& c) const {
     if (c.finish_reason.empty()) return "error";
     return c.finish_reason == "stop" && !c.tool_calls.empty() && !call_.names_the_tool ? "tool_calls" : c.finish_reason;
@@ -277,7 +277,7 @@ class OpenAiWriter final : public AnswerWriter {
   const AnswerHead& head_;
   const GenerationCall& call_;
   const TokenNames& names_;
-  std::vector<std::uint32_t> n_characters_;  // of each choice, that were sent
+  std::vector<std::uint32_t> n_characters_;  // characters sent, per choice
 };
 
 }  // namespace

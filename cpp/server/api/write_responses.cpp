@@ -38,7 +38,7 @@ class ResponsesWriter final : public AnswerWriter {
     return event("response.failed", R"("response":)" + object("failed", shown, "null", "null"));
   }
   std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) override {
-    std::string events;  // the items are what comes together beside them
+    std::string events;  // only the items are used, which are collected at the same time
     for (const auto& piece : choices[0].completion.pieces) put(events, piece);
     end_choice(choices[0], false);
     return ended(totals);
@@ -53,7 +53,7 @@ class ResponsesWriter final : public AnswerWriter {
     return fmt::format("event: {}\ndata: {{\"type\":\"{}\",\"sequence_number\":{},{}}}\n\n", name, name, n_events_++,
                        fields);
   }
-  // An event about the open item.
+  // Appends an event about the open item.
   void tell(std::string& out, const char* name, const std::string& fields) {
     out += event(name, fmt::format(R"("item_id":"{}","output_index":{},{})", id_, n_items_, fields));
   }
@@ -109,7 +109,7 @@ class ResponsesWriter final : public AnswerWriter {
     close(out);
     open_ = kind;
     text_.clear();
-    // Ids within an answer follow from its own.
+    // The ids of items are made from the answer's id.
     const auto bare = std::string_view(head_.id).substr(head_.id.find('_') + 1);
     id_ = fmt::format("{}_{}{:02x}", prefix, bare, n_items_);
     out += event("response.output_item.added",
@@ -141,7 +141,7 @@ class ResponsesWriter final : public AnswerWriter {
     return R"({"type":"output_text","annotations":[],"logprobs":[],"text":)" + json_string(text_) + "}";
   }
 
-  // The open item. Before it ends it has no content.
+  // Returns the open item as JSON. It has no content before it ends.
   std::string item(std::string_view status) const {
     const bool is_begun = status == "in_progress";
     switch (open_) {
@@ -169,8 +169,8 @@ class ResponsesWriter final : public AnswerWriter {
   std::uint32_t n_items_ = 0;  // that have ended
   std::string items_;          // those, as JSON
   Item open_ = Item::kNone;
-  std::string id_, text_, name_, call_id_;  // of the item that is open
-  bool is_cut_ = false;                     // by max_output_tokens
+  std::string id_, text_, name_, call_id_;  // of the open item
+  bool is_cut_ = false;                     // max_output_tokens was reached
   std::string kept_;
 };
 

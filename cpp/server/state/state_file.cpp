@@ -17,7 +17,7 @@ namespace {
 
 // In version 1 keys had no made_s; in version 2 responses and objects had no size, and objects no label.
 constexpr int kVersion = 3;
-constexpr int kBusyMs = 1000;  // how long another process may hold the file
+constexpr int kBusyMs = 1000;  // how long to wait while another process has locked the file
 constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, time_s INTEGER NOT NULL, tenant TEXT NOT NULL, model TEXT NOT NULL,
   endpoint TEXT NOT NULL, finish TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
@@ -63,8 +63,8 @@ constexpr AddedColumn kAdded[] = {
 // not read.
 constexpr const char* kCheckedTables[] = {"requests", "totals", "tenants", "keys"};
 
-// Makes the file readable by its owner only, from the first byte, because it holds texts; restricts a file of an
-// earlier version. If the file cannot be made, SQLite says why.
+// Creates the file with access for its owner only, because it holds users' texts, or restricts the access to an
+// existing file. If it cannot be created, SQLite's open reports the reason.
 void make_private(const std::string& path, bool is_created) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_created ? O_CREAT : 0), 0600);
   if (fd < 0) return;
@@ -102,7 +102,7 @@ Status StateFile::open_file() {
                 db_ == nullptr ? "no memory" : sqlite3_errmsg(db_));
   };
   if (!path_.empty()) {
-    make_private(path_, true);  // SQLite gives its log files the rights of the file
+    make_private(path_, true);  // SQLite's log files get the same access as the file
     for (const char* ending : {"-wal", "-shm"}) make_private(path_ + ending, false);
   }
   if (sqlite3_open_v2(path_.empty() ? ":memory:" : path_.c_str(), &db_,
@@ -162,7 +162,7 @@ Result<bool> StateFile::remove(const char* sql, std::initializer_list<std::strin
   return was_there;
 }
 
-// The file that the name leads to now; nothing if there is none.
+// Returns device and inode of the file at the path, or nullopt if there is none.
 std::optional<StateFile::FileId> StateFile::file_at(const std::string& path) {
   struct stat found{};
   if (path.empty() || ::stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -194,8 +194,8 @@ Status StateFile::look() {
   return {};
 }
 
-// All changes or none, so that a kill in between leaves a file of the earlier version. False: the connection says why;
-// close it.
+// Makes all changes in one transaction, so that a kill leaves a file of the earlier version. If it returns false, the
+// connection has the error and must be closed.
 bool StateFile::bring_up_to_date() {
   const auto add_columns = [&] {
     return std::ranges::all_of(kAdded, [&](const AddedColumn& added) {

@@ -20,7 +20,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr int kDaysOfRequests = 31;  // how long single requests are kept; their sums are kept for ever
+constexpr int kDaysOfRequests = 31;  // rows of single requests are kept so long; their sums for ever
 constexpr std::chrono::seconds kRetry{1};
 
 std::string utc_day(std::int64_t time_s) {
@@ -32,7 +32,7 @@ std::string utc_day(std::int64_t time_s) {
   return text;
 }
 
-// All fields of a row, for the log.
+// Returns all fields of a row as text, for the log.
 std::string to_text(const UsageRow& row) {
   return fmt::format(
       R"({{"id":{},"time_s":{},"tenant":{},"model":{},"endpoint":{},"finish":{},"prompt_tokens":{},"cached_tokens":{},"completion_tokens":{}}})",
@@ -160,7 +160,7 @@ class Store final : public StateStore {
                .bind(response.body)
                .run())
         return false;
-      // Deletes rows for which newer ones leave no room. The index responses_by_size covers the query.
+      // Deletes the oldest rows beyond the tenant's limit. The index responses_by_size covers the query.
       return Statement(file_.db(),
                        "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY time_s "
                        "DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
@@ -206,8 +206,8 @@ class Store final : public StateStore {
 
   using Waiting = std::vector<std::pair<UsageRow, std::function<void()>>>;
 
-  // Rows that cannot be written are kept and tried again, because a full disk may get room and another process may
-  // release the file. Callers that wait for a row are called after the first try.
+  // Rows that cannot be written are kept and tried again, because a full disk may get free space and another process
+  // may unlock the file. Callbacks of rows are called after the first try.
   void write_all() {
     std::vector<UsageRow> rows;
     std::unique_lock lock(queue_mutex_);
@@ -269,7 +269,7 @@ class Store final : public StateStore {
   bool is_stopped_ = false;
   mutable std::mutex trouble_mutex_;
   std::string trouble_;
-  std::size_t n_missing_ = 0;  // known once the writer has ended
+  std::size_t n_missing_ = 0;  // set when the writer thread has ended
   std::thread writer_;
 };
 

@@ -9,7 +9,7 @@ namespace zinc_rt::server {
 
 ApiError quota_error(const Error& error) {
   auto out = to_api_error(error);
-  if (out.status == 400) out.param = error.field;  // settings have the names of TenantQuota's members
+  if (out.status == 400) out.param = error.field;  // fields of settings have the names of TenantQuota's members
   return out;
 }
 

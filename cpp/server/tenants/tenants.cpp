@@ -11,9 +11,9 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMaxBehalf = 1024;  // tenants that are made for the callers of one proxy
+constexpr std::size_t kMaxBehalf = 1024;  // limit on tenants created for the callers of one proxy
 
-// A header by the name that the Gateway API gave it, or by llm-d's.
+// Returns a header by its name in the Gateway API or, if absent, by llm-d's name.
 std::string_view either_header(const HttpRequest& request, std::string_view name) {
   const auto value = request.header(fmt::format("x-gateway-{}", name));
   return value.empty() ? request.header(fmt::format("x-llm-d-{}", name)) : value;
@@ -71,7 +71,7 @@ void TenantRegistry::set_objectives(Objectives objectives) {
   objectives_ = std::move(objectives);
 }
 
-// The tenant of that name. If there is none, one is made for this caller, with the proxy's limits.
+// Returns the tenant of that name. If there is none, creates one with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))

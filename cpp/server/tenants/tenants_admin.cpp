@@ -36,7 +36,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
   const std::lock_guard lock(mutex_);
   if (tenants_.contains(name))
     return std::unexpected(make_error(409, fmt::format("[tenants] \"{}\" is there already", name)));
-  // The first key shuts out callers without a key, so there must be an admin with one.
+  // From the first key on, callers without a key are refused, so an admin must already have a key.
   if (std::ranges::none_of(configured_keys_, [](const Key& k) { return k.tenant.empty(); }))
     return std::unexpected(
         make_error(409, "[tenants] tenants need an admin key: start the server with --admin-key or admin_keys"));
@@ -53,13 +53,13 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
 }
 
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::change(const std::string& name, const Json& json) {
-  const std::lock_guard change(changing_);  // without mutex_: a quota waits for the engine's step
+  const std::lock_guard change(changing_);  // without mutex_, because setting a quota waits for the engine's step
   const auto entry = find(name);
   if (!entry) return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", name)));
   auto settings = entry->settings();
   if (auto changed = settings.change(json); !changed) return std::unexpected(changed.error());
   if (auto set = entry->set_settings(settings); !set) return std::unexpected(set.error());
-  if (entry->is_configured) return entry;  // until the next reload of the file
+  if (entry->is_configured) return entry;  // the change lasts until the file is reloaded
   const std::lock_guard lock(mutex_);
   if (auto stored = store(*entry); !stored) return std::unexpected(stored.error());
   return entry;
@@ -119,7 +119,7 @@ ApiResult<std::string> TenantRegistry::revoke_key(const std::string& name, std::
   return hash;
 }
 
-// Removes the tenant from the engine. Its requests go on.
+// Removes the tenant from the engine. Its running requests continue.
 void TenantRegistry::forget(const std::string& name) {
   if (const auto removed = engine_.remove_tenant(name); !removed) log().error("{}", removed.error().message);
 }
@@ -134,7 +134,7 @@ ApiResult<void> TenantRegistry::remove(const std::string& name) {
   if (const auto status = store_.remove_tenant(name); !status) return std::unexpected(to_api_error(status.error()));
   std::erase_if(stored_keys_, [&](const Key& key) { return key.tenant == name; });
   tenants_.erase(it);
-  lock.unlock();  // what follows waits for the engine's step
+  lock.unlock();  // because the next call waits for the engine's step
   forget(name);
   return {};
 }

@@ -25,7 +25,7 @@ Result<std::vector<TenantRegistry::Key>> TenantRegistry::keys_of(const std::vect
   return keys;
 }
 
-// Applies all of them or none. REQUIRES: mutex_.
+// Applies the settings of all tenants, or on an error of none. REQUIRES: mutex_.
 Status TenantRegistry::apply(const std::vector<Configured>& tenants) {
   std::vector<std::pair<std::shared_ptr<TenantEntry>, TenantSettings>> changed;
   std::vector<std::string> made;
@@ -62,7 +62,7 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
   }
   const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
-  // Keys come first, so that an error in them changes nothing.
+  // Reads keys first, so that an error in them changes nothing.
   ZRT_TRY(auto keys, keys_of(tenants, admin_key_hashes));
   const auto is_in_file = [&](const std::string& name) {
     return std::ranges::find(tenants, name, &Configured::name) != tenants.end();
@@ -74,7 +74,8 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
                 "[config] no key is left, which would make everyone an admin; to open the server, start it anew");
   ZRT_CHECK_OK(apply(tenants));
   configured_keys_ = std::move(keys);
-  // The file decides about the tenants in it. A tenant that is no longer in it can be changed and removed like others.
+  // For tenants in the file, settings made at run time are dropped. A tenant that was removed from the file can be
+  // changed and removed by admins like others.
   std::erase_if(stored_keys_, [&](const Key& key) { return !is_kept(key); });
   for (const auto& [name, entry] : tenants_)
     if (is_in_file(name) || configured_names_.contains(name)) entry->is_configured = is_in_file(name);

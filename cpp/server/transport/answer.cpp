@@ -45,7 +45,7 @@ void Answer::put_head(const HttpResponse& r, bool has_length) {
   if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
   if (!has_length && !options_.is_http_1_0)
     fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
-  else if (has_length && r.status != 304)  // there it would be the length of the body that is not sent
+  else if (has_length && r.status != 304)  // with 304 the header would describe the body that is not sent
     fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
   for (const auto& [name, value] : headers_) fmt::format_to(out, "{}: {}\r\n", name, value);
   for (const auto& [name, value] : r.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
@@ -99,7 +99,7 @@ bool Answer::write(std::string_view piece) {
     const std::lock_guard lock(mutex_);
     if (!is_started_) return false;
     if (!is_stream_ || is_over_ || is_gone_ || piece.empty()) return true;
-    // A piece larger than the bound is accepted if nothing else waits.
+    // If no bytes wait, a piece larger than the limit is accepted.
     if (!out_.empty() && out_.size() + piece.size() > options_.max_unsent_bytes) return false;
     put_piece(piece);
     last_write_ = std::chrono::steady_clock::now();
@@ -169,7 +169,7 @@ void Answer::describe(AnsweredRequest& request) {
 
 bool Answer::probe() {
   const std::lock_guard lock(mutex_);
-  if (is_over_) return true;  // its last bytes serve as the probe
+  if (is_over_) return true;  // sending its last bytes probes the connection too
   if (is_started_ ? !has_events_ : options_.is_http_1_0) return false;
   if (is_started_)
     put_piece(kHeartbeat);

@@ -50,7 +50,7 @@ ByteBudget::Full ByteBudget::change(const std::string& address, const std::strin
   const std::lock_guard lock(mutex_);
   const std::size_t in_all = held_ - before + now, at_address = of(by_address_, address) - before + now;
   const std::size_t at_owner = owner.empty() ? 0 : of(by_owner_, owner) - before + now;
-  if (now > before) {  // holding less is never refused
+  if (now > before) {  // a decrease is never refused
     if (at_owner > limits_.per_owner) return Full::kOwner;
     if (at_address > limits_.per_address) return Full::kAddress;
     if (in_all > limits_.in_all) return Full::kInAll;

@@ -42,7 +42,8 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
-// Headers that may stand only once. With two of them, another program in between may have believed the other one.
+// Headers that may occur only once. If there are two, a proxy in between may have used another one than this program
+// would.
 constexpr std::string_view kOnce[] = {"host",
                                       "content-length",
                                       "transfer-encoding",
@@ -61,14 +62,14 @@ constexpr std::string_view kOnce[] = {"host",
 struct Seen {
   std::size_t n_headers = 0;
   std::array<bool, std::size(kOnce)> once{};
-  int status = 400;  // goes with the complaint
+  int status = 400;  // the status for `complaint`
 
   bool has(std::string_view name) const {
     return once[static_cast<std::size_t>(std::ranges::find(kOnce, name) - std::begin(kOnce))];
   }
 };
 
-// Whether it is a name, or an address in brackets, with or without a port.
+// Whether the text is a host name, or an IPv6 address in brackets, with or without a port.
 bool is_host(std::string_view host) {
   const auto are_all = [](std::string_view text, std::string_view marks) {
     return std::ranges::all_of(text, [&](unsigned char c) {

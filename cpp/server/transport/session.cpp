@@ -1,4 +1,4 @@
-// The life of a connection: start, reading, end.
+// SessionOf: start, reading and end of a connection.
 #include <poll.h>
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ void SessionOf<Stream>::sweep(Clock::time_point now) {
     self->is_late_ = true;
     self->deadline_ = Clock::time_point::max();
     if (self->phase_ == Phase::kRequest)
-      self->wake_.cancel();  // serve_one or read_body answers that it is late
+      self->wake_.cancel();  // serve_one or read_body then answers 408
     else
       self->close();
   });
@@ -51,7 +51,7 @@ Task SessionOf<Stream>::run() {
       while (co_await serve_one()) {
       }
       co_await say_goodbye();
-    } catch (const std::exception& error) {  // mostly of memory: this connection ends, the others go on
+    } catch (const std::exception& error) {  // mostly out of memory: only this connection ends
       log().error("a connection ended by an exception: {}", error.what());
     }
   }
@@ -109,8 +109,8 @@ error_code SessionOf<Stream>::read_what_is_there() {
   return ec == asio::error::would_block ? error_code() : ec;
 }
 
-// Reads and drops, for a moment, what the client still sends. Closing with unread bytes would reset the connection, and
-// the answer might be lost.
+// Reads and discards for a short time what the client still sends. Closing a socket with unread bytes would reset the
+// connection, and the client might lose the answer.
 template <class Stream>
 Task SessionOf<Stream>::say_goodbye() {
   if (is_closed_) co_return;

@@ -1,4 +1,4 @@
-// The requests of a connection and their answers.
+// SessionOf: requests of a connection and their answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr auto kProbeDelay =
-    std::chrono::milliseconds(250);  // how long an answer may take to begin before a probe goes
+    std::chrono::milliseconds(250);  // so long after the client's close, without an answer, a probe is sent
 
 }  // namespace
 
@@ -62,8 +62,8 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
-    // Bytes without a line feed cannot complete anything. The first ones are checked, because they may be of another
-    // protocol.
+    // Bytes without a line feed cannot complete a head, so they need no scan. The first bytes are scanned in any case,
+    // because they may belong to another protocol.
     const bool is_new = in_.size() > n_scanned && (n_scanned == 0 || in_.find('\n', n_scanned) != std::string::npos ||
                                                    in_.size() > o.max_head_bytes);
     n_scanned = in_.size();
@@ -126,14 +126,14 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   answer_ = make_answer(parser, true);
   phase_ = Phase::kAnswer;
   deadline_ = Clock::time_point::max();
-  // The answer is dropped when the handler and everyone it gave the connection to have released it.
+  // Answer::drop() is called when the handler, and all to whom it passed the connection, have released it.
   verdict.handle(std::move(request),
                  std::shared_ptr<Connection>(answer_.get(), [answer = answer_](Connection*) { answer->drop(); }));
   verdict.handle = nullptr;
   bool has_gone_out = false;
   const bool goes_on = co_await send(has_gone_out);
   tell(has_gone_out);
-  answer_->set_gone();  // does nothing if the whole answer went out
+  answer_->set_gone();  // does nothing if the whole answer was sent
   answer_ = nullptr;
   co_return goes_on;
 }
@@ -200,7 +200,7 @@ template <class Stream>
 std::size_t SessionOf<Stream>::limit_of(const HeadVerdict& verdict) const {
   const std::size_t most = shared_->options.max_body_bytes;
   if (verdict.max_body_bytes <= most) return most;
-  // A body that can never fit the budget. Otherwise it would get a status that tells the client to retry.
+  // Checks first whether the body could ever fit the budget. The statuses below tell the client to retry.
   const auto& budget = shared_->bodies->limits();
   return std::max(most, std::min({verdict.max_body_bytes, budget.in_all, budget.per_address, budget.per_owner}));
 }
@@ -238,7 +238,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, std::size_t max_bytes, const s
       n = parser.put(asio::buffer(in_), ec);
       consume(n);
       if (ec == http::error::need_more) ec = {};
-      // The head of a chunk is never this long.
+      // No chunk header is as long as this, so the chunk is malformed.
       if (!ec && n == 0 && in_.size() >= kReadAhead) ec = http::error::bad_chunk;
       if (ec) bad = complaint_of(ec, max_bytes);
       if (!ec) bad = room_for(parser.get().body().size(), owner, held);
@@ -258,7 +258,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, std::size_t max_bytes, const s
 template <class Stream>
 TaskOf<bool> SessionOf<Stream>::send(bool& has_gone_out) {
   bool has_sent = false;
-  std::optional<Clock::time_point> probe_at;  // set once the client has closed its side; max(): it was probed
+  std::optional<Clock::time_point> probe_at;  // set when the client has closed its side; max() after the probe
   for (;;) {
     if (is_closed_) co_return false;
     auto taken = answer_->take();

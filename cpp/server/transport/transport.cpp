@@ -104,7 +104,7 @@ class TransportImpl final : public Transport {
     io_->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
-    // Runs the handlers that closing the sockets made ready. They own sessions, and sessions own the io_context.
+    // Runs the completion handlers of the closed sockets. They own sessions, and sessions own the io_context.
     io_->restart();
     io_->poll();
   }
@@ -115,7 +115,7 @@ class TransportImpl final : public Transport {
       Socket socket(asio::make_strand(*io_));
       auto [ec] = co_await acceptor_.async_accept(socket, kAwait);
       if (!acceptor_.is_open()) co_return;
-      if (ec) {  // mostly no descriptor is left; open connections go on, and some will end
+      if (ec) {  // mostly out of descriptors; some will be free when open connections end
         log().warn("a connection could not be taken: {}", ec.message());
         Timer pause(acceptor_.get_executor(), std::chrono::milliseconds(50));
         co_await pause.async_wait(kAwait);
