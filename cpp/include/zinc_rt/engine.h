@@ -27,8 +27,8 @@ class Engine {
  public:
   // Opens an engine with one model. Errors name the file, the key or tensor, the tier, and what would help.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
-  // Starts an engine without a model; add_model() adds the first one. Reads only two options: threads and max_models.
-  // Errors: kInvalidArgument, as check() of the options.
+  // Starts an engine without a model; add_model() adds the first one. Of the options it reads only threads and
+  // max_models. Errors: kInvalidArgument if check(options) fails.
   static Result<Engine> start(const EngineOptions& options = {});
   // Adds a model with its own slots, pages and options, tier and threads included. Errors as open(), and also:
   // kInvalidArgument if the name is taken; kExhausted if max_models are loaded and none of them is idle.
@@ -44,11 +44,12 @@ class Engine {
   void close();
   bool is_closed() const;
 
-  std::string tier() const;        // of the first model: "t_cpu"; empty: there is none
-  std::string arithmetic() const;  // what is active for it: "exact", or "fast" where it was asked for and there
-  static unsigned arithmetic_version() { return kArithmeticVersion; }  // of the contract: docs/arithmetic.md
-  // In this call and those below, `model` is a name; empty means the first model. Errors: kNotFound if no model of that
-  // name is loaded.
+  std::string tier() const;        // of the first model, such as "t_cpu"; empty if no model is loaded
+  std::string arithmetic() const;  // of the first model: "exact", or "fast" if requested and supported by the tier
+  // The version of the arithmetic contract (docs/arithmetic.md).
+  static unsigned arithmetic_version() { return kArithmeticVersion; }
+  // In this call and those below, `model` is the name of a model. Empty means the first model. Errors: kNotFound if no
+  // model of that name is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
   // The chat template from the model file; empty if the file has none.
@@ -57,8 +58,8 @@ class Engine {
   // of the last step, so the call waits for no step.
   EngineStats stats() const;
 
-  // Records what the step threads do, at most n_records spans, until stop_trace(). That writes Chrome trace JSON, which
-  // ui.perfetto.dev shows.
+  // Records what the step threads do, at most n_records spans, until stop_trace() is called. stop_trace() writes the
+  // spans to `path` as Chrome trace JSON, which ui.perfetto.dev can show.
   Status start_trace(std::uint32_t n_records = 1u << 18);
   Status stop_trace(const std::string& path);
 
@@ -69,28 +70,29 @@ class Engine {
   // The bytes that this token adds to a text. They may be a part of a character. Empty for an id that stands for no
   // bytes.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
-  // The prompt tokens that this request would have. add_special: with BOS and EOS, or without; empty: as the request
-  // has them. Errors: those of submit() about the prompt.
+  // Returns the prompt tokens that this request would have. add_special says whether BOS and EOS are added; without a
+  // value the request decides. Errors: the errors of submit() that concern the prompt.
   Result<std::vector<std::int32_t>> prompt_tokens(Request request, std::optional<bool> add_special = {}) const;
   // Renders a chat. messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template
   // variables, or empty. continue_final_message: the text ends with the content of the last message (see Request).
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;
-  // The same of a request with messages.
+  // Renders the messages of a request in the same way.
   Result<std::string> apply_template(Request request) const;
 
-  // Returns the logits after each token, or after the last one only: [rows, vocab_size]. chunk: tokens per step; 0: the
-  // engine's choice. The call uses the pages of one slot while it runs.
+  // Returns the logits after each token, or after the last one only: [rows, vocab_size]. chunk is the number of tokens
+  // per step; with 0 the engine chooses it. The call uses the pages of one slot while it runs.
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
                                     const std::string& model = {}, const StopAsked& is_stopped = {}) const;
-  // The residual stream after a layer (-1: the embeddings), [n, model_dim].
+  // Returns the residual stream after a layer (-1: the embeddings): [n, model_dim].
   Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer, const std::string& model = {},
                                     const StopAsked& is_stopped = {}) const;
   std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
   std::uint32_t model_dim(const std::string& model = {}) const;
 
-  // Returns the tenant of this name and makes it on the first call. A quota that is given replaces the earlier one.
+  // Returns the tenant of this name; the first call for a name creates the tenant. If a quota is given, it replaces the
+  // tenant's quota.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
   // Frees the tenant's name and its reserved pages at once. Handles, sessions and requests of the tenant keep working;
   // the rest is freed with the last of them. A tenant made later under the same name is a new tenant. Errors:

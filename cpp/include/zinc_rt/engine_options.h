@@ -16,7 +16,8 @@
 
 namespace zinc_rt {
 
-// Called with the number of bytes of weights that are ready.
+// A function that is called while a model is loaded. `done` and `total` are bytes of weights: those that are ready, and
+// all.
 struct OnProgress {
   using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
   OnProgress() = default;
@@ -26,11 +27,11 @@ struct OnProgress {
   // Always equal, because a listener does not change the model.
   bool operator==(const OnProgress&) const { return true; }
 
-  Call call;  // empty: nobody does
+  Call call;  // empty: progress is not reported
 };
 
-// The row of a member says what it means (engine_options(), below). An empty text or 0 leaves the choice to the row's
-// environment variable, then to the engine.
+// What a member means is in its row of the table engine_options() (below). If a text is empty or a number is 0, the
+// environment variable of the row decides; if it is not set either, the engine decides.
 struct EngineOptions {
   std::string tier;
   std::string backend;
@@ -41,7 +42,7 @@ struct EngineOptions {
   std::uint32_t kv_pages = 0;
   std::uint32_t max_context = 0;
   std::string kv_dtype;
-  // With rank the model scores pairs of texts. With any other pooling but none it embeds texts. In both cases it
+  // With "rank" the model scores pairs of texts. With any other pooling except "none" it embeds texts. In both cases it
   // generates nothing.
   std::string pooling;
   std::uint32_t threads = 0;
@@ -58,41 +59,42 @@ struct EngineOptions {
   std::string tools;
   bool control_tokens_in_text = false;
   std::uint32_t max_models = 0;
-  OnProgress on_progress;  // has no row: it is no value that a text could give
+  OnProgress on_progress;  // has no row in the table, because no text can express a function
 
   // Two equal sets of options open the same model from the same file.
   bool operator==(const EngineOptions&) const = default;
 };
 
-// A row of the table.
+// A row of the table of options.
 struct EngineOption {
   using Member = std::variant<std::string EngineOptions::*, std::vector<std::uint32_t> EngineOptions::*,
                               std::uint32_t EngineOptions::*, bool EngineOptions::*>;
   enum class Audience : std::uint8_t {
-    kAll,        // whoever opens a model
-    kMeasuring,  // those who measure and compare: no result depends on it, or it is for debugging
-    kEngine,     // of the engine, not of one of its models: Python alone has it
+    kAll,        // for everybody who opens a model
+    kMeasuring,  // for measuring and comparing: no result depends on the option, or it is for debugging
+    kEngine,     // an option of the engine, not of one model; only Python takes it
   };
 
-  const char* name;  // the keyword of Python, the key in a file and in a request
+  const char* name;  // the keyword argument in Python, and the key in configuration files and in requests
   Member member;
-  std::string help;                            // for one line
-  const char* otherwise = "";                  // what holds where the value is empty
-  const char* variable = "";                   // the environment variable that is read where the value is empty or 0
-  std::vector<std::string> choices = {};       // the texts that it takes; empty: whoever reads the text says
-  std::uint32_t least = 0, most = UINT32_MAX;  // of a number
+  std::string help;                            // a help text of one line
+  const char* otherwise = "";                  // what is used if the value is empty
+  const char* variable = "";                   // the environment variable that is read if the value is empty or 0
+  std::vector<std::string> choices = {};       // the allowed texts; empty: the code that reads the text checks it
+  std::uint32_t least = 0, most = UINT32_MAX;  // bounds of a number
   Audience audience = Audience::kAll;
-  const char* flags = "";  // of commands, where they are not --name-of-the-option alone
+  const char* flags = "";  // the flags of commands, if they are more than --name-of-the-option
 };
 
 std::span<const EngineOption> engine_options();
 
-// Sets one option from the text of a command line or an environment variable: a number, 1 or 0, or numbers joined by
-// commas. Errors: kInvalidArgument with the name, the text and the expected form.
+// Sets one option from the text of a command line or an environment variable. The text is a string, a number, 1 or 0
+// (for a bool), or a list of numbers joined by commas. Errors: kInvalidArgument with the name, the text and the
+// expected form.
 Status set_option(EngineOptions& options, const EngineOption& row, std::string_view text);
 
 // Errors: kInvalidArgument for a value that is not one of the option's choices or not within its bounds.
 Status check(const EngineOptions& options, const EngineOption& row);
-Status check(const EngineOptions& options);  // all rows, in their order
+Status check(const EngineOptions& options);  // checks all rows, in the order of the table
 
 }  // namespace zinc_rt

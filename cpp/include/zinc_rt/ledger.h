@@ -9,13 +9,13 @@ namespace zinc_rt {
 // Counters and latencies cover the time since the tenant's first request. Latencies come from a histogram: each
 // quantile is within 1.6 % of a measured latency. They are 0 until something was measured.
 struct TenantLedger {
-  std::uint64_t tokens_prompted = 0;  // of admitted requests, those from the prefix cache too
+  std::uint64_t tokens_prompted = 0;  // of admitted requests, including cached tokens
   std::uint64_t tokens_generated = 0;
-  std::uint64_t tokens_cached = 0;    // of tokens_prompted, those that came from the prefix cache
-  std::uint64_t slots_admitted = 0;   // slots that were given, again after a preemption too
-  std::uint64_t slots_preempted = 0;  // slots that were taken away
-  // How requests ended. Those cancelled, failed or too slow may have ended before they got a slot.
-  std::uint64_t requests_finished = 0;   // by an end token, a stop string or a length
+  std::uint64_t tokens_cached = 0;    // the part of tokens_prompted whose KV the prefix cache held
+  std::uint64_t slots_admitted = 0;   // how often a request got a slot, also after a preemption
+  std::uint64_t slots_preempted = 0;  // how often a request lost its slot
+  // How requests ended. Requests that were cancelled, failed or too slow may have ended before they got a slot.
+  std::uint64_t requests_finished = 0;   // by an end token, a stop string or a length limit
   std::uint64_t requests_cancelled = 0;  // by the client, or by their deadline
   std::uint64_t requests_failed = 0;     // by a fault of the engine
   std::uint64_t requests_rejected = 0;   // refused before they got a slot
@@ -30,7 +30,7 @@ struct TenantLedger {
   std::uint32_t kv_pages_peak = 0;
   std::uint32_t slots_now = 0;
   std::uint32_t waiting_now = 0;  // requests without a slot
-  double prefix_hit_rate = 0;     // cached tokens by prompt tokens over about the last 64 requests
+  double prefix_hit_rate = 0;     // cached tokens / prompt tokens of about the last 64 requests
   double service = 0;             // what the scheduler has charged for fair sharing
 };
 

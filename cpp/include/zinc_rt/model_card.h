@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// A number that the model's family does not have is 0.
+// Describes a model. Numbers that do not apply to the model's family are 0.
 struct ModelCard {
   struct TokenizerCard {
     std::string model, pre;
@@ -22,13 +22,14 @@ struct ModelCard {
     double factor = 1;
     std::uint32_t original_context = 0;
   };
-  struct Ssm {  // of recurrent layers
+  struct Ssm {  // the shape of recurrent layers
     std::uint32_t k_heads = 0, v_heads = 0, k_dim = 0, inner_dim = 0, conv_width = 0;
   };
 
   std::string name, family, architecture, size_label;
   std::uint64_t n_parameters = 0;
-  std::uint64_t n_active_parameters = 0;  // that a token meets
+  std::uint64_t n_active_parameters = 0;  // parameters that are used for one token (fewer than all in a mixture of
+                                          // experts)
   std::uint32_t n_layers = 0, model_dim = 0, ffn_dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::uint32_t vocab_size = 0, context_length = 0;
   double rope_theta = 0, norm_eps = 0;
@@ -37,19 +38,20 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // The same for the formats that the model is computed in: fixed16 for most F16 and BF16 matrices (docs/arithmetic.md,
-  // rule 4).
+  // The same, but by the formats in which the kernels read the weights. Most F16 and BF16 matrices become fixed16
+  // (docs/arithmetic.md, rule 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // Where and how the model runs.
-  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // device: the first, in words
-  std::vector<std::uint32_t> devices;                                   // that have a replica each, by their numbers
+  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // device: a description of the first one
+  std::vector<std::uint32_t> devices;                                   // the numbers of the devices that hold a
+                                                                        // replica
   // How the chat template writes tool calls and reasoning (docs/agents.md lists the formats). tool_format is empty if
   // the template does not show tools.
   std::string tool_format, reasoning_format;
 
-  // For a model that gives embeddings: mean, cls or last, and the length of an embedding. For one that scores pairs of
-  // texts: rank, and 1. For one that generates: empty, and 0.
+  // If the model embeds texts: mean, cls or last, and the length of an embedding. If it scores pairs of texts: rank,
+  // and 1. If it generates: empty, and 0.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 
@@ -67,8 +69,8 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// The memory of a model, region by region, on its first device and then on each device. The regions that are not mapped
-// add up to what the tier allocates on a device.
+// The memory that a model uses. `regions` are those of its first device; `devices` has the sums of each device. The
+// regions that are not mapped add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // in the tier
@@ -79,8 +81,8 @@ struct ModelMemory {
   struct Region {
     std::string name, heap;  // "kv_pages", "device_local"
     std::uint64_t bytes = 0;
-    bool mapped = false;  // used where the model file is mapped: nothing is allocated for it
-    std::string note;     // how the size comes about
+    bool mapped = false;  // the bytes are read in the mapped model file; nothing is allocated for the region
+    std::string note;     // how the size was computed
   };
   std::string tier;
   std::uint32_t max_slots = 0, max_context = 0, chunk_cap = 0, kv_pages = 0;
@@ -99,9 +101,9 @@ struct ModelMemory {
 
 enum class CardDetail : std::uint8_t {
   kAll,
-  kListed,  // what a list of models shows of each
+  kListed,  // only the fields that a list of models shows
 };
-// One JSON object each. Numbers that the model's family does not have are left out.
+// Both return one JSON object. Numbers that do not apply to the model's family are left out.
 std::string to_json(const ModelCard& card, CardDetail detail = CardDetail::kAll);
 std::string to_json(const ModelMemory& memory, CardDetail detail = CardDetail::kAll);
 

@@ -11,22 +11,23 @@ namespace zinc_rt {
 enum class PieceKind : std::uint8_t {
   kText,
   kReasoning,
-  kCallBegin,      // text: the tool's name, whole
-  kCallArguments,  // text: a piece of the arguments, which together are one JSON object
-  kCallEnd,        // no text; a call that max_tokens cut has none
+  kCallBegin,      // text: the whole name of the tool
+  kCallArguments,  // text: a piece of the arguments; all pieces together are one JSON object
+  kCallEnd,        // no text; absent if max_tokens cut the call off
 };
 
 struct OutputPiece {
   PieceKind kind = PieceKind::kText;
-  std::uint32_t call = 0;  // of the kinds of calls: which call of the answer, from 0
+  std::uint32_t call = 0;  // for the kCall kinds: the index of the call in the answer, from 0
   std::string text;
-  std::string id;  // kCallBegin: as in ToolCall
+  std::string id;  // only with kCallBegin: ToolCall::id
 };
 
 struct ToolCall {
-  std::string id;         // "call_" and 24 hex digits, or 9 characters where the model's template wants those
-  std::string name;       // as the model wrote it: it need not be one of the tools
-  std::string arguments;  // a JSON object; cut off where the answer was, or what else the model wrote
+  std::string id;    // "call_" and 24 hex digits, or 9 characters if the model's template requires that
+  std::string name;  // as the model wrote it; may be a name that no tool has
+  // A JSON object. It is incomplete if the answer was cut off within it, and other text if the model wrote no JSON.
+  std::string arguments;
 };
 
 }  // namespace zinc_rt

@@ -1,6 +1,6 @@
-// The fields of a generating request, and the table of them: those of the bodies that the server takes, of Python's calls
-// and of commands. Who reads a request visits the table; docs/server.md, Python's stub and its help are checked against
-// it or made of it.
+// A table of the fields of a generation request: in the bodies that the server takes, in Python's calls and in
+// commands. Code that reads a request iterates over the table. docs/server.md, Python's stub and its help texts are
+// generated from the table or checked against it.
 // Thread rule: the table never changes.
 #pragma once
 
@@ -20,9 +20,9 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
-// A row of the table. A name has several rows where it means different things to those who take it.
+// A row of the table. A name has several rows if it means different things in different APIs.
 struct RequestField {
-  // Who takes it. The server's are called by the last words of their paths.
+  // The APIs that take the field. Those of the server are named after the last words of their paths.
   enum TakenBy : std::uint32_t {
     kChat = 1,             // /v1/chat/completions
     kCompletion = 2,       // /v1/completions
@@ -31,9 +31,9 @@ struct RequestField {
     kResponses = 16,       // /v1/responses
     kOllamaChat = 32,      // /api/chat
     kOllamaGenerate = 64,  // /api/generate
-    kOllamaOptions = 128,  // the `options` of both
-    kPython = 256,         // Session.generate and all that call it
-    kCommand = 512,        // run, chat: sampling
+    kOllamaOptions = 128,  // the object `options` in both Ollama bodies
+    kPython = 256,         // Session.generate and the methods that call it
+    kCommand = 512,        // the commands run and chat; only sampling fields
   };
   using Member =
       std::variant<std::monostate, float Request::*, double Request::*, std::uint32_t Request::*, bool Request::*,
@@ -43,20 +43,20 @@ struct RequestField {
 
   const char* name;
   std::uint32_t taken_by;             // bits of TakenBy
-  Member member = {};                 // that takes the value as it is; none: its reader does more than that
-  const char* type = "";              // where there is no member: what value is wanted
-  Bounds bounds = {};                 // of a number; most: bytes of a text, entries of a list. 0 to 0: none
-  std::optional<Bounds> of_api = {};  // what the server's bodies may have, where that is less
-  const char* help = "";              // for one line
+  Member member = {};                 // stores the value unchanged; none: the API's own reader handles the field
+  const char* type = "";              // if there is no member: the type that is expected
+  Bounds bounds = {};                 // of a number; `most` also of a text's bytes or a list's entries; 0 to 0: none
+  std::optional<Bounds> of_api = {};  // the bounds in the server's bodies, if they are narrower
+  const char* help = "";              // a help text of one line
 
   const Bounds& api_bounds() const { return of_api ? *of_api : bounds; }
 };
 
 std::span<const RequestField> request_fields();
 
-// What the server takes for the field, in words: "0 to 2", "true or false", "a text of at most 256 bytes".
+// Describes the values that the server accepts: "0 to 2", "true or false", "a text of at most 256 bytes".
 std::string wanted_value(const RequestField& field);
-// The names of those in `taken_by`, as docs/server.md has them, joined by commas.
+// Returns the names of the APIs in `taken_by` as docs/server.md writes them, joined by commas.
 std::string taker_names(std::uint32_t taken_by);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// How a token is picked: the numbers that a request gives. They travel as one value from there to the pick.
+// The numbers of a request that say how its tokens are picked.
 // Thread rule: a plain value.
 #pragma once
 
@@ -11,8 +11,8 @@ struct SamplingParams {
   std::uint32_t top_k = 0;       // 0: off
   float top_p = 1;               // 1: off
   float min_p = 0;               // 0: off
-  float typical_p = 1;           // 1: off; of what the above leave, after them
-  float repetition_penalty = 1;  // 1: off; prompt and generated tokens
+  float typical_p = 1;           // 1: off; applied after the three above, to the tokens that they keep
+  float repetition_penalty = 1;  // 1: off; applies to prompt and generated tokens
   float presence_penalty = 0;    // 0: off; generated tokens
   float frequency_penalty = 0;   // 0: off; generated tokens
 };

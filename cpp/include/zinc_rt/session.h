@@ -26,13 +26,14 @@ class RequestHandle {
   explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
 
   // Ends the request as cancelled, unless it has ended already. Its slot and pages are free within one step. Events
-  // that the reader has not taken by then may be lost; the completion has all of them.
+  // that the reader has not taken by then may be lost; completion() still contains them.
   void cancel();
   bool is_done() const;
-  // Blocks until the request has ended. Errors: what ended it from outside, such as a device fault or a closed engine.
+  // Blocks until the request has ended. Errors: the error that ended the request, such as a device fault or a closed
+  // engine.
   Status wait() const;
-  // Waits for at most timeout_ms. Returns true once the request has ended and its callback has had all events. A call
-  // from inside the callback only asks whether the request has ended.
+  // Waits for at most timeout_ms. Returns true once the request has ended and its callback has handled all events. If
+  // it is called inside the callback, it returns whether the request has ended.
   bool wait_for(double timeout_ms) const;
   // What has been generated so far; all of it once the request has ended.
   Completion completion() const;
@@ -47,7 +48,7 @@ class Stream {
   Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue);
   Stream(Stream&&) noexcept = default;
   Stream& operator=(Stream&&) noexcept;
-  ~Stream();  // an unfinished generation is cancelled
+  ~Stream();  // cancels the generation if it is unfinished
 
   // Waits for the next event and returns it; returns nothing once the generation has ended. An error also ends it.
   Result<std::optional<StreamEvent>> next();
@@ -55,8 +56,8 @@ class Stream {
   Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
   void cancel();
   Completion completion() const { return handle_.completion(); }
-  // A file descriptor for event loops: it is readable while next() would not block. The stream owns it. -1: the system
-  // has no descriptor left.
+  // A file descriptor for event loops: it is readable while next() would not block. The stream owns it. Returns -1 if
+  // the system has no descriptor left.
   int readable_fd();
 
  private:
@@ -64,35 +65,35 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
-// The number of a prompt's tokens, and how many of them the prefix cache has the KV for.
+// The number of a prompt's tokens, and of those whose KV is in the prefix cache.
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
-  std::uint32_t device = 0;  // where the request would go now, and the tokens are
+  std::uint32_t device = 0;  // the device to which the request would go now; cached_tokens are counted there
 };
 
 class Session {
  public:
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
 
-  // Errors: kInvalidArgument for a request that could never be served, with both numbers; kNotFound for an unknown
-  // model; kExhausted with retry_after_s if too many requests wait; kUnavailable after the engine was closed;
-  // kCancelled if request.cancel was requested before the call returned.
+  // Errors: kInvalidArgument for a request that could never be served (the message has the wanted and the allowed
+  // number); kNotFound for an unknown model; kExhausted with retry_after_s if too many requests wait; kUnavailable
+  // after the engine was closed; kCancelled if request.cancel was requested before the call returned.
   Result<Stream> stream(const Request& request) const;
   // Move the request in to keep only one copy of it in memory. Its texts are freed once they are tokenized.
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
   // Returns how much of this request's prompt is in the prefix cache now, for this tenant and the request's cache_salt.
-  // A router asks this of several engines. The call computes nothing and does not count as a use. It waits for a step.
-  // Errors: those of submit() about the prompt.
+  // A router can compare several engines by it. The call computes nothing and does not count as a use. It waits for a
+  // step. Errors: those of submit() about the prompt.
   Result<CachedPrefix> cached_prefix(Request request) const;
 
-  // save_prefix writes the KV of a prompt to a file, in whole pages of 16 tokens. Of the request it reads the prompt
-  // (or messages, or token_ids), the fields that shape it, and the model. load_prefix puts such a file into the
-  // tenant's prefix cache. Requests that begin with that prompt then use it and get the bits that they would compute
-  // themselves. Both return the number of tokens. Errors: kCorrupt for a file that is damaged or of another kind;
-  // kInvalidArgument, naming the difference, for a file of another model, tier, kv_dtype, arithmetic or layout;
-  // kUnavailable for models with recurrent layers.
+  // save_prefix writes the KV of a prompt to a file, in whole pages of 16 tokens. It reads only the fields of the
+  // request that determine the prompt and the model. load_prefix puts such a file into the tenant's prefix cache.
+  // Requests that begin with that prompt then use it and get the bits that they would compute themselves. Both return
+  // the number of tokens. Errors: kCorrupt for a file that is damaged or of another kind; kInvalidArgument, naming the
+  // difference, for a file of another model, tier, kv_dtype, arithmetic or layout; kUnavailable for models with
+  // recurrent layers.
   Result<std::uint32_t> save_prefix(Request request, const std::string& path, const StopAsked& is_stopped = {}) const;
   Result<std::uint32_t> load_prefix(const std::string& path, const std::string& model = {},
                                     const std::string& cache_salt = {}) const;
@@ -103,7 +104,7 @@ class Session {
  private:
   std::shared_ptr<EngineCore> engine_;
   std::shared_ptr<TenantState> tenant_;
-  std::string system_;  // put before the messages of a request that has none of role system
+  std::string system_;  // put before the messages of a request that contains no system message
 };
 
 }  // namespace zinc_rt

@@ -13,17 +13,18 @@ namespace zinc_rt {
 
 enum class SinkResult : std::uint8_t {
   kTaken,
-  kFull,    // no room now; the event is offered again and the request is held up meanwhile
-  kFailed,  // the reader is gone, with this event and what follows; the request ends as sink_failed
+  kFull,    // no room now; the request pauses and the event is offered again later
+  kFailed,  // the reader is gone, so this and later events are lost; the request ends as sink_failed
 };
 
 class Sink {
  public:
   virtual ~Sink() = default;
   virtual SinkResult push(const StreamEvent& event) = 0;
-  virtual void end(std::uint32_t index) = 0;  // no event follows for this one of n
+  virtual void end(std::uint32_t index) = 0;  // no event follows for completion `index`
   // Called by clients on any thread. Waits until the reader has handled all events that were pushed, or has failed.
-  // False: it had not by timeout_ms; < 0 waits for ever. A sink that its reader pulls events from returns true at once.
+  // Returns false if neither happened within timeout_ms; a negative timeout waits for ever. A sink from which the
+  // reader pulls events returns true at once.
   virtual bool wait_delivered([[maybe_unused]] double timeout_ms) { return true; }
 };
 

@@ -1,5 +1,5 @@
 // Lets a caller stop a long computation.
-// Thread rule: the function is called on the thread of the call.
+// Thread rule: the function is called on the thread that called the engine.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// A tenant is somebody that work is done for. It has a quota and a record of what it has used.
+// A tenant is a customer, team or job that sends requests. It has a quota and a ledger of what it has used.
 // Thread rule: any thread.
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace zinc_rt {
 
 struct TenantQuota {
-  std::uint32_t max_concurrent_slots = 4;  // requests at once; more wait
-  std::uint32_t max_kv_pages = 4096;       // of 16 tokens; pages that came from the prefix cache are not counted
-  std::uint32_t reserved_kv_pages = 0;     // kept free for this tenant whatever others do
+  std::uint32_t max_concurrent_slots = 4;  // requests that may run at once; others wait
+  std::uint32_t max_kv_pages = 4096;       // of 16 tokens; pages that were found in the prefix cache do not count
+  std::uint32_t reserved_kv_pages = 0;     // always kept available for this tenant
   std::uint32_t max_context_tokens = 128000;
-  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work waits until it is within them
+  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work over the rate waits
   double prefill_tokens_per_s = 100000;
-  double weight = 1;                   // of its share against other tenants
+  double weight = 1;                   // of the tenant's fair share, relative to other tenants
   std::string qos_class = "standard";  // interactive, standard or batch
   std::string isolation_group;         // tenants of one group share cached prefixes; empty: none
 };
@@ -34,7 +34,7 @@ class Tenant {
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
   // Removes the prefixes that this tenant computed and that no request uses now. Returns how many KV pages that freed.
-  // In an isolation group, prefixes that other members computed stay, and so does what they continue.
+  // Prefixes that other members of its isolation group computed stay, and so do the prefixes that those extend.
   Result<std::uint32_t> flush_prefix_cache() const;
   Result<Session> session(std::string system = {}) const;
 

@@ -21,39 +21,39 @@ namespace zinc_rt {
 // "t_cpu+activations=f32+kv_dtype=f32", "t_cpu+fusion=qkv/gate_up+chunk_cap=7". An unknown option gives
 // kInvalidArgument with the list of known ones.
 struct ValidateSide {
-  std::string name;  // as it was written
+  std::string name;  // the text that was parsed
   EngineOptions options;
 };
 Result<ValidateSide> parse_validate_side(std::string_view text, EngineOptions options = {});
-std::string validate_side_options();  // their names, joined by ", "
+std::string validate_side_options();  // the names of the options that a side may set, joined by ", "
 
 // Reads "all", "none" or a list such as "embed,0,3,5-7" into layers to compare, in ascending order; -1 stands for the
 // embeddings. Errors: kInvalidArgument for any other text, and for a layer that a model of n_layers does not have.
 Result<std::vector<int>> parse_layers(std::string_view text, std::uint32_t n_layers);
 
 struct ValidateOptions {
-  std::string prompt;                   // encoded with the special tokens that the model adds
-  std::vector<std::int32_t> token_ids;  // instead of the prompt, when there are any
+  std::string prompt;                   // tokenized with the special tokens that the model adds
+  std::vector<std::int32_t> token_ids;  // used instead of `prompt` if not empty
   std::vector<std::string> tiers;       // two sides; one when `against` is given
   std::string layers = "all";
   // The path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
   //   logits    [rows, vocab] or [vocab]
   //   prompt    optional, [n]: the token ids, which then need not be given
   //   pos       optional, [rows]: the token position per row; absent: all n positions, or the last one for a single row
-  //   hidden.N  optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0
-  // With "all", the layers that the file has are compared.
+  // hidden.N optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0 With
+  // layers = "all", the layers that the file contains are compared.
   std::string against;
-  double tolerance = 0;  // most |a - b| that counts as equal; 0: the same bits
-  StopAsked is_stopped;  // before each layer
+  double tolerance = 0;  // the largest |a - b| that counts as equal; 0: only equal bits do
+  StopAsked is_stopped;  // called before each layer
 };
 
-// Two arrays, value by value.
+// The result of comparing two arrays value by value.
 struct Difference {
   int layer = 0;  // -1: the embeddings; n_layers: the logits
   std::string name;
   bool equal = true;                            // within the tolerance
-  std::uint64_t n_values = 0, n_different = 0;  // by their bits
-  double max_abs = 0;                           // infinity where just one of the two is finite
+  std::uint64_t n_values = 0, n_different = 0;  // n_different: values whose bits differ
+  double max_abs = 0;                           // infinity if only one of two values is finite
   double mean_abs = 0;                          // over all values
   // Counts the values that differ, by the power of ten of |a - b|, rounded down. Key -12 also counts all smaller
   // differences, key 12 all larger ones.
@@ -69,7 +69,7 @@ struct ValidateReport {
   std::vector<Difference> layers;
   Difference logits;
   std::uint64_t n_rows = 0;      // of logits
-  std::uint64_t n_same_top = 0;  // rows in which both sides have the same most likely token
+  std::uint64_t n_same_top = 0;  // rows for which both sides have the same most likely token
   bool equal = true;             // all layers and the logits
 
   std::string to_text() const;  // a table
