@@ -257,7 +257,7 @@ class ConfigReader {
     ZRT_CHECK_OK(check(".rope.dimension_count", config_.rope_dim, config_.head_dim));
     ZRT_CHECK_OK(check(".rope.dimension_count_swa", config_.sliding_rope_dim, config_.sliding_head_dim));
     if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
-    // Some files say 0 for "none".
+    // Some files store 0 to say that there is no scale.
     for (double* scale : {&config_.rope_scaling_factor, &config_.expert_weights_scale, &config_.embedding_scale,
                           &config_.residual_scale})
       if (*scale == 0) *scale = 1;
@@ -325,7 +325,7 @@ class ConfigReader {
     } else if (embedding != nullptr) {
       n_tokens = embedding->dims[1];
     }
-    // Gemma 3's vocabulary may name tokens for pictures, which have no row.
+    // Gemma 3's vocabulary may contain image tokens that have no row in the embedding matrix.
     if (embedding != nullptr && config_.architecture == "gemma3" && key == kTokens)
       n_tokens = std::min(n_tokens, embedding->dims[1]);
     if (n_tokens < 1 || n_tokens > kMaxVocab) return out_of_range<std::uint64_t>(key, 1, kMaxVocab, n_tokens);
@@ -336,7 +336,8 @@ class ConfigReader {
     return {};
   }
 
-  // The kinds of text that an encoder distinguishes. A tensor has a row per kind, and a key may give their number.
+  // Sets the number of token types (such as first and second text) of an encoder. A tensor has a row per type, and a
+  // key may give their number.
   Status derive_token_types() {
     constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
     const gguf::TensorInfo* types = find_tensor("token_types.weight");

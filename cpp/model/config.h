@@ -15,7 +15,7 @@
 namespace zinc_rt {
 
 struct ModelConfig {
-  // Identity, for a model card.
+  // What the model is called; shown in its model card.
   std::string architecture;
   std::string name;
   std::string size_label;
@@ -38,7 +38,7 @@ struct ModelConfig {
   std::uint32_t v_head_dim = 0;
   std::uint32_t sliding_window = 0;    // how many tokens a query sees, including itself; 0: all
   std::vector<bool> is_sliding;        // which layers have the window; empty: the file does not say
-  std::uint32_t sliding_head_dim = 0;  // for these layers; head_dim where the file gives none
+  std::uint32_t sliding_head_dim = 0;  // for sliding layers; head_dim if the file gives none
   std::uint32_t sliding_v_head_dim = 0;
   std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers read an earlier layer's K and V
   bool is_causal = true;                 // a token sees itself and those before it; false: all of its text
@@ -48,7 +48,7 @@ struct ModelConfig {
   // Rotary positions.
   std::uint32_t rope_dim = 0;  // leading elements of a head that are rotated; even, at most head_dim
   double rope_theta = 0;
-  std::uint32_t sliding_rope_dim = 0;  // for sliding layers; their head_dim where the file gives none
+  std::uint32_t sliding_rope_dim = 0;  // for sliding layers; their head_dim if the file gives none
   double sliding_rope_theta = 0;
   std::string rope_scaling_type;  // none, linear, yarn or longrope
   double rope_scaling_factor = 1;
@@ -71,14 +71,14 @@ struct ModelConfig {
   std::uint32_t ssm_conv_width = 0;
   std::uint32_t ssm_k_heads = 0, ssm_v_heads = 0;
   std::uint32_t ssm_k_dim = 0;
-  std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads times the dimension of one
+  std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads * dimension of a value head
 
-  // Embeddings that each layer adds.
+  // The size of the embeddings that each layer adds; 0: none.
   std::uint32_t per_layer_embedding_dim = 0;
 
   // Encoders.
-  std::uint32_t n_token_types = 0;  // rows of token_types.weight; 0: there is none
-  std::uint32_t pooling_type = 0;   // how rows become embeddings: a number of base/pooling.h; 0: not at all
+  std::uint32_t n_token_types = 0;  // rows of token_types.weight; 0: the model has no such tensor
+  std::uint32_t pooling_type = 0;   // how rows become an embedding: a number of base/pooling.h; 0: no embeddings
 
   // Norms and scales.
   double norm_eps = 0;
@@ -89,7 +89,8 @@ struct ModelConfig {
   bool tied_embeddings = false;    // the output matrix is the embedding matrix
 };
 
-// `tensors`: decides whether the embeddings are tied, and gives vocab_size if no key does.
+// Reads and checks the config. `tensors` is used to decide whether the embeddings are tied, and for vocab_size if no
+// key gives it. Errors: kNotFound for a missing key; kCorrupt or kUnavailable for a value that is not allowed.
 Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors);
 inline Result<ModelConfig> read_config(const gguf::GgufFile& file) {
   return read_config(file.metadata(), file.tensors());

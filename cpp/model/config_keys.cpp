@@ -74,7 +74,7 @@ bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
 }
 bool is_no_switch(const ModelConfig& c, const Value& value) {
-  return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite without it has no RoPE
+  return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite has no RoPE if this value is not 1
 }
 bool is_reordered(const ModelConfig& c, const Value& value) {
   return scalar_of(value) == (c.architecture == "qwen3next" ? 0 : 1);
@@ -94,7 +94,7 @@ constexpr Set kNone{};
 
 struct KeyRow {
   std::string_view key;
-  bool by_all_others;  // whether `set` are those that compute with it, or those that do not
+  bool by_all_others;  // true: all families but those of `set` compute with the key; false: only those of `set`
   Set set;
   Harmless harmless;
 };
@@ -128,7 +128,7 @@ constexpr KeyRow kKeys[] = {
     by_all(".attention.layer_norm_epsilon"),
     by_all(".attention.causal"),
     by_all(".attn_logit_softcapping"),
-    by_all(".final_logit_softcapping"),  // of logits, which encoders have none of
+    by_all(".final_logit_softcapping"),  // encoders compute no logits
     by_all_but(kGemma4, ".attention.scale", is_one_of<0, 1>),
     by_all_but(kEncoders, ".attention.sliding_window", without_window),
     by_none(".use_sliding_window", has_window_or_none),
@@ -182,7 +182,7 @@ constexpr KeyRow kKeys[] = {
     by(kExperts, ".expert_weights_scale", without_experts_or<0, 1>),
     by_none(".expert_weights_norm", without_experts_or<1>),
     by_none(".norm_top_k_prob", without_experts_or<1>),
-    by_none(".expert_gating_func", without_experts_or<0, 1, 3>),  // softmax, over all or over those that are chosen
+    by_none(".expert_gating_func", without_experts_or<0, 1, 3>),  // softmax over all experts or over the chosen ones
     by_none(".expert_group_count", without_experts_or<0, 1>),
     by_none(".expert_group_used_count", without_experts_or<0, 1>),
     by_none(".expert_group_scale", without_experts_or<0, 1>),
@@ -206,13 +206,13 @@ constexpr KeyRow kKeys[] = {
     by_none(".use_parallel_residual", is_one_of<0>),
     by_none(".rescale_every_n_layers", is_one_of<0>),
     by_none(".swin_norm", is_one_of<0>),
-    by_none(".normalize_embeddings", always),  // embeddings are, by the API
+    by_none(".normalize_embeddings", always),  // the API always normalizes embeddings
 };
 // clang-format on
 
-// Parts of a file beside the language model.
+// Key names of parts of a file other than the language model.
 constexpr std::string_view kOtherParts[] = {".vision.", ".audio.", ".mm."};
-// The subjects that an unknown key must not be about.
+// A file is refused if an unknown key contains one of these, because such a key may change what the model computes.
 constexpr std::string_view kGroups[] = {".rope.", ".attention.", ".ssm."};
 constexpr std::string_view kWords[] = {"scale", "softcap", "norm", "window", "clamp", "residual", "activation"};
 
@@ -266,7 +266,8 @@ std::string name_in_file(const gguf::Metadata& metadata, std::string_view archit
 }
 
 std::optional<double> family_default(const ModelConfig& c, const gguf::Metadata& metadata, std::string_view key) {
-  // Ollama's files leave out what all models of the family share. The files for long contexts scale positions by 8.
+  // Ollama's files omit keys whose value is the same for all models of the family. The files for long contexts scale
+  // positions by 8.
   if (c.architecture == "gemma3") {
     constexpr std::uint32_t kScaledFrom = 131072;
     if (key == ".rope.freq_base") return 1e6;

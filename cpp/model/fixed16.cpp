@@ -25,7 +25,8 @@ ZRT_MULTIVERSION void widen_bf16(const std::uint16_t* from, float* to) {
   for (std::uint64_t i = 0; i < kGroup; ++i) to[i] = bf16_to_f32(from[i]);
 }
 
-// The bits of the largest magnitude. They have the order of magnitudes; NaN and infinities are the largest.
+// Returns the bits of the largest magnitude. Ordered as integers, the bits have the order of the magnitudes, with
+// infinities and NaN as the largest.
 ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; i < kGroup; ++i) {
@@ -36,7 +37,7 @@ ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
 }
 
 // Counts the weights that are equal to code * d. scale = 1 / d; both are powers of two. The product with scale is
-// exact, unless it is far below 1 and rounds to the code 0 in any case.
+// exact, unless it is far below 1 and then it rounds to the code 0 in any case.
 ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, BlockFixed16* block) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
   std::uint32_t n_exact = 0;

@@ -1,7 +1,7 @@
-// 16-bit float weights as integers (BlockFixed16 of kernels/common/quant_blocks.h), with which executors compute in
-// arithmetic `exact` (docs/arithmetic.md, rule 4). Each group of 256 weights of a row has one power of two, the largest
-// that keeps every code within 32,639: code = weight * 2^s, rounded to the nearest, ties to even. A group with a weight
-// that is not finite has the scale NaN.
+// Converts F16 and BF16 weights to integers (BlockFixed16 of kernels/common/quant_blocks.h), with which executors
+// compute in arithmetic `exact` (docs/arithmetic.md, rule 4). Each group of 256 weights of a row has one power of two,
+// the largest that keeps every code within 32,639: code = weight * 2^s, rounded to the nearest, ties to even. A group
+// with a weight that is not finite has the scale NaN.
 // Thread rule: pure functions.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace zinc_rt {
 struct Tensor;
 
 // Whether executors compute with this matrix as fixed16. The matrix must be F16 or BF16 in rows of whole groups, and at
-// least nine tenths of the weights must keep their value, counted on 32 rows spread over the matrix. The file alone
-// decides.
+// least nine tenths of the weights must keep their value, counted on 32 rows spread over the matrix. The answer depends
+// only on the file.
 bool fits_fixed16(const Tensor& tensor);
 
 // Converts k weights of type `from` (kF16 or kBF16) to k / 256 blocks; k is a multiple of 256. Returns how many weights

@@ -1,5 +1,5 @@
-// The tensors and metadata of an open model, by name: of a GGUF file, or of an MLC folder read as if it were one. It
-// owns the tensors' memory: a mapping, whose data stay in the file until they are read, or memory that a reader filled.
+// The tensors and metadata of an open model, by name. The model is a GGUF file, or an MLC folder that is read as if it
+// were one. The object owns the tensors' memory, which is either a mapping of the file or memory that a reader filled.
 // Thread rule: immutable after open; spans live as long as the object (a move keeps them).
 #pragma once
 
@@ -23,11 +23,11 @@ namespace zinc_rt {
 
 struct Tensor {
   std::string_view name;      // points into the Weights
-  DType dtype = DType::kF32;  // that executors compute with
+  DType dtype = DType::kF32;  // the type that executors compute with
   std::uint32_t n_dims = 1;
-  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the contiguous one (elements a row)
-  std::span<const std::byte> data;                // as it is in the file
-  DType stored = DType::kF32;                     // the type of `data`: dtype, unless use_fixed16() has changed that
+  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is contiguous: the elements of a row
+  std::span<const std::byte> data;                // the bytes of the file
+  DType stored = DType::kF32;                     // the type of `data`; differs from dtype only after use_fixed16()
 
   std::uint64_t n_elements() const { return dims[0] * n_rows(); }
   std::uint64_t n_rows() const { return dims[1] * dims[2] * dims[3]; }
@@ -42,15 +42,15 @@ class Weights {
     std::uint64_t file_bytes = 0;  // of all files
     gguf::Metadata metadata;
     std::vector<gguf::TensorInfo> infos;           // names are unique; shard and offset are not used
-    std::vector<std::span<const std::byte>> data;  // of infos[i]: row_bytes of its type times its rows
+    std::vector<std::span<const std::byte>> data;  // data[i] belongs to infos[i]: row_bytes of its type * its rows
     std::shared_ptr<const void> owner;             // keeps the memory of `data`
     bool is_mapped = false;                        // `data` are parts of mapped files
-    std::function<Status()> is_whole;              // of the mapped files, where there are any
+    std::function<Status()> is_whole;              // see Weights::is_whole(); empty if no file is mapped
   };
 
   // `path`: a GGUF file (the first one of a split model) or an MLC folder.
   static Result<Weights> open(const std::string& path);
-  // The metadata() that open() would give; reads no tensor.
+  // Returns the metadata() that open() would give, but reads no tensor.
   static Result<gguf::Metadata> open_metadata(const std::string& path);
   explicit Weights(Source source);
   explicit Weights(gguf::GgufFile file);
@@ -63,27 +63,29 @@ class Weights {
   std::span<const gguf::TensorInfo> infos() const { return infos_; }  // for read_config
   std::span<const Tensor> all() const { return tensors_; }            // in file order
   const Tensor* find(std::string_view name) const;                    // nullptr when absent
-  // The tensor of this name. Errors: it is missing, or has other dimensions than these (trailing ones may be omitted).
+  // Returns the tensor of this name. Errors: the tensor is missing, or its dimensions are not `dims` (trailing ones may
+  // be omitted).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
-  // Sets the dtype fixed16 for each tensor that it suits (model/fixed16.h). The data stay as they are in the file, so
-  // read them by copy_rows.
+  // Sets the dtype of each tensor for which fits_fixed16() is true to fixed16 (model/fixed16.h). `data` is not
+  // converted, so read such tensors with copy_rows().
   void use_fixed16();
   // Writes rows [first, first + n) of a tensor to n rows of memory, in the format of its dtype, converting with up to
   // `n_threads` threads.
   void copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to, unsigned n_threads) const;
 
-  // Call this after you copied the tensor's bytes. It releases the memory of pages that can be read from the file
-  // again.
+  // Call this after you copied the tensor's bytes. It releases the memory of those of its pages that can be read from
+  // the file again.
   void release(const Tensor& tensor) const;
 
-  // Call this after you read tensors. If the file was cut meanwhile, the missing bytes read as zeros. Errors: kCorrupt.
+  // Call this after you read tensors. Errors: kCorrupt if the file was truncated meanwhile; its missing bytes were read
+  // as zeros.
   Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
 
   std::uint64_t total_bytes() const;
   // Bytes in the file per type, in the order of DType; absent types are left out.
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
-  // The same for the types that executors compute with.
+  // The same, but by the types that executors compute with.
   std::vector<std::pair<DType, std::uint64_t>> computed_bytes_by_dtype() const;
 
  private:

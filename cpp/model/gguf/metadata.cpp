@@ -75,7 +75,8 @@ Status Metadata::add(std::string key, Value value) {
   return {};
 }
 
-// The value of `key` if it is there and is (or is not) an array of the wanted kind.
+// Returns the value of `key`, which must be an array if `array` is true and a scalar if not. `wanted` names the wanted
+// type in the error.
 Result<const Value*> Metadata::need(std::string_view key, std::string_view wanted, bool array) const {
   const Value* value = find(key);
   if (value == nullptr) return fail(StatusCode::kNotFound, "[gguf] {}: needed ({}), not there", at(key), wanted);

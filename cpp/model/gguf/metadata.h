@@ -33,7 +33,7 @@ enum class ValueType : std::uint32_t {
 };
 std::string_view to_string(ValueType type);
 
-// A name from a file for messages: quoted, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
+// Formats a name from a file for messages: quoted, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
 std::string quoted(std::string_view name);
 
 // A scalar, or an array of scalars of one type. Integers of any width are stored as i64 (u64 as u64), floats as double.
@@ -80,7 +80,7 @@ class Metadata {
   void set_place(std::string place) { place_ = std::move(place); }
 
  private:
-  // Lets a string_view be looked up without making a string of it.
+  // Lets a string_view be looked up without converting it to a string.
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }

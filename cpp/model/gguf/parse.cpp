@@ -194,7 +194,7 @@ Status measure(const Cursor& in, TensorInfo& tensor) {
                 in.where(), row.name, row.block_elems, tensor.dims[0]);
   std::uint64_t n_elements = 1;
   for (const std::uint64_t dim : tensor.dims) {
-    // The limit keeps n_elements * block_bytes and the offsets made of it inside 63 bits.
+    // The limit keeps n_elements * block_bytes, and offsets computed from it, within 63 bits.
     constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
     if (dim > kMaxElements / n_elements)
       return fail(StatusCode::kCorrupt, "[gguf] {}: {}: {} x {} elements, at most {} allowed", in.place(), in.where(),

@@ -8,7 +8,7 @@
 namespace zinc_rt::gguf {
 namespace {
 
-// The parts of PREFIX-00001-of-00003.gguf.
+// The parts of a file name such as PREFIX-00001-of-00003.gguf.
 struct ShardName {
   std::string prefix;
   std::uint32_t number = 0;  // from 1
@@ -28,11 +28,11 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
-// What a file says about its split. count is 1 for a file that is not split.
+// What a file's keys say about the split. count is 1 for a file that is not split.
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;
-  std::int64_t n_tensors = -1;  // -1 when not said
+  std::int64_t n_tensors = -1;  // -1 if the file does not say
 };
 
 Result<Split> split_of(const Metadata& metadata) {

@@ -17,11 +17,12 @@
 
 namespace zinc_rt::gguf {
 
-// What one file (or memory image) says, without its data. `place`: the file name for messages.
+// The header of one file (or memory image), without tensor data. `place` is the file name for messages.
 struct ParsedFile {
   std::uint32_t version = 0;
   Metadata metadata;
-  std::vector<TensorInfo> tensors;  // shard = 0, offsets absolute in the file, all inside it, none overlapping
+  std::vector<TensorInfo> tensors;  // shard is 0; offsets count from the file's start; tensors lie in the file without
+                                    // overlap
   std::uint64_t alignment = 32;
 };
 Result<ParsedFile> parse(std::span<const std::byte> file, const std::string& place);
@@ -39,7 +40,7 @@ class GgufFile {
   const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
   std::span<const std::byte> data(const TensorInfo& tensor) const;
   std::uint64_t file_bytes() const;  // of all shards
-  // Errors: kCorrupt if a part of a shard was read that the file no longer has.
+  // Errors: kCorrupt if a shard was truncated while it was mapped and the missing part was read.
   Status is_whole() const;
   std::size_t n_shards() const { return shards_.size(); }
 

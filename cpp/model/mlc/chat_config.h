@@ -1,4 +1,4 @@
-// mlc-chat-config.json: the family, its sizes, and how the parameters are stored.
+// The content of mlc-chat-config.json: the family, its sizes, and how the parameters are stored.
 // Thread rule: plain values.
 #pragma once
 
@@ -19,7 +19,7 @@ struct ChatConfig {
   std::string architecture;  // what GGUF calls the family: llama, phi3
   std::string quantization;  // q4f16_1, q4f16_2, q0f16, q0f32
   bool quantized_layers = false;
-  bool quantized_ends = false;  // embedding and output matrix
+  bool quantized_ends = false;  // the embedding and output matrices are quantized
 
   std::uint64_t n_layers = 0;
   std::uint64_t model_dim = 0;
@@ -44,13 +44,14 @@ struct ChatConfig {
   std::vector<std::uint64_t> eos_ids;
 };
 
-// Reads the file. `place`: the file name for messages. It accepts only what model/config accepts: sizes from 1, heads
-// that divide, products that fit. Errors: kUnavailable for a family or quantization that is not supported.
+// Reads the file. `place`: the file name for messages. It accepts only what model/config accepts: sizes of at least 1,
+// head counts that divide each other, products that do not overflow. Errors: kUnavailable for a family or quantization
+// that is not supported.
 Result<ChatConfig> parse_chat_config(std::string_view text, const std::string& place);
 
-// The rope_dim / 2 divisors of Llama 3's rotary frequencies; 1 for a frequency that is not scaled.
+// Returns the rope_dim / 2 divisors of Llama 3's rotary frequencies. A divisor is 1 if its frequency is not scaled.
 std::vector<float> llama3_divisors(const ChatConfig& config);
-// The factor by which LongRoPE multiplies rotated values.
+// Returns the factor by which LongRoPE multiplies rotated values.
 double longrope_attn_factor(const ChatConfig& config);
 
 }  // namespace zinc_rt::mlc

@@ -10,11 +10,11 @@
 
 namespace zinc_rt::mlc {
 
-// The ChatConfig of q4f16_1 weights. Errors: kUnavailable, naming the key, for a family or property that MLC's llama
-// and phi3 do not have.
+// Returns the ChatConfig for q4f16_1 weights of this model. Errors: kUnavailable, naming the key, for a family or
+// property that MLC's llama and phi3 do not support.
 Result<ChatConfig> config_of(const Weights& weights);
 
-// The text of mlc-chat-config.json.
+// Returns the text of mlc-chat-config.json.
 std::string export_chat_config(const ChatConfig& config, const TokenizerTexts& tokenizer,
                                std::string_view chat_template);
 

@@ -25,7 +25,7 @@ struct Record {
   ElementType type = ElementType::kF16;
   std::uint32_t shard = 0;
   std::uint64_t offset = 0;
-  std::uint64_t n_bytes = 0;  // of shape and type
+  std::uint64_t n_bytes = 0;  // computed from shape and type
 };
 
 struct Shard {

@@ -15,10 +15,10 @@ namespace zinc_rt::mlc {
 
 using Json = nlohmann::json;
 
-// Fails with kCorrupt where the text is no JSON or is nested deeper than 64.
+// Errors: kCorrupt if the text is not JSON or is nested deeper than 64 levels.
 Result<Json> parse_json(std::string_view text, std::string_view place);
 
-// A whole file. Fails with kNotFound where it is absent, kCorrupt above 512 MiB.
+// Reads a whole file. Errors: kNotFound if it does not exist; kCorrupt if it is larger than 512 MiB.
 Result<std::string> read_text(const std::string& path);
 
 // The members of an object. `place`: its name in messages, such as "DIR/ndarray-cache.json: records[3]".
@@ -53,7 +53,7 @@ class Fields {
   std::string place_;
 };
 
-// What a message calls a value's type: "string", "number 12", "array of 3".
+// Returns the words for a value's type in messages: "string", "number 12", "array of 3".
 std::string describe(const Json& value);
 
 }  // namespace zinc_rt::mlc

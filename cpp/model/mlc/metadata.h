@@ -1,4 +1,4 @@
-// GGUF's keys for a model that a ChatConfig describes, and the tensors that a ChatConfig holds as numbers.
+// Converts a ChatConfig to GGUF's metadata keys, and to the tensors that a ChatConfig stores as numbers.
 // Thread rule: pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace zinc_rt::mlc {
 // Adds general.* and <architecture>.*; `name` is for the model card.
 Status add_model_keys(const ChatConfig& config, std::string name, gguf::Metadata& out);
 
-// Vectors that GGUF stores as f32 tensors: rope_freqs.weight, rope_factors_{short,long}.weight.
+// Returns the vectors that GGUF stores as f32 tensors: rope_freqs.weight, rope_factors_{short,long}.weight.
 std::vector<std::pair<std::string, std::vector<float>>> rope_tensors(const ChatConfig& config);
 
 }  // namespace zinc_rt::mlc

@@ -1,5 +1,5 @@
-// Which MLC parameter is which GGUF tensor, and the order of its rows. Reading and writing share this table. Thread
-// rule: plain values.
+// Maps MLC parameters to GGUF tensors, with the order of rows. The reader and the writer share this table. Thread rule:
+// plain values.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,17 @@ struct Piece {
 struct Param {
   std::string name;  // without ".weight", ".q_weight", ".q_scale"
   std::uint64_t n_columns = 0;
-  std::vector<Piece> pieces;  // from the top
+  std::vector<Piece> pieces;  // the rows of the parameter, from the first on
   bool is_norm = false;       // a vector of n_columns; never quantized
   bool is_end = false;        // embedding or output matrix
 
   std::uint64_t n_rows() const;
 };
 
-// The names of a family's parameters. For phi3 MLC has used more than one set of names.
+// The sets of parameter names. MLC has used more than one set for phi3.
 enum class Naming : std::uint8_t { kLlama, kPhi3, kPhi3V };
-std::string_view embedding_name(Naming naming);  // of the token embedding: tells which naming a folder has
-std::span<const Naming> namings_of(std::string_view architecture);  // the one that MLC writes today first
+std::string_view embedding_name(Naming naming);  // of the token embedding; identifies the naming that a folder uses
+std::span<const Naming> namings_of(std::string_view architecture);  // first the one that MLC writes today
 
 std::vector<Param> params_of(const ChatConfig& config, Naming naming);
 

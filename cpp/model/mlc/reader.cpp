@@ -26,7 +26,7 @@ namespace zinc_rt::mlc {
 namespace {
 
 constexpr const char* kIndexNames[] = {"ndarray-cache.json", "tensor-cache.json"};
-constexpr std::size_t kAlignment = 64;  // of tensors in memory
+constexpr std::size_t kAlignment = 64;  // of tensors in memory, in bytes
 
 std::string index_path(const std::string& folder) {
   for (const char* name : kIndexNames)

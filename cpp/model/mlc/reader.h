@@ -3,8 +3,8 @@
 // exactly the same values, norms become f32, and unquantized matrices stay f16 or f32.
 //
 // Everything is checked before it is used: each shard's size and MD5, every parameter's shape and type against the
-// config, and that no parameter is missing or unknown. The files must be of one version; otherwise the error names the
-// shard and both numbers. Thread rule: pure functions; they start threads of their own for hashing and repacking.
+// config, and that no parameter is missing or unknown. If the files do not belong to the same version, the error names
+// the shard and both numbers. Thread rule: pure functions; they start threads of their own for hashing and repacking.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace zinc_rt::mlc {
 
-// Whether `path` is a folder, which no other format is.
+// Returns whether `path` is a folder. No other model format is a folder.
 bool is_folder(const std::string& path);
 
 // Copies the tensors and closes the shards. This takes as much memory as the shards are large.

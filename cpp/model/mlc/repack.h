@@ -2,8 +2,8 @@
 //
 // q4f16: four u32, element k in bits 4 (k mod 8) of word k / 8, and an f16 scale s: w = (n - 7) * s.
 // Q4_0: an f16 d, then 16 bytes, element k in the low half of byte k, element k + 16 in the high half: w = (n' - 8) *
-// d. With n' = 15 - n and d = -s both are the same number, bit for bit, for all 16 values of n: no direction loses
-// anything. Thread rule: pure functions.
+// d. With n' = 15 - n and d = -s both are the same number, bit for bit, for all 16 values of n, so neither direction
+// loses anything. Thread rule: pure functions.
 #pragma once
 
 #include <cstddef>

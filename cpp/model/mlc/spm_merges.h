@@ -1,14 +1,15 @@
-// Converts between SentencePiece scores and the ranked merges of tokenizer.json, two ways to order the joining of
-// neighbours.
+// Converts between SentencePiece scores and the ranked merges of tokenizer.json. Both define the order in which
+// neighbouring tokens are joined.
 //
-// By merges, the pair with the best rank goes first. By scores, a pair may be joined when the text of both is a token,
-// and the token with the highest score goes first, the leftmost of equals. Both give the same tokens for every text if
+// With merges, the pair with the best rank is joined first. With scores, a pair may be joined if its joined text is a
+// token; the pair whose token has the highest score is joined first, and of equal scores the leftmost. Both give the
+// same tokens for every text if
 //   - each way to split a token into two tokens is a merge, and
-//   - the merges to one token stand together in the ranks, no other token's between them.
+// - the merges that produce one token have consecutive ranks.
 // Converters from SentencePiece write merges of this kind, with one exception: vocabularies have runs of one character
-// (of U+2581, the space) that share one score, and whose merges interleave. Such runs get one score here too, after
-// both ways have been tried on every run up to twice the longest. What else breaks the conditions is refused, never
-// guessed. Thread rule: pure functions.
+// (of U+2581, the space) that share one score, and whose merges interleave. Such runs get one score here too, but only
+// if both orders give the same tokens for every run up to twice the longest. Any other vocabulary that breaks the
+// conditions is refused. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +32,12 @@ struct MergePair {
   bool operator==(const MergePair&) const = default;
 };
 
-// merges: best first. The result has score 0 for tokens that no merge makes; the others get -1, -2, ... by rank.
-// Errors: kCorrupt if a merge makes no token; kUnavailable if scores cannot express the merges.
+// merges: best first. In the result, tokens that no merge produces have score 0; the others have -1, -2, ... by rank.
+// Errors: kCorrupt if a merge does not produce a token; kUnavailable if scores cannot express the merges.
 Result<std::vector<float>> scores_of_merges(const MergeVocab& vocab, std::span<const MergePair> merges);
 
-// The merges of a SentencePiece vocabulary, best first. Errors: kUnavailable if two tokens share a score, unless they
-// are runs of one character.
+// Returns the merges of a SentencePiece vocabulary, best first. Errors: kUnavailable if two tokens share a score,
+// unless they are runs of one character.
 Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::span<const float> scores);
 
 }  // namespace zinc_rt::mlc

@@ -1,4 +1,4 @@
-// What reading and writing tokenizers share.
+// Constants that the tokenizer importer and exporter share.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace zinc_rt::mlc {
 
 inline constexpr std::string_view kSpaceMark = "\u2581";  // stands for a space in metaspace vocabularies
 
-// tokenizer.ggml.token_type
+// The values of GGUF's tokenizer.ggml.token_type.
 enum TokenType : std::int64_t {
   kUndefined = 0,
   kNormal = 1,

@@ -1,6 +1,6 @@
-// Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json. tokenizer_import reads them back, with
-// the same ids for every text. Errors: kUnavailable, naming what these files cannot express. Thread rule: pure
-// function.
+// Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json. tokenizer_import reads these files
+// back; the result tokenizes every text to the same ids. Errors: kUnavailable, naming what these files cannot express.
+// Thread rule: pure function.
 #pragma once
 
 #include <cstdint>

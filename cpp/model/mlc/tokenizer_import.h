@@ -2,8 +2,8 @@
 //
 // Two kinds of vocabulary: BPE on characters with U+2581 for the space and bytes as "<0xNN>" (Llama 2, Phi-3), which
 // becomes SentencePiece's model "llama"; and byte-level BPE (Llama 3, SmolLM2), model "gpt2". Anything that the keys
-// cannot express is refused with kUnavailable, because text must never be cut differently from the folder's own files.
-// Thread rule: pure functions.
+// cannot express is refused with kUnavailable, because the result must tokenize every text as the folder's own files
+// do. Thread rule: pure functions.
 #pragma once
 
 #include <string>
