@@ -20,13 +20,16 @@ class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
 
-  // Buffers. A weight's shape is `dims`, outermost first; the file must agree.
+  // These calls declare buffers. A weight's shape is `dims`, outermost first; the tensor in the file must have the same
+  // shape.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
-  // Rows [first, first + n) of a matrix with n_rows rows, or of each matrix of a stack. `dims`: those of the view.
+  // Declares rows [first, first + n) of a matrix with n_rows rows, or of each matrix of a stack. `dims` is the shape of
+  // the view; its second-last extent is n.
   BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
                        std::initializer_list<std::uint64_t> dims);
-  // For tensors that the host reads (divisors of frequencies). Another type is an error.
+  // Declares a tensor that only the host reads (divisors of frequencies), if the file has it. A type other than f32 is
+  // an error.
   void optional_f32(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   bool has_tensor(const std::string& tensor) const { return weights_.find(tensor) != nullptr; }
   BufferId constant(std::string name, std::initializer_list<ir::Dim> dims);
@@ -35,8 +38,8 @@ class Builder {
   BufferId output(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId activation(std::string name, std::initializer_list<ir::Dim> dims, DType dtype = DType::kF32);
 
-  // Begins a layer. Buffer names get its number ("attn.q_weight" -> "attn.q_weight[3]") and tensor names its prefix
-  // ("attn_q.weight" -> "blk.3.attn_q.weight").
+  // Begins a layer. Buffer names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]") and tensor names get
+  // the layer's prefix ("attn_q.weight" -> "blk.3.attn_q.weight").
   void set_layer(int layer) { layer_ = layer; }
   std::string at_layer(std::string_view name) const;
   std::string tensor_at_layer(std::string_view tensor) const;
@@ -53,14 +56,14 @@ class Builder {
     return weight_rows(at_layer(name), tensor_at_layer(tensor), first, n_rows, dims);
   }
 
-  // Nodes. `name` is the output's, without its class prefix.
+  // These calls add nodes. `name` is the name of the output buffer, without its class prefix.
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // x = LAYER_NORM(x) in place
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
-  // The paged cache of a layer, state.kv_k[layer] and state.kv_v[layer]: per token n_heads heads of `k_dim` and of
-  // `v_dim` values.
+  // The paged KV cache of a layer, state.kv_k[layer] and state.kv_v[layer]. Per token it holds n_heads heads of `k_dim`
+  // values of K and of `v_dim` values of V.
   struct KvCache {
     BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
   };
@@ -84,7 +87,7 @@ class Builder {
     BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
   };
   Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
-  // rows: how many rows of x each token has: 1, or one per choice.
+  // `rows` is the number of rows of x per token: 1, or one per chosen expert.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
@@ -101,27 +104,27 @@ class Builder {
                          BufferId state, const DeltaNet& shape);
   BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
-  // From the hidden state to tokens: gathers the output rows, then norm, head, sampling and output ring. The logits are
-  // in the buffer out.logits.
+  // Adds all from the hidden state to tokens: it gathers the output rows, then adds the norm, the output matrix,
+  // sampling and the output ring. The logits are in the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
-  // From the hidden state to out.embeddings: the norm if norm_w is given, pooling by options().pooling, then the output
-  // rows. A text's output row is its first token with cls, else its last.
+  // Adds all from the hidden state to out.embeddings: the norm if norm_w is given, pooling by options().pooling, then
+  // the gathering of the output rows. A text's output row is its first token with cls, else its last.
   void embedding_head(BufferId hidden, BufferId norm_w);
   // From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the first token's row through
   // dense_w and tanh, if present, then through out_w. Biases may be absent.
   BufferId gather_output_rows(BufferId hidden);
 
-  std::uint32_t width(BufferId buffer) const;  // the contiguous extent
+  std::uint32_t width(BufferId buffer) const;  // the last extent, whose values are contiguous
   ir::Dim rows(BufferId buffer) const;         // the outermost extent
   // Buffers that every family uses.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
-  // Rows of a RoPE table with variants.
+  // For each token its row in a RoPE table with variants.
   BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
 
   // Marks a tensor of the file that the family knows but that this graph does not read.
   void leave_out(const std::string& tensor) { used_tensors_.insert(tensor); }
-  // Reports what a family cannot run; finish() returns the first such mistake.
+  // Records that the family cannot run this model; finish() returns the first such error.
   void refuse(std::string message);
 
   const ModelConfig& config() const { return config_; }
@@ -138,7 +141,7 @@ class Builder {
                       std::initializer_list<std::uint64_t> dims);
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
-  // y = LINEAR(x). No family writes it: they call project(), which does.
+  // Adds y = LINEAR(x). Families do not call this; they call project().
   void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
   std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // width / part; refuses a part of 0

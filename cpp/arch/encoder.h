@@ -7,17 +7,18 @@
 
 namespace zinc_rt::arch {
 
-// Refuses, by name, what no encoder does: causal attention, generation, scoring without a classifier, and a context
-// longer than the file's positions.
+// Refuses what no encoder supports, naming it: causal attention, generation, scoring without a classifier, and a
+// context longer than the file's positions.
 void refuse_what_encoders_lack(Builder& b);
-// The normed sum of the embeddings of tokens, of token types if the file has any, and of positions if wanted.
+// Returns the normalized sum of the embeddings of tokens, of token types if the file has any, and of positions if
+// with_positions.
 BufferId encoder_embeddings(Builder& b, bool with_positions);
 // hidden = norm(hidden + attention(hidden)). Positions are rotated if `rope` has a table.
 void encoder_attention(Builder& b, BufferId hidden, std::uint32_t layer, const Rope& rope);
-// hidden = norm(hidden + x), behind the layer's feed-forward network.
+// Adds hidden = norm(hidden + x), which follows the layer's feed-forward network.
 void add_and_norm(Builder& b, BufferId hidden, BufferId x);
-// The pooled vector. With pooling rank, the classifier's score of the first token: `cls`, a dense layer with tanh, then
-// `cls.output`; or a single one of the two, which then gives the score.
+// Adds pooling and returns the graph. With pooling rank it adds the classifier over the first token's row instead:
+// `cls` (a dense layer with tanh), then `cls.output`. If the file has only one of the two, that one computes the score.
 Result<ir::Graph> encoder_head(Builder& b, BufferId hidden);
 
 }  // namespace zinc_rt::arch

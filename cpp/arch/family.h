@@ -1,4 +1,5 @@
-// A model family turns a config into IR. Each family is a file; CMake lists the families from the file names.
+// A model family builds the IR graph of a config. Each family is one file; CMake collects the families from the file
+// names.
 // Thread rule: the functions are pure.
 #pragma once
 
@@ -19,7 +20,7 @@ namespace zinc_rt::arch {
 struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
-  std::uint32_t state_entries = 1;   // entries of recurrent state: max_slots, then checkpoints
+  std::uint32_t state_entries = 1;   // entries of recurrent state: one per slot, then the checkpoints
   std::uint32_t max_context = 0;     // tokens a slot can hold, a multiple of the page
   std::uint32_t n_pages = 0;         // of the KV pool
   std::uint32_t history_tokens = 0;  // extent of request.history
@@ -27,7 +28,7 @@ struct GraphOptions {
   std::uint32_t mask_words = 0;      // extent of request.mask
   std::uint32_t ring_entries = 0;    // extent of host_ring.tokens
   KvType kv = *find_kv_type("f16");
-  Pooling pooling = Pooling::kNone;  // kNone: the graph ends in tokens, else in embeddings
+  Pooling pooling = Pooling::kNone;  // kNone: the graph outputs tokens, else embeddings
 };
 
 // The angles of one table: position p turns pair i by p * inverse_frequencies[i]. cos and sin are multiplied by
@@ -44,19 +45,19 @@ struct RopeTable {
 };
 
 struct Family {
-  std::string_view name;                            // for people
+  std::string_view name;                            // shown to users
   std::span<const std::string_view> architectures;  // general.architecture
-  // The graph of a stage. Errors name the tensor or key.
+  // Builds the graph of a stage. Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // The variant for the logits of the last of n_tokens tokens, below the tables' number of variants; null if there is
-  // only one. All keys that a token sees must have the token's variant. So a text that grows past a change is computed
-  // again from its start, and logits depend on the text alone.
+  // Returns the index of the variant for the last token of a text of n_tokens tokens. The pointer is null if there is
+  // only one variant. All keys that a token attends to must have been rotated by the token's variant, so a text that
+  // grows past a change of variant is computed again from its start. Logits therefore depend only on the text.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 
 std::span<const Family* const> families();
-// Errors: kUnavailable with the list of supported ones.
+// Errors: kUnavailable, with the list of supported architectures.
 Result<const Family*> find_family(std::string_view architecture);
 
 }  // namespace zinc_rt::arch

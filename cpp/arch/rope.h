@@ -7,7 +7,7 @@
 
 namespace zinc_rt::arch {
 
-// theta^(-2i / n_rot) for i in [0, n_rot / 2).
+// Returns the inverse frequencies theta^(-2i / n_rot) for i in [0, n_rot / 2).
 RopeAngles rope_angles(std::uint32_t n_rot, double theta);
 
 // The same with the config's context scaling: none, linear or yarn. Each frequency is then divided by its divisor, if
