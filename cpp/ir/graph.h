@@ -18,7 +18,7 @@
 
 namespace zinc_rt::ir {
 
-// An extent: a number, or one of the symbols that a step gives.
+// An extent of a buffer: a number, or a symbol whose value each step sets.
 struct Dim {
   enum class Kind : std::uint8_t {
     kConst,
@@ -73,7 +73,7 @@ std::string_view to_string(Stage stage);
 struct Node {
   Op op = Op::BARRIER;
   Stage stage = Stage::kBoth;
-  bool inplace = false;     // some output is also an input: it is updated where it lies
+  bool inplace = false;     // some output is also an input, which is updated in place
   std::int32_t layer = -1;  // -1: belongs to no layer
   std::uint8_t n_inputs = 0, n_outputs = 0;
   std::array<BufferId, kMaxBindings> inputs{}, outputs{};  // in the order of the op's rule
@@ -94,12 +94,12 @@ class Graph {
   const Buffer& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id)]; }
   BufferId find(std::string_view name) const;  // kNoBuffer when absent
 
-  // For building a graph. Adding an equal buffer again returns the id of the first one, so a weight may be named twice.
-  // A different buffer of the same name is appended, and verify reports the name.
+  // For building a graph. Adding an equal buffer again returns the id of the first one, so a weight may be declared
+  // twice. A different buffer of the same name is appended, and verify reports the name.
   BufferId add_buffer(Buffer buffer);
   void add_node(const Node& node) { nodes_.push_back(node); }
   std::vector<Node>& mutable_nodes() { return nodes_; }
-  std::vector<Buffer>& mutable_buffers() { return buffers_; }  // their names stay
+  std::vector<Buffer>& mutable_buffers() { return buffers_; }  // do not change their names
 
  private:
   std::string name_;

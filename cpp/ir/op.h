@@ -66,7 +66,7 @@ inline constexpr std::size_t kOpCount = static_cast<std::size_t>(Op::kCount);
 std::string_view to_string(Op op);  // "RMS_NORM"
 std::string_view category(Op op);   // "norm"
 std::optional<Op> parse_op(std::string_view name);
-// An op without a kernel: the ring itself carries it out.
+// Returns whether the op has no kernel, because the ring itself executes it.
 inline bool is_host_only(Op op) {
   return op == Op::BARRIER;
 }

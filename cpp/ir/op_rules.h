@@ -21,7 +21,7 @@ struct AttrRule {
 
 // A factor of a dimension pattern: a number, an attribute, or a variable that the first operand naming it binds.
 struct DimPattern {
-  std::vector<std::string> factors;  // their product; one name alone may bind a symbol
+  std::vector<std::string> factors;  // the dimension is their product; a single name may also bind a symbol
 };
 
 struct OperandRule {
@@ -35,15 +35,15 @@ struct OperandRule {
 
 struct OpRule {
   Op op;
-  std::string_view text;  // the row as written, for docs and messages
+  std::string_view text;  // the row's source text, for docs and messages
   std::vector<OperandRule> inputs, outputs;
   std::vector<AttrRule> attrs;
-  std::int8_t key_input = -1;  // the operand whose dtype selects the kernel (a weight or cache), -1 = f32
+  std::int8_t key_input = -1;  // the operand whose dtype selects the kernel (a weight or cache); -1: the kernel for f32
 };
 
 const OpRule& rule(Op op);
 
-// The values that a node gives to the rule's variables, which are dims of operands.
+// The values of a rule's variables for one node; they are dims of the node's operands.
 struct Bindings {
   struct Entry {
     std::string_view name;
@@ -57,7 +57,7 @@ struct Bindings {
 // kInvalidArgument, naming the op, the operand and both values.
 Result<Bindings> match(const Graph& graph, const Node& node);
 
-// Attribute access by name. REQUIRES: the op's rule has it.
+// Attribute access by name. REQUIRES: the op's rule has an attribute of this name.
 std::uint32_t attr_u32(const Node& node, std::string_view name);
 float attr_f32(const Node& node, std::string_view name);
 void set_attr(Node& node, std::string_view name, std::uint32_t value);

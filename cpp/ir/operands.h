@@ -12,7 +12,7 @@
 
 namespace zinc_rt::ir {
 
-// The opcode that a struct of names belongs to.
+// The opcode to which a struct of operand names belongs.
 template <class Names>
 inline constexpr Op kOpOf = Op::kCount;
 #define ZRT_OP_OF(opcode, Name, ...) \
@@ -21,7 +21,7 @@ inline constexpr Op kOpOf = Op::kCount;
 ZRT_OPERANDS(ZRT_OP_OF)
 #undef ZRT_OP_OF
 
-// REQUIRES: the node has this op, with its rule's inputs and results.
+// Returns the node's operands by name. REQUIRES: the node has this op, with all inputs and outputs of its rule.
 template <class Names>
 typename Names::template Of<BufferId> operands_of(const Node& node) {
   assert(node.op == kOpOf<Names> && node.n_inputs + node.n_outputs == Names::kCount);
@@ -33,7 +33,7 @@ typename Names::template Of<BufferId> operands_of(const Node& node) {
   return operands;
 }
 
-// Sets a node's op and operands. n_inputs: that of the op's rule.
+// Sets a node's op and operands. n_inputs is the number of inputs in the op's rule.
 template <class Names>
 void set_operands(Node& node, std::size_t n_inputs, const typename Names::template Of<BufferId>& operands) {
   BufferId ids[Names::kCount];
