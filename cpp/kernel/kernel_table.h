@@ -1,4 +1,4 @@
-// Which kernel runs an (op, type) on a target. A tier fills the table with its kernels once; lowering looks them up.
+// Maps an (op, type) to the kernel that runs it on a target. A tier fills the table once; lowering looks kernels up.
 // Thread rule: immutable after it is filled.
 #pragma once
 
@@ -22,7 +22,7 @@ struct GridAxis {
   std::uint32_t tile = 1;
 };
 
-// A kernel before specialization. The symbols of `file` say what lowering bakes in:
+// A kernel before specialization. The symbols of `file` name the values that lowering writes into it:
 //   dim:NAME    a dimension of the op's rule. A symbolic extent becomes kSymbolicTokens or kSymbolicOutputs; a dimension
 //               that only absent operands have becomes kAbsent
 //   attr:NAME   an integer attribute           dtype:OPERAND  the operand's type as a number, kAbsent when it is absent
@@ -30,7 +30,8 @@ struct GridAxis {
 struct KernelEntry {
   ZrtFile file;
   GridAxis grid[3];
-  // Bytes of workgroup-local memory, from the values of the symbols in the order of the file; null = file.lds_bytes.
+  // Computes the bytes of workgroup-local memory from the values of the symbols, in their order in the file. Null:
+  // file.lds_bytes is used.
   std::uint64_t (*lds_bytes)(const std::uint32_t* values) = nullptr;
 };
 
@@ -46,7 +47,7 @@ class KernelTable {
   // `key` is the type of the op's key operand (OpRule::key_input), kF32 for ops without one.
   void add(ir::Op op, DType key, KernelEntry entry) { entries_[{op, key}] = std::move(entry); }
   const KernelEntry* find(ir::Op op, DType key) const;
-  bool has(ir::Op op) const;  // of any type
+  bool has(ir::Op op) const;  // for any type
   std::size_t size() const { return entries_.size(); }
 
  private:
@@ -54,7 +55,7 @@ class KernelTable {
   std::map<std::pair<ir::Op, DType>, KernelEntry> entries_;
 };
 
-// The key type of a node in its graph.
+// Returns the key type of a node: the type of its op's key operand, or kF32.
 DType kernel_key(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace zinc_rt::kernel

@@ -1,5 +1,5 @@
-// Kernels without machine code: a file has one 4-byte slot per symbol, in the order of the symbols, and its tier knows
-// by the kernel's name what to run.
+// Kernels without machine code. The file has one 4-byte slot per symbol, in the order of the symbols. The tier chooses
+// the function to run by the kernel's name.
 // Thread rule: plain functions and values.
 #pragma once
 
@@ -13,16 +13,17 @@
 
 namespace zinc_rt::kernel {
 
-// A file for an op, without target and name: the operands and attributes of its rule, a slot a symbol.
+// Returns a file for an op with the operands and attributes of its rule and one slot per symbol. The caller sets target
+// and name.
 ZrtFile with_slots(const ir::OpRule& rule, std::span<const char* const> symbols);
 
-// A kernel of this kind and the numbers of its symbols.
+// A kernel of this kind and the values of its symbols.
 struct SlotKernel {
   std::vector<std::uint32_t> symbols;
   std::uint32_t push_bytes = 0, n_bindings = 0;
 };
-// Checks that a file is for this target and that each symbol has a number. Errors: kUnavailable for another target,
-// kInvalidArgument for a symbol without a number. `tier` begins the messages.
+// Checks that a file is for this target and that each symbol has a value. Errors: kUnavailable for another target,
+// kInvalidArgument for a symbol without a value. Messages begin with `tier`.
 Status check_patched(std::string_view tier, const ZrtFile& file, Target target);
 // Errors: kCorrupt if symbols, operands or attributes are not those of the op.
 Result<SlotKernel> read_slots(std::string_view tier, const ZrtFile& file, const ir::OpRule& rule,

@@ -11,7 +11,8 @@
 //   32  4  workgroup_size_y
 // The name block holds the kernel's name and its specialization symbols: a string ended by 0, then for each symbol
 // its name ended by 0 and a u32 offset into the code (unaligned). At each symbol's offset the code holds a 4-byte
-// placeholder, kPlaceholder until it is patched; one symbol may stand several times. Thread rule: plain values.
+// placeholder, kPlaceholder until it is patched; a symbol may be listed several times, with different offsets. Thread
+// rule: plain values.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ enum class Target : std::uint16_t {
   kAppleMetal = 0x30,
   kCpu = 0xFF
 };
-std::string_view to_string(Target target);  // "gfx1201", "cpu"; "?" for a number that is none
+std::string_view to_string(Target target);  // "gfx1201", "cpu"; "?" for an unknown number
 
 struct Symbol {
   std::string name;
@@ -65,9 +66,9 @@ struct ZrtFile {
   std::vector<std::byte> debug_info;
   friend bool operator==(const ZrtFile&, const ZrtFile&) = default;
 
-  // Writes `value` into every slot of the symbol; kNotFound when the kernel has none of that name.
+  // Writes `value` into every slot of the symbol. Errors: kNotFound if the kernel has no symbol of that name.
   Status patch(std::string_view symbol, std::uint32_t value);
-  // The first symbol whose slot still holds the placeholder; empty when all are patched.
+  // Returns the first symbol whose slot still holds the placeholder; empty if all are patched.
   std::string_view unpatched() const;
 };
 
