@@ -14,7 +14,7 @@ namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-// The largest step that the engine will run, that is, the limits of the open extents.
+// The largest step that the engine will run: upper bounds of the symbolic extents.
 struct StepLimits {
   std::uint32_t max_tokens = 0;
   std::uint32_t max_outputs = 0;
@@ -23,7 +23,7 @@ struct StepLimits {
 std::uint64_t buffer_bytes(const ir::Buffer& buffer, const StepLimits& limits);
 
 struct ActivationMap {
-  std::vector<std::uint64_t> offsets;  // one a buffer of the graph; meaningful for activations that some node uses
+  std::vector<std::uint64_t> offsets;  // one per buffer of the graph; set for activations that a node uses
   std::uint64_t arena_bytes = 0;
 };
 // Without `aliasing` each activation has memory of its own, so that tests can compare values after a step. Two kinds of
@@ -33,8 +33,8 @@ struct ActivationMap {
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
                               std::span<const JoinedNodes> joins = {});
 
-// The index of the first node of the output part: the first node that makes rows of kOutputs. Without such a node, the
-// number of nodes.
+// Returns the index of the first node of the output part, which is the first node that writes rows of kOutputs. If
+// there is no such node, returns the number of nodes.
 std::size_t output_part_begin(const ir::Graph& graph);
 
 }  // namespace zinc_rt::lower

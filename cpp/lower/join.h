@@ -1,13 +1,13 @@
-// Finds nodes that a tier can run as one packet, by which node reads what another one made. A tier declares patterns
+// Finds nodes that a tier can run as one packet, by the values that they pass to each other. A tier declares patterns
 // (ring::Ring::joins). Each match decides which memory is kept apart (alias.h) and goes to the tier with the packets
 // (ring::PacketBatch::joined).
 //
-// A pattern is nodes that follow one another, by ';':
+// A pattern lists nodes in their order, separated by ';':
 //
 //   GLU|MOE_SWIGLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'
 //
 //   GLU|MOE_SWIGLU   a node of one of these ops
-//   ?LINEAR          an optional node; without it the nodes behind it do not match either
+// ?LINEAR an optional node; if it does not match, the nodes after it do not match either
 //   gate:a           the node's operand `gate` is present, and is the value named a; other names are other values
 //   z:r'             a value that takes the memory of the value r: an update in place
 //   keep a b         the memory of these values is needed until the node in front of `keep` is done: the tier may read
@@ -27,7 +27,7 @@
 
 namespace zinc_rt::lower {
 
-// A buffer that a pattern keeps, and the node until which it is needed.
+// A buffer that a pattern keeps, and the node until which its content is needed.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
   std::size_t until = 0;  // index of a node of the graph
@@ -35,7 +35,7 @@ struct Kept {
 struct JoinedNodes {
   std::uint32_t pattern = 0;
   std::vector<std::size_t> nodes;  // indexes of nodes of the graph, in order
-  std::size_t least = 0;           // of these, those that are not optional
+  std::size_t least = 0;           // how many of them are not optional
   std::vector<Kept> kept;
 };
 

@@ -10,18 +10,18 @@
 
 namespace zinc_rt::lower {
 
-// The memory of a graph's buffer. `pitch`: the bytes from one entry of its outermost dimension to the next.
+// The memory of a graph's buffer. `pitch` is the number of bytes from one entry of its outermost dimension to the next.
 struct Location {
   ring::Binding binding;
   std::uint64_t pitch = 0;
 };
 using Locate = std::function<Result<Location>(ir::BufferId)>;
 
-// Specialized kernels, by their bytes. The stages of a model share them.
+// Specialized kernels that are loaded, keyed by their bytes. The stages of a model share them.
 using KernelCache = std::map<std::vector<std::byte>, ring::Kernel>;
 
-// The batch also has its values, its edges, and the packets that match the ring's patterns. Errors: kUnavailable if the
-// tier has no kernel for an (op, type), naming both.
+// The batch also contains its values, its edges, and the packets that match the ring's patterns. Errors: kUnavailable
+// if the tier has no kernel for an (op, type), naming both.
 Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const Locate& locate, KernelCache& cache);
 
 }  // namespace zinc_rt::lower

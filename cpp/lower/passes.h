@@ -1,6 +1,6 @@
-// Passes that rewrite a graph without changing a bit. A fused node means its unfused nodes in their order. QUANTIZE is
-// the rounding that an integer dot applies to its input anyway (docs/arithmetic.md, rule 3). All passes take and return
-// graphs with a BARRIER after every node. Thread rule: pure functions.
+// Passes that rewrite a graph without changing a bit. A fused node computes what its unfused nodes compute, in their
+// order. QUANTIZE is the rounding that an integer dot applies to its input anyway (docs/arithmetic.md, rule 3). All
+// passes take and return graphs with a BARRIER after every node. Thread rule: pure functions.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ struct FusionOptions {
 // "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the wrong word.
 Result<FusionOptions> parse_fusion(std::string_view text);
 std::string to_string(const FusionOptions& options);
-// The options, less the fusions that the tier has no kernels for.
+// Returns the options without the fusions for which the tier has no kernels.
 FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& kernels);
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
 // Adds a QUANTIZE for the input of each node that reads quantized activations, right after the node that writes those
 // rows. Nodes that read the same rows share it. A node that quantizes its input itself gets the attribute `quantize`.
-// Errors: kUnavailable for a node whose weights want different types.
+// Errors: kUnavailable for a node whose weights need different types of quantized input.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);
 
 }  // namespace zinc_rt::lower

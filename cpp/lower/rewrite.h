@@ -7,7 +7,7 @@
 
 namespace zinc_rt::lower {
 
-// The nodes of a graph without its barriers.
+// Returns the nodes of a graph without its barriers.
 std::vector<ir::Node> compute_nodes(const ir::Graph& graph);
 
 // Builds a graph from these nodes. Their operands are buffer ids: first those of `source`, then those of `added`.
