@@ -19,7 +19,7 @@ class ChildTable {
 
   std::uint32_t size() const { return size_; }
 
-  // The id with this hash for which is_it(id) is true; kNone if there is none.
+  // Returns the id with this hash for which is_it(id) is true; kNone if there is none.
   template <class Predicate>
   std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
     for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
@@ -33,7 +33,7 @@ class ChildTable {
     entries_[i] = {hash, id};
     ++size_;
   }
-  // REQUIRES: the table has the id, with this hash.
+  // REQUIRES: the table contains the id, with this hash.
   void erase(std::uint32_t hash, std::uint32_t id) {
     std::size_t hole = hash & mask_;
     while (entries_[hole].id != id) hole = (hole + 1) & mask_;

@@ -1,4 +1,4 @@
-// Orders ids by the time of their last use, the oldest on top. A binary heap that knows each id's position.
+// Orders ids by the time of their last use, the oldest on top. A binary heap that stores each id's position.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -75,7 +75,7 @@ class LruHeap {
   }
 
   std::vector<Entry> entries_;         // a binary heap
-  std::vector<std::uint32_t> places_;  // the position of an id in it; kNone: it is not there
+  std::vector<std::uint32_t> places_;  // position of an id in entries_; kNone: absent
 };
 
 }  // namespace zinc_rt::mem

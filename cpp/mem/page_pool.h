@@ -1,5 +1,5 @@
-// KV pages: which are free, and how many references each other page has. A page holds the K and V of all attention
-// layers for kPageTokens tokens. This class only counts; it allocates no device memory.
+// Records which KV pages are free, and how many references each used page has. A page holds the K and V of all
+// attention layers for kPageTokens tokens. This class only counts; it allocates no device memory.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -18,11 +18,11 @@ inline std::uint32_t pages_for(std::uint64_t n_tokens) {
   return static_cast<std::uint32_t>((n_tokens + kPageTokens - 1) / kPageTokens);
 }
 
-// The entry of a page in the table, which a device can mirror.
+// The entry of a page in the page table, which a device can mirror.
 struct PageMeta {
   std::uint32_t ref_count = 0;       // 0: free; slots that list the page, plus 1 if the prefix cache holds it
-  std::uint32_t owner_slot = kNone;  // the slot that writes it; kNone: free, or shared, and nobody writes
-  std::uint32_t tenant_id = kNone;   // whose tokens it holds; kNone: free
+  std::uint32_t owner_slot = kNone;  // the slot that writes it; kNone: it is free, or shared and not written
+  std::uint32_t tenant_id = kNone;   // the tenant whose tokens it holds; kNone: free
   std::uint32_t token_count = 0;     // tokens written, up to kPageTokens
 };
 static_assert(sizeof(PageMeta) == 16);

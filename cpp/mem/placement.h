@@ -1,4 +1,4 @@
-// Offsets for buffers that may share memory. Integers only. Thread rule: pure functions.
+// Computes offsets for buffers that may share memory. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct Interval {
   std::uint64_t bytes = 0;
 };
 struct Placement {
-  std::vector<std::uint64_t> offsets;  // one for each interval; multiples of `alignment`
+  std::vector<std::uint64_t> offsets;  // one per interval; multiples of `alignment`
   std::uint64_t total_bytes = 0;
 };
 // Greedy by size: the largest first, each at the lowest offset where it overlaps no buffer that is alive at the same

@@ -4,14 +4,15 @@
 // group, with one variant of the position encoding. Scopes never see each other's nodes.
 //
 // Children are found by SipHash-2-4 of (parent, tokens) with a random key per process, and then compared token by
-// token. So a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial: it has
-// fewer than 16 tokens of a page that its owner may still append to. The tokens that it has never change.
+// token. So a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial: it holds
+// fewer than 16 tokens, of a page to which its owner may still append. Tokens of a node never change.
 //
-// A page is in at most one node, so a node has the id of its page. Roots are numbered after the pages.
+// A page is in at most one node, so the id of a node is the id of its page. The ids of roots follow those of the pages.
 //
 // Eviction takes leaves that nobody pins, the least recently used first. A node counts as used when it, or a node below
-// it, is matched, extended to or unpinned. Only the lowest node of these gets the time: when it has become the oldest
-// leaf and is evicted, its parent is older than all other leaves too, or has a newer time of its own.
+// it, is matched, extended to or unpinned. Only the lowest of these nodes stores the time of the use. This suffices:
+// when that node is the oldest leaf and is evicted, its parent is older than all other leaves too, or has a newer time
+// of its own.
 // Thread rule: one thread at a time. Nothing allocates after construction, except in add_scope.
 #pragma once
 
@@ -35,7 +36,7 @@ class PrefixCache {
   struct Match {
     Node node = kNone;              // the deepest node whose 16 tokens all match; the scope's root at least
     std::uint32_t n_pages = 0;      // its depth: full pages that match
-    Node state_node = kNone;        // the deepest of root..node with a checkpoint; kNone: none has one
+    Node state_node = kNone;        // the deepest node of root..node with a checkpoint; kNone: none
     std::uint32_t state_pages = 0;  // its depth
     // A page whose first partial_tokens tokens (1 to 15) match the next ones. The caller may copy it. It stays in the
     // cache until the next call that evicts or flushes.
@@ -52,13 +53,13 @@ class PrefixCache {
   // Flushes the scope and frees its root. REQUIRES: no node of it is pinned.
   void drop_scope(Node root);
 
-  // Whether a scope has no nodes and its root is not pinned.
+  // Returns whether a scope has no nodes and its root is not pinned.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
   // Finds the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint count
   // as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
   Match match(Node root, SpanView tokens);
-  // The same match, without counting as a use.
+  // Finds the same match without counting it as a use.
   Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
@@ -72,21 +73,21 @@ class PrefixCache {
   // holds a reference to that page. If `page` is already a partial leaf and `tokens` continue it, the leaf is extended
   // in place, or removed if a full child with all 16 tokens exists. With fewer than 16 tokens the call returns
   // `parent`, because a partial leaf is never a parent, and makes nothing if a recently used child begins with these
-  // tokens. `owner`: who brought the tokens; an existing node keeps its owner. Returns kNone and changes nothing if
-  // `tokens` has 0 or more than 16 tokens, and if `page` is free or in another node.
+  // tokens. `owner` is the tenant that computed the page; an existing node keeps its owner. Returns kNone and changes
+  // nothing if `tokens` has 0 or more than 16 tokens, and if `page` is free or in another node.
   Node extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner = kNone);
 
   Node parent(Node node) const { return nodes_[node].parent; }
   std::uint32_t depth(Node node) const { return nodes_[node].depth; }  // pages from the root; 0: a root
   std::uint32_t page(Node node) const { return is_root(node) ? kNone : node; }
-  // The pages from the root to `node`, in order, into `out` (depth(node) entries).
+  // Writes the pages from the root to `node`, in order, to `out` (depth(node) entries).
   void path(Node node, std::span<std::uint32_t> out) const;
 
   // Evicts leaves, the least recently used first, until a page is free. A page that a slot also lists leaves the tree
   // and stays with the slot. Returns false if no leaf is left.
   bool evict_one();
-  // How many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned one. That
-  // frees as many pages, except those that a slot lists without pinning their node.
+  // Returns how many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned
+  // one. That frees as many pages, except those that a slot lists without pinning their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
   std::uint32_t n_nodes() const { return n_nodes_; }  // pages in the tree
   // Removes all nodes of a scope, or those of one owner, except pinned nodes and nodes above one that stays. Returns
@@ -94,8 +95,8 @@ class PrefixCache {
   std::uint32_t flush(Node root, std::uint32_t owner = kNone);
 
   // Lends a free checkpoint, or takes the least recently used one from its node. Returns kNone if the cache has no
-  // checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that match has
-  // just named is taken last; use it before all others are lent.
+  // checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that match() has
+  // just returned is taken last; use it before all others are lent.
   std::uint32_t lend_checkpoint();
   void give_back_checkpoint(std::uint32_t id);  // REQUIRES: lent
   // Gives the checkpoint to the node. If the node has one already, the new one is given back. REQUIRES: it is lent.
@@ -138,14 +139,14 @@ class PrefixCache {
   SpanView tokens(Node node) const { return nodes_[node].tokens.view(); }
   std::uint32_t hash(Node parent, SpanView tokens) const;
   Node find(Node parent, SpanView tokens, std::uint32_t hash) const;
-  // Of the kPartialLooks children used last, the one that has the longest common beginning with `tokens`.
+  // Returns, of the kPartialLooks most recently used children, the one with the longest common prefix with `tokens`.
   Shared best_child(Node parent, SpanView tokens) const;
 
   void link_first(Node node);
   void unlink(Node node);
   void move_to_front(Node node);
   void use(Node node);
-  void settle(Node node);  // puts it into the heap or takes it out, by is_evictable
+  void settle(Node node);  // adds it to leaves_ if is_evictable, else removes it
   void lock(Node node);
   void unlock(Node node);
   Node grow(Node node, SpanView tokens, std::uint32_t hash);

@@ -1,8 +1,8 @@
-// What a request computes, position by position: a list of spans, each of consecutive positions of one kind. The kinds
-// are one today, token ids, so that a list has one span. A further kind, as rows of floats that an image gave, becomes a
-// second member here, and answers what is asked of all: how many positions, a part of them, which of them two lists have
-// in common, the hash of a page, and a copy for a step. The scheduler and the prefix cache ask nothing else; who needs ids
-// (samplers, files of prefixes) asks for them by name.
+// What a request computes, position by position: a list of spans, each of consecutive positions of one kind. Token ids
+// are the only kind today, so a list has one span. Another kind (such as rows of floats computed from an image) would
+// be a second member here. It would have to provide what the scheduler and the prefix cache use of every kind: the
+// number of positions, a part of them, the common prefix of two lists, the hash of a page, and a copy for a step. Code
+// that needs ids (samplers, files of prefixes) calls ids().
 // Thread rule: plain values.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace zinc_rt::mem {
 
-// Consecutive positions of a list, which somebody else owns.
+// A view of consecutive positions of a list.
 class SpanView {
  public:
   SpanView() = default;
@@ -31,17 +31,18 @@ class SpanView {
   SpanView from(std::size_t begin) const { return ids_.subspan(begin); }
   std::span<const std::int32_t> ids() const { return ids_; }
 
-  // How many positions the two have in common at their beginnings.
+  // Returns the length of the common prefix of the two, in positions.
   friend std::uint32_t n_shared(SpanView a, SpanView b);
   friend bool operator==(SpanView a, SpanView b) { return a.size() == b.size() && n_shared(a, b) == a.size(); }
-  // The key of a page of the prefix cache: these positions behind the node `parent`. REQUIRES: no more than kPageTokens.
+  // Returns the hash of a page of the prefix cache: these positions, after those of the node `parent`. REQUIRES: no
+  // more than kPageTokens positions.
   std::uint64_t page_hash(SipKey key, std::uint32_t parent) const;
 
  private:
   std::span<const std::int32_t> ids_;
 };
 
-// A list that is owned.
+// A list that owns its positions.
 class SpanList {
  public:
   SpanList() = default;
@@ -53,7 +54,7 @@ class SpanList {
   SpanView part(std::size_t begin, std::size_t n) const { return view().part(begin, n); }
   std::span<const std::int32_t> ids() const { return ids_; }
 
-  // Nothing is allocated while there is room.
+  // Does not allocate while the capacity suffices.
   void reserve(std::size_t n_positions) { ids_.reserve(n_positions); }
   void append(SpanView view) { ids_.insert(ids_.end(), view.ids().begin(), view.ids().end()); }
   void push_back(std::int32_t id) { ids_.push_back(id); }
@@ -69,7 +70,7 @@ class PageSpans {
   std::uint32_t size() const { return n_; }
   bool empty() const { return n_ == 0; }
   SpanView view() const { return std::span(ids_).first(n_); }
-  void assign(SpanView view);  // REQUIRES: no more than kPageTokens
+  void assign(SpanView view);  // REQUIRES: no more than kPageTokens positions
 
  private:
   std::int32_t ids_[kPageTokens] = {};
