@@ -13,7 +13,7 @@
 
 namespace zinc_rt::output {
 
-// Where the parts of calls go.
+// Receives the parts of calls.
 class CallSink {
  public:
   virtual ~CallSink() = default;
@@ -48,13 +48,13 @@ class CallReader {
   void begin(std::string name);
   void end();
   void done() { state_ = State::kDone; }
-  // Not a call: all text since the end of the last call is plain text. An open call ends where it is.
+  // Handles text that is not a call: all text since the end of the last call is plain text. An open call ends here.
   void failed();
   void skip_spaces();
   void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }
   // Drops `text` if held_ begins with it.
   bool take(std::string_view text);
-  // Whether held_ may still become a text that begins with `text`.
+  // Returns whether held_ may still become a text that begins with `text`.
   bool may_become(std::string_view text) const { return held_.size() < text.size() && text.starts_with(held_); }
 
   CallSink& sink_;
@@ -70,7 +70,7 @@ class CallReader {
 // Passes on one JSON value as written, piece by piece.
 class JsonCopy {
  public:
-  // How many bytes of `text` belong to the value.
+  // Returns how many bytes of `text` belong to the value.
   std::size_t push(std::string_view text);
   bool is_done() const { return is_done_; }
   void restart() { *this = JsonCopy(); }
@@ -84,7 +84,7 @@ struct ReaderOptions {
   const CallFormat* format = nullptr;
   const Opening* opening = nullptr;
   const ToolTypes* tools = nullptr;
-  bool only_known_names = false;  // a call of another name is text
+  bool only_known_names = false;  // a call of an unknown name is plain text
 };
 std::unique_ptr<CallReader> make_json_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink);
@@ -95,7 +95,7 @@ std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& 
 // The longest name or key. It bounds how much text is held back to find a name's end.
 inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::string_view kSpaces = " \t\r\n";
-// The length of the longest proper beginning of `marker` that `text` ends with.
+// Returns the length of the longest proper prefix of `marker` with which `text` ends.
 std::size_t overlap(std::string_view text, std::string_view marker);
 
 }  // namespace zinc_rt::output

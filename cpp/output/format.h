@@ -23,22 +23,23 @@ enum class Syntax : std::uint8_t {
   kNamed,   // N<separator>{..}
 };
 
-// A text after which calls stand.
+// A text after which calls follow.
 struct Opening {
   std::string_view marker;  // empty: calls may be the whole answer, from its first character on
   Syntax syntax = Syntax::kJson;
   std::string_view close = {};  // ends what the marker opened; empty: the calls end by themselves
-  bool in_body = false;         // the marker is the beginning of the call itself
+  bool in_body = false;         // the marker is itself the beginning of the call
 };
 
 struct CallFormat {
   std::string_view name;
   std::span<const Opening> openings;
-  // kBare: what encloses texts. kInvoke: what stands in each tag before its name. kNamed: what follows a name.
+  // kBare: the quote around texts. kInvoke: the text in each tag before the tag's name. kNamed: the separator after a
+  // function's name.
   std::string_view mark = {};
   // Texts between calls that are dropped.
   std::span<const std::string_view> dropped = {};
-  bool has_short_ids = false;  // templates of these models refuse ids of other than 9 letters and digits
+  bool has_short_ids = false;  // the models' templates accept only ids of 9 letters and digits
   // A text that a template writes if it renders a call of kProbeName in this format.
   std::string_view in_calls = {};
   // A text by which a template of this format is known if it shows tools but does not write earlier calls.
@@ -54,30 +55,30 @@ struct CallFormat {
 
 struct ReasoningFormat {
   std::string_view name, open, close;
-  std::string_view head = {};  // dropped where it follows `open`
+  std::string_view head = {};  // dropped if it follows `open`
 };
 
 std::span<const CallFormat> call_formats();
-// Whether the arguments of calls are written as JSON.
+// Returns whether the format writes the arguments of calls as JSON.
 bool has_json_arguments(const CallFormat& format);
 std::span<const ReasoningFormat> reasoning_formats();
-// `body` with a name and arguments, both JSON.
+// Returns a call: `body` with this name and these arguments, both JSON.
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments);
 // Null for an unknown name.
 const CallFormat* find_call_format(std::string_view name);
 
-// What the test of a chat template found.
+// What rendering test conversations showed about a chat template.
 struct TemplateTraits {
-  const CallFormat* calls = nullptr;  // null: it shows no tools, or its format of calls is not known
+  const CallFormat* calls = nullptr;  // null: it shows no tools, or its call format is unknown
   const ReasoningFormat* reasoning = nullptr;
-  bool shows_tools = false;   // it writes another text when there are tools
-  bool writes_calls = false;  // it writes the calls of an assistant's message
-  bool takes_objects = true;  // false: it wants the arguments of calls as JSON text
-  bool prints_texts = false;  // arguments that are JSON text stand in its text as they came
-  ContentForms content{};     // in which form it takes the content of messages
+  bool shows_tools = false;   // the prompt differs if there are tools
+  bool writes_calls = false;  // it renders the calls in an assistant's message
+  bool takes_objects = true;  // false: it needs the arguments of calls as JSON text
+  bool prints_texts = false;  // arguments given as JSON text are rendered unchanged
+  ContentForms content{};     // the form of message content that it takes
 };
 
-// Tries a template: a few conversations, each rendered once.
+// Tests a template by rendering a few conversations, each once.
 TemplateTraits probe_template(const Render& render);
 
 }  // namespace zinc_rt::output

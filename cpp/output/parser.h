@@ -22,7 +22,7 @@ namespace zinc_rt::output {
 // The formats of one model, and the ids of markers that are single tokens of its vocabulary. Made once per model.
 class Formats {
  public:
-  // The id of the token that stands for a text; nothing if no token does.
+  // Returns the id of the token whose text this is; nothing if there is no such token.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
   // `calls` may be null; `reasoning` may not.
@@ -30,11 +30,11 @@ class Formats {
 
   const CallFormat* calls() const { return calls_; }
   const ReasoningFormat* reasoning() const { return reasoning_; }
-  // The token of a marker or of another sign of the format. Nothing: it is written with ordinary tokens.
+  // Returns the token of a marker or another fixed text of the format. Nothing: the text consists of ordinary tokens.
   std::optional<std::int32_t> token_of(std::string_view marker) const;
-  // All tokens that are markers or other signs, sorted.
+  // Returns all tokens that are markers or other fixed texts of the formats, sorted.
   std::vector<std::int32_t> token_ids() const;
-  // Whether a prompt ends within the reasoning, so that the model continues to think.
+  // Returns whether a prompt ends within the reasoning, so that the model's text continues it.
   bool leaves_reasoning_open(std::string_view prompt) const;
 
  private:
@@ -44,12 +44,13 @@ class Formats {
     std::string_view text;
     Role role;
     const Opening* opening = nullptr;
-    std::optional<std::int32_t> id;  // then only this token is the marker, and its text in other tokens is text
+    std::optional<std::int32_t> id;  // if set, only this token is the marker; the same text in other tokens is plain
+                                     // text
   };
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
-  // The other texts of calls: those that close them and those within them.
+  // The other fixed texts of calls: those that close calls and those within calls.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
   const Opening* whole_ = nullptr;              // the opening without a marker
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text
@@ -58,7 +59,7 @@ class Formats {
 class Parser final : private CallSink {
  public:
   struct Options {
-    bool with_calls = false;                      // else calls are text
+    bool with_calls = false;                      // false: calls are plain text
     bool in_reasoning = false;                    // the prompt ends within the reasoning
     bool skips_special = true;                    // special tokens that are no markers are left out
     std::shared_ptr<const ToolTypes> tools = {};  // with_calls: not null
@@ -67,16 +68,16 @@ class Parser final : private CallSink {
   Parser(const Formats& formats, Options options);
   ~Parser() override;
 
-  // The text that came with a token. `own`: how many bytes at its end are the token's own name, if it is special or
-  // is_marker(id); the bytes before them came from earlier tokens.
+  // Takes the text that became final with a token. If the token is special or is_marker(id), `own` is the number of
+  // bytes at the end of the text that are the token's own name; the bytes before them came from earlier tokens.
   std::vector<OutputPiece> push(std::int32_t id, std::string_view text, std::size_t own, bool is_special);
-  // Text that came without a token.
+  // Takes text that came without a token.
   std::vector<OutputPiece> push(std::string_view text);
-  // No more text comes.
+  // Ends the text.
   std::vector<OutputPiece> finish();
 
   bool is_in_reasoning() const { return state_ == State::kReasoning; }
-  // Whether a token of this id is a marker.
+  // Returns whether the token of this id is a marker.
   bool is_marker(std::int32_t id) const;
 
  private:
@@ -87,28 +88,28 @@ class Parser final : private CallSink {
   void arguments(std::string_view piece) override;
   void end() override;
 
-  void read();            // what is decided in held_
+  void read();            // handles the part of held_ that is decided
   bool read_text();       // false: nothing more can be decided
   bool read_reasoning();  // likewise
   void feed(std::string_view text);
   void meet(const Marker& marker);
   void open_calls(const Opening& opening);
   void leave_calls();
-  bool counts(const Marker& marker) const;  // in the state that the text is in
+  bool counts(const Marker& marker) const;  // whether the marker has a meaning in the current state
   void put(PieceKind kind, std::string_view text);
   void put_text(std::string_view text);
 
   const Formats& formats_;
   const Options options_;
   State state_ = State::kText;
-  std::string held_;      // what may become a marker
-  std::string spaces_;    // at the end of the text so far: they are dropped where a call follows
+  std::string held_;      // text that may become a marker
+  std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
   bool at_start_ = true;  // only spaces so far, or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;
   bool may_be_whole_ = true;  // calls without a marker may begin
   bool has_head_ = false;     // the head of the reasoning may follow
   std::unique_ptr<CallReader> reader_;
-  const Opening* opening_ = nullptr;  // of reader_
+  const Opening* opening_ = nullptr;  // the opening that reader_ reads
   std::uint32_t n_calls_ = 0;
   std::vector<OutputPiece> out_;
 };

@@ -10,7 +10,8 @@
 
 namespace zinc_rt::output {
 
-// Renders messages and tools, both JSON lists (tools may be empty), to text. Nothing: the template refuses them.
+// Renders messages and tools, both JSON lists (tools may be empty), to text. Returns nothing if the template refuses
+// them.
 using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
 
 inline constexpr std::string_view kProbeName = "zrt_probe_name";
@@ -22,7 +23,7 @@ inline constexpr const char* kProbeTools =
 inline constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
 inline constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
 
-// A call of the tool; its arguments are an object, or the text of one.
+// Returns a call of the tool. Its arguments are an object, or the JSON text of an object.
 inline nlohmann::ordered_json probe_call(bool has_object) {
   nlohmann::ordered_json function{{"name", kProbeName}};
   if (has_object)

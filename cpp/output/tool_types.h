@@ -16,10 +16,10 @@ class ToolTypes {
   ToolTypes() = default;
   // `tools`: a list as in the API. Anything else counts as no tools.
   explicit ToolTypes(const nlohmann::ordered_json& tools);
-  explicit ToolTypes(std::string_view) = delete;  // a text would be taken for a JSON text, which has no tools
+  explicit ToolTypes(std::string_view) = delete;  // would be converted to a JSON string, which has no tools
 
   bool has(std::string_view name) const { return tools_.contains(name); }
-  // Whether values of this parameter are texts and nothing else.
+  // Returns whether values of this parameter can only be texts.
   bool is_text(std::string_view tool, std::string_view parameter) const;
   enum Type : std::uint8_t {
     kText = 1,
@@ -30,12 +30,12 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // The types that a parameter's values may have, as bits of Type. 0: the schema gives no type. Nothing: an unknown
-  // parameter.
+  // Returns the types that a parameter's values may have, as bits of Type. 0: the schema gives no type. Nothing: the
+  // parameter is unknown.
   std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
-  // The JSON of a value written as plain text: the first of the parameter's types that it fits, else a text. A
-  // parameter without types takes what a JSON parser makes of it, else a text. Nothing: an empty value where no text is
-  // allowed; it is left out.
+  // Returns the JSON of a value that is written as plain text. Its type is the first of the parameter's types that the
+  // text fits, else a text. If the parameter has no types, the text is parsed as JSON; if that fails it is a text.
+  // Returns nothing for an empty value of a parameter that allows no text; the caller leaves it out.
   std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
 
  private:
