@@ -35,7 +35,7 @@ class Bpe {
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // For kCharacters: the neighbouring characters that some merge joins.
+  // Only for kCharacters: the neighbouring characters that some merge joins.
   const PairSet& pairs() const { return pairs_; }
 
  private:
@@ -53,7 +53,7 @@ class Bpe {
   void append_bytes(std::string_view bytes, TokenId unknown, std::vector<TokenId>& out) const;
 
   BpeAlphabet alphabet_ = BpeAlphabet::kBytes;
-  StringTable extra_;  // texts of merges that are no tokens; their symbols follow the vocabulary's ids
+  StringTable extra_;  // texts in merges that are not tokens; numbered after the vocabulary's ids
   std::int32_t n_tokens_ = 0;
   std::array<std::int32_t, 256> byte_symbol_{};  // kBytes: of each byte; kCharacters: of each ASCII character
   std::array<TokenId, 256> byte_token_{};        // -1: none

@@ -23,7 +23,7 @@ class EncodeWatch {
     return is_cancelled_ || n_over_ > 0;
   }
   bool is_cancelled() const { return is_cancelled_; }
-  std::size_t n_over() const { return n_over_; }  // tokens that were there when they were too many; 0: never
+  std::size_t n_over() const { return n_over_; }  // the number of tokens when the limit was exceeded; 0: it was not
 
  private:
   static constexpr std::size_t kBytesBetweenLooks = 16 * 1024;

@@ -1,6 +1,6 @@
 // Marks the parts of a text that came from a client, within the text that a chat template wrote. No control token is
 // matched in them.
-// Thread rule: a plain value; what it looks at outlives it.
+// Thread rule: a plain value; the arrays that it refers to must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 namespace zinc_rt {
 
 struct OutsideText {
-  // Stretches of text from outside. No control token is matched in them or across their edges, ...
-  std::span<const TextSpan> spans = {};  // as TextSpans are
-  // ... these excepted.
+  // The parts of the text that a client wrote, as in TextSpans. No control token is matched in them or across their
+  // edges, except those of `allowed`.
+  std::span<const TextSpan> spans = {};
+  // Ids of the control tokens that are matched there too.
   std::span<const std::int32_t> allowed = {};  // sorted
 };
 

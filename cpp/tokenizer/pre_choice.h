@@ -8,9 +8,10 @@
 
 namespace zinc_rt {
 
-// The rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write when they do
-// not know the vocabulary. Then it is the rule that architecture and vocabulary together make certain, else "default".
-// The log says which, because a wrong rule gives other tokens than the model was trained on. Errors as find_pre_rule.
+// Returns the rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write when
+// they do not know the vocabulary. Then the rule is chosen by architecture and vocabulary if these leave no doubt, else
+// it is "default". The choice is logged, because a wrong rule gives other tokens than the model was trained on. Errors:
+// those of find_pre_rule.
 Result<const PreRule*> choose_pre_rule(const gguf::Metadata& metadata, const Vocab& vocab);
 
 }  // namespace zinc_rt

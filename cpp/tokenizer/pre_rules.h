@@ -18,9 +18,9 @@ struct PreRule {
   // The patterns are applied one after another. Each splits the pieces from the one before: its matches and the text
   // between them become pieces. Empty entries end the list.
   std::array<std::string_view, kMaxPrePatterns> patterns;
-  bool whole_words = false;  // a piece that is a token as it stands is that token, whatever the merges say
+  bool whole_words = false;  // a piece whose whole text is a token becomes that token, without merging
   bool add_bos = false;      // default when the file has no add_bos_token key
-  bool nfc = false;          // text is put into Unicode's form C before it is cut
+  bool nfc = false;          // text is converted to Unicode's form C before it is split
 };
 
 std::span<const PreRule> pre_rules();

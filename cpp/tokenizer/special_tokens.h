@@ -38,8 +38,8 @@ class SpecialTokens {
 
   // Which entries are matched in which part of the text.
   struct Rule {
-    bool parse_special = false;  // those that want to be asked for, too
-    OutsideText outside = {};    // the places where they are not matched all the same
+    bool parse_special = false;  // also match the entries with on_request
+    OutsideText outside = {};    // where entries with on_request are not matched even so
   };
 
   // Empty texts are skipped; of equal texts the first is kept.

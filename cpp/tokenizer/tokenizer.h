@@ -22,9 +22,9 @@ namespace zinc_rt {
 
 class Tokenizer {
  public:
-  // n_rows: how many tokens the model has rows for; tokens without a row are left out. Errors: kInvalidArgument for a
-  // model or pre-tokenizer that is not supported, with the supported ones; kNotFound for a missing key; kCorrupt for
-  // lists of different lengths and ids outside the vocabulary.
+  // n_rows is the number of rows of the model's embedding matrix; tokens without a row are left out. Errors:
+  // kInvalidArgument for a model or pre-tokenizer that is not supported, with the supported ones; kNotFound for a
+  // missing key; kCorrupt for lists of different lengths and ids outside the vocabulary.
   static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
   // Returns the token ids of `text`. Bytes that are not UTF-8 are encoded as they are. A vocabulary trained on
@@ -36,7 +36,7 @@ class Tokenizer {
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special,
                                            const EncodeLimits& limits = {}, const OutsideText& outside = {}) const;
 
-  // A lower bound on the number of tokens that encode() gives. It looks at each byte at most once.
+  // Returns a lower bound on the number of tokens that encode() would return. It looks at each byte at most once.
   std::size_t least_tokens(std::string_view text) const;
 
   // Returns the bytes that the ids stand for. They need not be UTF-8 (see replace_invalid_utf8). With skip_special,
@@ -55,9 +55,9 @@ class Tokenizer {
   std::optional<std::int32_t> pad_id() const;
   bool adds_bos() const;
   bool adds_eos() const;
-  // Whether encode() converts text to Unicode's form C. Then decode() returns that form.
+  // Returns whether encode() converts text to Unicode's form C. If so, decode() returns that form.
   bool normalizes() const;
-  // Whether encode() puts a space before text at the start and after special tokens.
+  // Returns whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;
 
   // These accept any id. An id outside the vocabulary is not special and has no text.
@@ -70,7 +70,7 @@ class Tokenizer {
   // The bytes that the token adds to decoded text (" hello", "\n").
   std::string_view token_bytes(std::int32_t id) const;
 
-  // The id of a token by its spelling in the vocabulary; the lowest of several.
+  // Returns the id of the token with this spelling in the vocabulary; the lowest id if there are several.
   std::optional<std::int32_t> find(std::string_view token_text) const;
   std::vector<std::int32_t> end_of_generation_ids() const;
 
