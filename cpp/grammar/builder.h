@@ -17,10 +17,10 @@ struct Builder::Parts {
 
   // JSON's lexemes, made when the first value needs them. Errors: a pattern for white space that allows other text.
   Result<JsonLexemes*> json();
-  // Any bytes that contain none of the texts.
+  // Matches any bytes that contain none of the texts.
   Regex free_text(std::span<const std::string> without);
   Result<Symbol> arguments(const Json& schema, const ArgumentForm& form);
-  // Any bytes that end with `end` and contain none of the texts before it.
+  // Matches any bytes that end with `end` and contain none of the texts before it.
   Regex text_up_to(std::string_view end, std::span<const std::string> without);
 
   Options options;

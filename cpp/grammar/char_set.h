@@ -32,10 +32,10 @@ class CharSet {
 enum class Spelling : std::uint8_t { kPlain, kJson };
 
 Regex one_of(RegexArena& arena, const CharSet& set, Spelling spelling);
-// All spellings of a text. REQUIRES of these three: UTF-8.
+// Returns a regex for all spellings of a text. These three functions REQUIRE UTF-8.
 Regex spelled(RegexArena& arena, std::string_view utf8, Spelling spelling);
 bool has_one_spelling(std::string_view utf8);
-// The spelling with short escapes.
+// Returns the spelling with short escapes.
 std::string json_spelling(std::string_view utf8);
 
 }  // namespace zinc_rt::grammar

@@ -1,6 +1,6 @@
 // The parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in Aycock and
 // Horspool 2002).
-// A row stands for a position in the text where lexemes ended. It has the items (rule, state, the row where the rule
+// A row stands for a position in the text where lexemes ended. It holds the items (rule, state, the row where the rule
 // began) that fit the text so far. From them follow the lexemes that may come next. The row that a text leads to
 // depends only on the earlier rows and on the lexemes that ended, not on time or other texts.
 // Thread rule: one thread at a time.
@@ -91,7 +91,7 @@ class Chart {
   std::vector<Row> rows_;
   std::vector<Item> items_;
   std::vector<std::uint32_t> token_lexemes_;
-  // Of use while a row is made.
+  // Scratch memory while a row is built.
   Seen seen_;
   std::vector<std::uint32_t> predicted_;  // by symbol: the mark of the row that did
   std::uint32_t mark_ = 0;

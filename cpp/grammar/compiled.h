@@ -22,7 +22,7 @@ struct MatcherCache {
   std::mutex lock;
   Lexer lexer;
   TokenSets token_sets;
-  std::atomic<std::size_t> n_bytes{0};  // of the two, as of the last step: for who does not wait for the lock
+  std::atomic<std::size_t> n_bytes{0};  // of lexer and token sets after the last step; readable without the lock
   void measure() { n_bytes.store(lexer.n_bytes() + token_sets.n_bytes(), std::memory_order_relaxed); }
 };
 
@@ -39,7 +39,7 @@ struct CompiledGrammar {
 
  private:
   static constexpr std::size_t kMostCaches = 8;
-  static constexpr long kFewMatchers = 2;  // that make no other one
+  static constexpr long kFewMatchers = 2;  // up to this many matchers share one cache
   bool is_fit(const std::shared_ptr<MatcherCache>& cache, const Vocabulary* vocabulary) const;
 
   std::mutex lock_;

@@ -1,4 +1,4 @@
-// What a generated text must look like, and which token may come next.
+// Describes which texts may be generated, and computes which token may come next.
 //
 //   Grammar grammar = compile({SourceKind::kJsonSchema, text});       // once a schema; any thread
 //   Matcher matcher(grammar, vocabulary);                             // once an answer
@@ -29,14 +29,14 @@ class Parse;
 
 // White space between JSON tokens. None may stand before or after the whole value.
 struct Whitespace {
-  std::uint32_t max = 8;               // spaces, tabs and line ends in a row; 0: none
+  std::uint32_t max = 8;               // the most spaces, tabs and line ends in a row; 0: none allowed
   std::optional<std::string> pattern;  // a regular expression instead
 };
 
 struct Options {
   Limits limits = {};
   Whitespace whitespace = {};
-  std::stop_token cancel = {};  // compiling ends with kCancelled soon after
+  std::stop_token cancel = {};  // if requested, compiling soon ends with kCancelled
 };
 
 enum class SourceKind : std::uint8_t {
@@ -53,11 +53,11 @@ struct Source {
   std::vector<std::string> choices;
 };
 
-// Thread rule: immutable as seen from outside; copies share everything. What matchers of one grammar learn is shared
-// behind a lock.
+// Thread rule: immutable as seen from outside; copies share everything. The tables that matchers of one grammar fill
+// are shared, protected by a lock.
 class Grammar {
  public:
-  // The bytes held, including the tables that matchers have filled so far.
+  // Returns the bytes of memory held, including the tables that matchers have filled so far.
   std::size_t n_bytes() const;
   const CompiledGrammar& compiled() const { return *compiled_; }
 
@@ -126,27 +126,27 @@ class Builder {
   Symbol marker(const Marker& marker);
   Result<Symbol> regex(std::string_view pattern);
   Symbol choice(std::span<const std::string> texts);
-  // A grammar in llama.cpp's notation, rule "root" first.
+  // Returns the symbol of a grammar in llama.cpp's notation; the rule "root" is its start.
   Result<Symbol> gbnf(std::string_view text);
-  // A JSON value that fits the schema; no white space before it.
+  // Returns the symbol of a JSON value that fits the schema, without white space before it.
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
-  // An object that fits the schema. `part`: the fraction of the remaining work that this schema may use. Errors:
-  // kInvalidArgument for a schema without objects and for names that cannot be written.
+  // Returns the symbol of an object that fits the schema. `part` is the fraction of the remaining work that this schema
+  // may use. Errors: kInvalidArgument for a schema without objects and for names that cannot be written.
   Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form, double part = 1);
   Symbol sequence(std::vector<Symbol> parts);
   Symbol alternatives(std::vector<Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::optional<std::uint32_t> max, std::optional<Symbol> separator = {});
   Symbol optional(Symbol part) { return repeat(part, 0, 1); }
-  // Any bytes in which none of `without` occurs.
+  // Returns the symbol of any bytes in which none of `without` occurs.
   Symbol free_text(std::span<const std::string> without = {});
-  // Any bytes up to and including the first occurrence of `end`. REQUIRES: `end` is not empty.
+  // Returns the symbol of any bytes up to and including the first occurrence of `end`. REQUIRES: `end` is not empty.
   Symbol text_until(const std::string& end);
 
   struct Tag {
     Marker begin;    // begins with one of the triggers
-    Symbol content;  // what stands between
-    Marker end;      // an empty text: nothing
+    Symbol content;  // the content between begin and end
+    Marker end;      // an empty text: the tag has no end marker
   };
   struct TaggedText {
     // The texts that open a tag: after such a trigger the text must continue as one of the tags. Empty: the tags'
@@ -154,13 +154,13 @@ class Builder {
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
     bool at_least_one = false;
-    bool ends_after_first = false;          // no text behind the first tag
-    std::vector<std::string> without = {};  // what no free text contains
+    bool ends_after_first = false;          // no text follows the first tag
+    std::vector<std::string> without = {};  // texts that must not occur in free text
   };
-  // Free text, in which each trigger begins a tag, then free text again.
+  // Returns the symbol of free text in which each trigger begins a tag. Free text follows each tag.
   Result<Symbol> tagged_text(const TaggedText& tagged);
 
-  // Errors: kInvalidArgument if no text fits; as compile() beyond a limit.
+  // Errors: kInvalidArgument if the grammar allows no text; beyond a limit those of compile().
   Result<Grammar> finish(Symbol root);
 
  private:
@@ -183,23 +183,23 @@ class Matcher {
   // Accepts a token. Returns false, and changes nothing, if the token is not allowed here. An end token is allowed if
   // is_complete(); nothing may follow it. Errors: too complex beyond a limit; after that the matcher always fails.
   Result<bool> accept(std::int32_t token);
-  // The same for given text that no token stands for, such as a prefix.
+  // Accepts text that was not generated as tokens, such as a given prefix of the answer.
   Result<bool> accept_text(std::string_view bytes);
 
   // Sets bit id % 32 of word id / 32 for each allowed token and clears all others. REQUIRES: vocabulary.n_mask_words()
   // words.
   Status fill(std::span<std::uint32_t> mask);
 
-  // Whether the text so far is complete, so that an end token is allowed.
+  // Returns whether the text so far is complete, so that an end token is allowed.
   bool is_complete() const;
-  // Whether an end token was accepted.
+  // Returns whether an end token was accepted.
   bool is_ended() const;
 
-  // The tokens that must come next, as long as exactly one is possible; at most `most` of them, without end tokens. The
-  // matcher does not move.
+  // Returns the tokens that must come next: it stops where more than one token is possible, before an end token, or
+  // after `most` tokens. The state of the matcher does not change.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
-  // The bytes of this matcher only; what it shares with others counts for the grammar.
+  // Returns the bytes of this matcher only. Shared tables are counted in Grammar.
   std::size_t n_bytes() const;
   const Vocabulary& vocabulary() const { return *vocabulary_; }
 

@@ -17,11 +17,11 @@ namespace zinc_rt::grammar {
 // How texts and names are written. In plain spelling nothing is escaped, so some texts cannot be written at all.
 struct Notation {
   Spelling spelling = Spelling::kJson;
-  std::string quote = "\"";                      // on both sides of a text
-  std::optional<std::int32_t> quote_token = {};  // which is this token, and no text
+  std::string quote = "\"";                      // written on both sides of a text
+  std::optional<std::int32_t> quote_token = {};  // if set, the quote is this token instead of text
   bool has_quoted_names = true;
-  std::string not_in_texts = {};  // what no text contains; empty: all can be written
-  std::string not_in_names = {};  // the ASCII characters that no name has
+  std::string not_in_texts = {};  // a text that no value may contain; empty: every text can be written
+  std::string not_in_names = {};  // the ASCII characters that no name may contain
 };
 
 struct JsonLexemes {
@@ -31,15 +31,15 @@ struct JsonLexemes {
   Notation notation;
   Regex whitespace;  // between tokens; may be empty
   Regex character;   // of a text
-  Regex texts;       // that can be written, without quotes
-  Regex names;       // likewise
+  Regex texts;       // all texts that can be written, without quotes
+  Regex names;       // all names that can be written, without quotes
   Regex integer;     // -?(0|[1-9][0-9]*)
-  Regex number;      // and with fraction and exponent
-  Regex decimal;     // and with a fraction alone
+  Regex number;      // an integer with optional fraction and exponent
+  Regex decimal;     // an integer with optional fraction
 
   Regex in_quotes(Regex text) const;
   Regex name(Regex text) const { return notation.has_quoted_names ? in_quotes(text) : text; }
-  // Whether all texts can be written.
+  // Returns whether all texts can be written.
   bool has_all_texts() const { return notation.not_in_texts.empty(); }
   // The regex of a text, and its plain or shortest spelling, both without quotes.
   Regex text(std::string_view utf8) const { return spelled(arena, utf8, notation.spelling); }

@@ -1,7 +1,8 @@
-// A deterministic automaton over bytes for all lexemes of a grammar at once. Its states are made when texts need them.
+// A deterministic automaton over bytes for all lexemes of a grammar at once. States are created when a text first
+// reaches them.
 //
-// A state is a set of (lexeme, what is left of it). Threads of a parse start it with the lexemes that may come there.
-// Thread rule: one thread at a time (CompiledGrammar's lock).
+// A state is a set of pairs (lexeme, regex of the rest of the lexeme). The parse starts with the state of the lexemes
+// that may come next. Thread rule: one thread at a time (CompiledGrammar's lock).
 #pragma once
 
 #include <array>
@@ -58,7 +59,7 @@ class Lexer {
   std::uint32_t accepted(std::uint32_t state) const { return states_[state].accepted; }
   std::span<const std::uint32_t> list(std::uint32_t number) const { return lists_[number]; }
   std::uint32_t weight(std::uint32_t state) const { return states_[state].weight; }
-  // What making a state's steps may cost, the first time that a walk meets it; else 0.
+  // Returns the cost of computing a state's steps if a walk reaches the state for the first time, else 0.
   void new_walk() { ++walk_; }
   std::uint64_t meet(std::uint32_t state) {
     State& met = states_[state];
@@ -67,7 +68,7 @@ class Lexer {
     return kWeightWork * met.weight;
   }
 
-  // An error once there are too many states. Answers given since then may be wrong.
+  // An error once there are too many states. Results since then may be wrong.
   Status check() const;
   std::size_t n_bytes() const;
 
@@ -77,14 +78,14 @@ class Lexer {
     std::uint32_t parts;  // a list's number: lexeme, regex, lexeme, regex ...
     std::uint32_t accepted;
     std::uint32_t weight;
-    std::uint64_t walk;  // the last that met it
+    std::uint64_t walk;  // the last walk that reached the state
   };
   std::uint32_t make(std::vector<std::uint32_t>& parts);
   std::uint32_t make_step(std::uint32_t state, std::uint8_t byte_class);
 
   const Rules& rules_;
   const Limits limits_;
-  RegexArena arena_;  // begins as the rules' own
+  RegexArena arena_;  // starts as a copy of the rules' arena
   std::array<std::uint8_t, 256> class_of_;
   std::vector<std::uint8_t> representatives_;
   std::size_t n_classes_;

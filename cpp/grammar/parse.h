@@ -24,13 +24,13 @@ class Parse {
   Status fill(std::span<std::uint32_t> mask);
   bool is_complete() const { return here_ && chart_.is_complete(*here_); }
   bool is_ended() const { return is_ended_; }
-  // Why it cannot go on, if so.
+  // Returns the error because of which the parse cannot continue, if any.
   Status status() const;
   std::size_t n_bytes() const { return sizeof(Parse) + chart_.n_bytes() + threads_.capacity() * sizeof(Thread); }
   MatcherCache& cache() const { return *cache_; }
 
  private:
-  // Lexemes that began after a row, and how far they have come. All threads of a parse have read the same text.
+  // The lexemes that began after a row, and the lexer's state in them. All threads of a parse have read the same text.
   struct Thread {
     std::uint32_t row, state;
   };
@@ -53,7 +53,7 @@ class Parse {
   std::optional<Error> failed_;
   std::size_t n_kept_rows_ = 0;
   std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // token, lexeme
-  // Of use within a call.
+  // Scratch memory of one call.
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;
   std::vector<Chart::Ended> ended_;

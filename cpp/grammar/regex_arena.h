@@ -62,8 +62,8 @@ class RegexArena {
 
   Regex derivative(Regex regex, std::uint8_t byte);
   bool is_nullable(Regex regex) const { return nodes_[regex].nullable; }
-  // Whether no text matches. Lowers `budget` by the work it uses; if the budget runs out it returns false, else it is
-  // exact.
+  // Returns whether no text matches. Lowers `budget` by the work that it uses. If the budget runs out it returns false;
+  // otherwise the result is exact.
   bool is_nothing(Regex regex, std::uint64_t& budget);
   // The cost of a derivative of the expression: the number of alternatives and parts of conjunctions that it visits.
   std::uint32_t weight(Regex regex) const;
@@ -71,7 +71,7 @@ class RegexArena {
   // Bytes that no expression so far distinguishes are in one class.
   std::size_t n_classes();
   const std::array<std::uint8_t, 256>& class_of();
-  const std::vector<std::uint8_t>& representatives();  // one byte a class
+  const std::vector<std::uint8_t>& representatives();  // one byte per class
 
   std::size_t n_nodes() const { return nodes_.size(); }
   std::size_t n_bytes() const;
@@ -94,7 +94,7 @@ class RegexArena {
     bool may_be_nothing;  // has a conjunction or a complement: only a search tells whether any text matches
     std::uint8_t known = 0;
     std::uint32_t a, b;      // parts; a set's number; of any_of and all_of: the first part in lists_ and their count
-    std::uint32_t min, max;  // of a repeat
+    std::uint32_t min, max;  // only for a repeat
   };
   static constexpr std::uint8_t kKnownSome = 1, kKnownNothing = 2;
 

@@ -18,7 +18,8 @@ namespace zinc_rt::grammar {
 
 enum class Anchoring : std::uint8_t {
   kWhole,  // the whole text matches
-  kFind,   // some part of the text matches, as JSON Schema's pattern: anything may stand around it, but for ^ and $
+  // Some part of the text matches, as in JSON Schema's `pattern`. ^ and $ bind the match to the ends of the text.
+  kFind,
 };
 
 // Errors: kInvalidArgument with the byte's position for a broken pattern or an unknown construct; too complex above

@@ -32,12 +32,12 @@ inline std::uint32_t lexeme_of(Symbol symbol) {
 
 struct Lexeme {
   Regex regex = RegexArena::kNothing;
-  std::int32_t token = -1;  // at least 0: this token, no bytes
+  std::int32_t token = -1;  // if >= 0, the terminal is this token and has no regex
 };
 
 struct ListRule {
-  std::vector<Symbol> first;  // the parts at the beginning
-  Symbol rest = kNoSymbol;    // every part behind them; none: there are no more
+  std::vector<Symbol> first;  // the first parts of the list
+  Symbol rest = kNoSymbol;    // every later part; kNoSymbol: the list has no later parts
   std::uint32_t min = 0, max = RegexArena::kUnbounded;
   Symbol separator = kNoSymbol;
 };
@@ -49,7 +49,7 @@ struct ObjectRule {
     bool is_required = false;
   };
   std::vector<Member> members;
-  std::vector<Member> rests;  // any number of these behind the others
+  std::vector<Member> rests;  // any number of these may follow the members
   // Set by finish(): from each member on, the first required member; and per lexeme its member.
   std::vector<std::uint32_t> next_required;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // the rests behind the members
@@ -74,8 +74,8 @@ class Rules {
   Symbol alternatives(std::span<const Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::uint32_t max, Symbol separator = kNoSymbol);
 
-  // Drops symbols that can never be completed and prepares the tables below. Returns false if the root is one of them.
-  // Errors: too complex; those of `work`.
+  // Removes symbols that can never be completed and prepares the tables below. Returns false if the root is such a
+  // symbol. Errors: too complex; those of `work`.
   Result<bool> finish(Symbol root, CompileWork& work);
 
   std::span<const Lexeme> lexemes() const { return lexemes_; }
@@ -94,7 +94,7 @@ class Rules {
   // Calls f(symbol, the state after it) for each symbol that may come next.
   template <class F>
   void for_each_next(std::uint32_t rule, std::uint32_t state, F f) const;
-  // The state after the symbol; nothing if the symbol may not come.
+  // Returns the state after the symbol; nothing if the symbol is not allowed in this state.
   std::optional<std::uint32_t> next_on(std::uint32_t rule, std::uint32_t state, Symbol symbol) const;
 
  private:

@@ -1,5 +1,5 @@
-// What readers of patterns and of grammars in text share: a place in the text, and the parts that both notations have.
-// Thread rule: one thread.
+// The base of the readers of regular expressions and GBNF grammars: a position in the text, and the syntax that both
+// share. Thread rule: one thread.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace zinc_rt::grammar {
 
-// How often a part may come; RegexArena::kUnbounded: as often as it likes.
+// How often a part may be repeated; RegexArena::kUnbounded: without limit.
 struct Repeats {
   std::uint32_t min = 0, max = 0;
 };
@@ -32,7 +32,7 @@ class SyntaxReader {
     return true;
   }
 
-  // A decimal number; what is larger than UINT32_MAX is that. Nothing: no digit is here.
+  // Reads a decimal number. Numbers above UINT32_MAX become UINT32_MAX. Returns nothing if no digit is here.
   std::optional<std::uint32_t> number();
   Result<char32_t> hex(std::size_t n_digits);
   Result<char32_t> code_point();  // of UTF-8
@@ -43,7 +43,7 @@ class SyntaxReader {
     bool may_lack_least = false;                   // {,n}
     std::string_view no_number;                    // the error where a number is wanted
   };
-  // *, +, ?, {n}, {m,}, {m,n}. Nothing: here is none.
+  // Reads *, +, ?, {n}, {m,} or {m,n}. Returns nothing if there is no quantifier here.
   Result<std::optional<Repeats>> quantifier(const Braces& braces);
 
   std::string_view text_;

@@ -17,7 +17,7 @@ namespace zinc_rt::grammar {
 // nodes of the tree where it ends; there the parse decides.
 struct TokenSet {
   const std::vector<std::uint32_t>* plain = nullptr;  // the vocabulary's plain tokens that are all in; or none
-  std::vector<std::uint32_t> words;                   // a bit a token; empty: `tokens` has them
+  std::vector<std::uint32_t> words;                   // one bit per token; empty: the set is in `tokens`
   std::vector<std::int32_t> tokens;
   struct Exits {
     std::uint32_t lexemes;             // a list of the lexer
@@ -26,7 +26,7 @@ struct TokenSet {
   std::vector<Exits> exits;
   // Lists of lexemes that end within plain tokens. If the text may continue after one of them, use the set by nodes.
   std::vector<std::uint32_t> ended_in_plain;
-  std::uint64_t work = 0;  // what finding it took, counted for each who asks
+  std::uint64_t work = 0;  // the work to compute the set, charged to every caller
 };
 
 class TokenSets {
@@ -54,8 +54,8 @@ class TokenSets {
   const Vocabulary& vocabulary_;
   std::unordered_map<std::uint64_t, TokenSet> sets_;
   std::size_t n_bytes_ = 0;
-  std::vector<std::uint32_t> states_;  // of the walk: by depth
-  TokenSet part_;                      // a set whose walk was broken off
+  std::vector<std::uint32_t> states_;  // the lexer's states of the walk, by depth
+  TokenSet part_;                      // a set whose walk ran out of fuel
 };
 
 inline void add_to(const TokenSet& set, std::span<std::uint32_t> mask) {

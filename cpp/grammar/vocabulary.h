@@ -64,7 +64,7 @@ class Vocabulary {
   std::string text_;
   std::vector<std::uint32_t> text_ends_ = {0};
   std::vector<std::int32_t> end_ids_;      // ascending
-  std::vector<std::int32_t> tree_tokens_;  // by their bytes
+  std::vector<std::int32_t> tree_tokens_;  // ordered by their bytes
   std::vector<Node> nodes_;                // and one past the last
   std::uint16_t max_depth_ = 0;
   std::array<std::vector<std::uint32_t>, kPlainGroups> plain_tokens_;
