@@ -44,7 +44,7 @@ struct Expr {
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// Where a variable is: `hops` functions outward, at `slot` of that function's activation.
+// Where a variable is stored: in `slot` of the activation of the function that is `hops` levels outward.
 struct SlotRef {
   int hops = 0;
   int slot = -1;
@@ -132,7 +132,7 @@ struct ApplyExpr : Expr {
   ExprPtr operand;
   std::string name;
   Arguments arguments;
-  const Builtin* function = nullptr;  // null: unknown, an error only when it is reached
+  const Builtin* function = nullptr;  // null: unknown; an error only if it is executed
 };
 
 // The left side of an assignment.
@@ -156,7 +156,7 @@ struct SlotLoad {
 };
 struct Scope {
   std::vector<SlotLoad> loads;
-  std::vector<int> slots;  // all that belong to the scope
+  std::vector<int> slots;  // all slots of the scope
 };
 
 enum class StmtKind : std::uint8_t {
@@ -211,8 +211,8 @@ struct ForStmt : Stmt {
   bool has_else = false;
   Target test_target;  // the same names in the test's own scope
   Scope scope, test_scope, else_scope;
-  int loop_slot = -1;  // -1: the body never looks at loop
-  int n_slots = 0;     // of its own activation, when recursive
+  int loop_slot = -1;  // -1: the body does not use `loop`
+  int n_slots = 0;     // size of its own activation, if recursive
 };
 
 struct SetStmt : Stmt {

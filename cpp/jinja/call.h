@@ -42,7 +42,7 @@ Status no_arguments(std::string_view function, const Args& args);
 Result<std::int64_t> need_int(std::string_view what, const Value& value);
 Result<std::string_view> need_str(std::string_view what, const Value& value);
 
-// Null when there is none of that name.
+// Returns null if there is none of that name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);

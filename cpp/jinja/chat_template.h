@@ -31,9 +31,9 @@ class ChatTemplate {
   // texts are moved out of it, so that memory holds only one copy.
   Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
 
-  // The same text, with the bytes marked that came from the context and not from the template (docs/design/jinja.md).
-  // `own`: further variables whose texts count as the template's. Some words of the context under certain keys count as
-  // the template's too.
+  // Renders the same text, and marks the bytes that came from the context and not from the template
+  // (docs/design/jinja.md). `own`: further variables whose texts count as the template's. Some words of the context
+  // under certain keys count as the template's too.
   Result<MarkedText> render_marked(nlohmann::ordered_json context, nlohmann::ordered_json own,
                                    const jinja::OwnWords& words, const RenderLimits& limits = {}) const;
 

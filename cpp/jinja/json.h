@@ -10,12 +10,12 @@
 
 namespace zinc_rt::jinja {
 
-// All texts, keys included, are foreign except the own words. With `is_own` none is.
+// Marks all texts, including keys, as foreign, except the own words. With `is_own` no text is foreign.
 Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json, const OwnWords& words, bool is_own = false);
 
 struct JsonStyle {
   bool ensure_ascii = false;
-  std::optional<std::string> indent;  // one level of it; set means one item a line
+  std::optional<std::string> indent;  // the indent of one level; if set, each item gets a line
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sort_keys = false;

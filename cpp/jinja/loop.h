@@ -10,8 +10,8 @@ namespace zinc_rt::jinja {
 
 struct ForStmt;
 
-// A position in an iterable. Cursors over one iterator share its position: an item that one takes is gone for the
-// others.
+// A position in an iterable. Cursors over one iterator share its position: an item that one of them takes is not seen
+// by the others.
 class Cursor {
  public:
   Cursor() = default;
@@ -32,8 +32,8 @@ struct LoopObject : Object {
   std::int64_t depth0 = 0;
   Value previous_item;
   Value current_item;
-  Value next_item;      // looked at ahead, missing when not
-  bool peeked = false;  // next_item is what comes next, missing meaning the end
+  Value next_item;      // the item that peek() has read ahead; else missing
+  bool peeked = false;  // next_item was read ahead; missing then means the end
   std::vector<Value> last_changed;
   bool changed_called = false;
   const ForStmt* recursive = nullptr;  // the statement to run again on loop(...)

@@ -38,7 +38,7 @@ Result<std::uint64_t> hash_of(Runtime& rt, const Value& value);
 Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse);
 
 // dict.cpp
-const Value* dict_get(const DictObject& dict, std::string_view key);  // null when absent
+const Value* dict_get(const DictObject& dict, std::string_view key);  // null if absent
 Result<const Value*> dict_find(Runtime& rt, const DictObject& dict, const Value& key);
 Status dict_set(Runtime& rt, DictObject& dict, const Value& key, Value value);
 Status dict_set(Runtime& rt, DictObject& dict, std::string_view key, Value value);
@@ -57,7 +57,7 @@ Result<std::int64_t> length(Runtime& rt, const Value& value);
 bool has_length(const Value& value);
 bool is_iterable(const Value& value);
 Result<std::vector<Value>> to_vector(Runtime& rt, const Value& iterable);
-// As many items as there are targets. Otherwise an error with both numbers.
+// Returns the items, which must be as many as the targets. Otherwise returns an error with both numbers.
 Result<std::vector<Value>> unpack(Runtime& rt, const Value& iterable, std::size_t n);
 
 // arithmetic.cpp

@@ -13,7 +13,7 @@
 
 namespace zinc_rt::jinja {
 
-// Makes every error that a template causes. The line number is added where the render ends.
+// Creates the errors that templates cause. The line number is added where the render ends.
 template <class... Args>
 std::unexpected<Error> raise(fmt::format_string<Args...> format, Args&&... args) {
   return fail(StatusCode::kInvalidArgument, format, std::forward<Args>(args)...);
@@ -37,7 +37,8 @@ class Runtime {
     return check_limits();
   }
   std::unexpected<Error> limit_error() const;
-  // Whether values may grow by this many bytes. Ask before an operation that multiplies.
+  // Returns whether values may grow by this many bytes. Call it before an operation that can multiply the size of its
+  // input.
   Status reserve(std::uint64_t bytes, std::uint64_t count = 1);
 
   Value str(std::string text, bool markup = false);  // the template's own text
@@ -50,7 +51,7 @@ class Runtime {
   Value tuple(std::vector<Value> items);
   Value dict();
   Value range(std::int64_t start, std::int64_t stop, std::int64_t step);
-  Value undefined(std::string hint);                              // explains itself by the hint
+  Value undefined(std::string hint);                              // its error message is the hint
   Value undefined_name(Value name);                               // "'x' is undefined"
   Value undefined_member(const Value& owner, const Value& name);  // "'dict object' has no attribute 'x'"
   Value iterator(std::string_view type_name, NextFunction next, const Value& source);
@@ -73,7 +74,7 @@ class Runtime {
    private:
     Runtime& rt_;
   };
-  // True if the recursion is too deep or our share of the thread's stack is used up.
+  // True if the recursion is too deep or the part of the thread's stack that a render may use is used up.
   bool too_deep() const;
   std::unexpected<Error> depth_error() const;
 

@@ -105,7 +105,7 @@ class Value {
     return *static_cast<T*>(object_);
   }
   const std::string& text() const;  // of a str
-  MarkedView view() const;          // of a str: its text with what came from outside the template marked
+  MarkedView view() const;          // of a str: its text; bytes from outside the template are marked
 
  private:
   void retain() const;
@@ -163,14 +163,14 @@ struct StrObject : Object {
   bool markup = false;        // already escaped for HTML
   // Tells which bytes came from outside the template. No operation's result depends on it.
   bool is_foreign = false;                         // all
-  std::unique_ptr<const TextSpans> foreign_parts;  // these, where it is some
+  std::unique_ptr<const TextSpans> foreign_parts;  // the foreign parts, if only some of the text is foreign
 };
 
 // A number of the context that keeps its text, because no 64-bit int or float prints so: 2^64, 0.10, 1e5.
 struct NumberObject : Object {
   std::string text;
-  double real = 0;        // the nearest
-  bool is_whole = false;  // an int of Python's, else a float
+  double real = 0;        // the nearest double
+  bool is_whole = false;  // an int in Python, else a float
 };
 
 struct SeqObject : Object {
@@ -203,12 +203,12 @@ struct UndefinedObject : Object {
   Value name;
 };
 
-// Puts the next item into its argument. Returns false at the end.
+// Stores the next item in its argument. Returns false at the end.
 using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
 struct IteratorObject : Object {
   std::string_view type_name;
   NextFunction next;
-  std::uint32_t depth = 1;  // iterators that it draws from, itself included
+  std::uint32_t depth = 1;  // the number of nested source iterators, including this one
   bool running = false;
 };
 
@@ -309,7 +309,7 @@ class ConstantPool {
 // The value to compute with: for a kNumber the int or float that stands for it. Other values are returned as they are,
 // and so is an int beyond 64 bits.
 Value counted(const Value& value);
-// Whether it is an int beyond 64 bits. REQUIRES: counted(value) is the value.
+// Returns whether the value is an int that does not fit 64 bits. REQUIRES: counted(value) is the value.
 inline bool is_beyond_ints(const Value& value) {
   return value.is(Kind::kNumber);
 }
