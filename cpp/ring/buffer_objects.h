@@ -1,5 +1,5 @@
-// The buffer objects of a ring by id, whatever their memory. An id is an index into a list, so resolving a binding is
-// one look-up. Ids are not reused.
+// The buffer objects that a ring has created, found by id. The template parameter is how the ring stores an object's
+// memory. An id is an index into a list, so resolving a binding is one look-up. Ids are not reused.
 // Thread rule: as Ring.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Finds what each packet waits for. Two packets get an edge if they access the same bytes and one of them writes.
-// Values are told apart by their memory.
+// Finds what each packet waits for. Two packets get an edge if they access the same bytes and at least one of them
+// writes. Two values are the same if they are in the same bytes.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -44,9 +44,9 @@ class Accesses {
   struct Segment {
     std::uint64_t end;
     std::optional<std::uint32_t> writer;
-    std::vector<std::uint32_t> readers;  // since the last write
+    std::vector<std::uint32_t> readers;  // packets that have read these bytes since the last write
   };
-  using Segments = std::map<std::uint64_t, Segment>;  // by the first byte
+  using Segments = std::map<std::uint64_t, Segment>;  // key: the segment's first byte
 
   static void split(Segments& segments, std::uint64_t at) {
     auto it = segments.upper_bound(at);
@@ -58,7 +58,7 @@ class Accesses {
     segments.emplace(at, std::move(behind));
   }
 
-  std::map<std::uint32_t, Segments> objects_;  // by buffer object
+  std::map<std::uint32_t, Segments> objects_;  // key: the id of the buffer object
 };
 
 }  // namespace

@@ -15,9 +15,9 @@ namespace zinc_rt::ring {
 
 // The result of one test of a device.
 struct DeviceCheck {
-  std::string way, name;  // by which driver's queue; what
-  std::string error;      // empty: it did
-  double us = 0;          // that it took
+  std::string way, name;  // way: the driver and kind of queue that ran the test; name: what was tested
+  std::string error;      // empty if the test passed
+  double us = 0;          // duration of the test
 };
 
 // Compiled kernels embedded in the program.

@@ -11,7 +11,7 @@ void HostObject::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, bytes);
 }
 
-// Pages come zeroed from the kernel and become resident when they are touched.
+// The kernel gives zeroed pages, and a page takes physical memory only once it is touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
   // The kernel does not count pages that are only reserved. So a plan that cannot fit is refused here, before it is

@@ -9,7 +9,7 @@
 
 namespace zinc_rt::ring {
 
-// Generated: ring_tiers.cpp.
+// Defined in ring_tiers.cpp, which CMake generates.
 extern const std::span<const Tier* const> kBuiltTiers;
 extern const std::span<const LeftOutTier> kLeftOutTiers;
 

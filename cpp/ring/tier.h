@@ -15,7 +15,7 @@ struct RingOptions {
   std::uint32_t device = 0;  // below n_devices()
   int threads = 0;           // T-CPU: worker threads, 0 = what the process may use
   std::string cpu_kernels;   // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
-  bool repack = true;        // weights in the form that the kernels like best; false: as in the file
+  bool repack = true;        // layout of weights: true: the one that the kernels read fastest; false: as in the file
   bool fast = false;         // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 

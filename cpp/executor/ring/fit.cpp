@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// What the plan takes of the device: a fixed part and some pages.
+// The device memory that a plan takes: a fixed part and a number of pages.
 struct Need {
   std::uint64_t fixed = 0, page = 0, least_pages = 0;
   std::uint64_t bytes() const { return fixed + page * least_pages; }
@@ -21,7 +21,7 @@ std::uint64_t one_context(const Prepared& p) {
   return p.graph_options.max_context / kPageTokens;
 }
 
-// The layout with one page, and with the experts of layer `first_host_layer` and later layers in host memory.
+// Returns the layout with one page, in which the experts from layer `first_host_layer` on are in host memory.
 Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
                  std::uint64_t scratch_bytes) {
   return layout_with(p, options, false, {1, first_host_layer, scratch_bytes});
@@ -38,15 +38,16 @@ bool would_fit(Prepared& p, const ExecutorOptions& options, const Target& target
   return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= target.budget->free;
 }
 
-// The largest number in [1, below) that `fits`; 0 if none does. REQUIRES: if a number fits, all smaller ones fit.
+// Returns the largest number in [1, below) for which `fits` returns true; 0 if there is none. REQUIRES: if a number
+// fits, all smaller ones fit.
 template <class Fits>
 std::uint32_t largest(std::uint32_t below, const Fits& fits) {
   const auto numbers = std::views::iota(std::uint32_t{1}, std::max(below, 1u));
   return static_cast<std::uint32_t>(std::ranges::partition_point(numbers, fits) - numbers.begin());
 }
 
-// The longest context that fits with these options, at most that of `most_pages`, with pages for at least one context;
-// 0 if none fits.
+// Returns the longest context that fits with these options; 0 if none fits. The pages must hold at least one context,
+// and at most `most_pages` are tried.
 std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const Target& target, std::uint32_t most_pages) {
   options.kv_pages = 0;
   return kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
@@ -119,7 +120,7 @@ Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target
   };
   if (const auto least = need_of(p, options, layout_of(p, options, 0, fit.scratch_bytes)); least.bytes() > budget.free)
     return refuse(p, options, target, least);
-  // With more layers on the device the plan takes more of it.
+  // The more layers are on the device, the more device memory the plan takes, so the search applies.
   const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
   fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;
   const auto layout = layout_of(p, options, fit.first_host_layer, fit.scratch_bytes);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-// Appends a buffer to a region, which grows. A name that was appended before stays as it is.
+// Appends a buffer to a region, which grows. A buffer that was appended before keeps its place.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
   const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
@@ -29,7 +29,7 @@ void append(Layout& layout, std::uint64_t& size, const std::string& region, cons
   size = it->second.offset + bytes;
 }
 
-// "model.moe.up_weight[3]" -> 3; nothing if the buffer belongs to no layer.
+// Returns 3 for "model.moe.up_weight[3]"; nullopt if the buffer belongs to no layer.
 std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   const auto bracket = buffer_name.find('[');
   std::uint32_t layer = 0;

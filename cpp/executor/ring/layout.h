@@ -24,7 +24,7 @@ struct Layout {
   MemoryPlan plan;
   // By buffer name. Activations are not here, because each stage has its own map.
   std::unordered_map<std::string, RegionSpan> locations;
-  std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
+  std::vector<lower::ActivationMap> activations;  // one per graph; all share one arena
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
   // Experts in host memory although the device has memory of its own.
   std::uint32_t n_host_expert_layers = 0;

@@ -22,7 +22,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.history_tokens = p.sizes.history_tokens;
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
-  g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
+  g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one entry of the ring holds the counts
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};
@@ -65,7 +65,7 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
   graph.add_node(node);
 }
 
-// Checkpoints are further entries of the state buffers, so a packet can copy them.
+// Checkpoints are further entries of the state buffers, so one packet can copy between slots and checkpoints.
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {

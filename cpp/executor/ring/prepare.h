@@ -45,7 +45,7 @@ struct Target {
   std::span<const std::string_view> joins{};     // ring::Ring::joins
   const kernel::KernelTable* kernels = nullptr;  // ring::Ring::kernels: what cannot be run is not fused; null: all can
   bool is_fast = false;                          // ring::Ring::is_fast: arithmetic `fast` computes with floats
-  std::string_view kv_dtype = {};                // of the KV cache, in place of i16, where nobody names one
+  std::string_view kv_dtype = {};                // the default type of the KV cache if no option names one; empty: i16
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

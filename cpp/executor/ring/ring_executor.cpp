@@ -15,7 +15,7 @@
 namespace zinc_rt {
 namespace {
 
-// The bytes of a weight's rows within its tensor.
+// The part of a tensor that a weight buffer of the graph uses.
 struct WeightView {
   explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
     rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
@@ -32,13 +32,15 @@ struct WeightView {
   std::size_t rank;
   std::uint32_t k;
   std::uint64_t row, rows, n_matrices = 1;
-  std::uint64_t first_row, rows_apart;  // in the tensor: of the first matrix; from one matrix to the next
-  std::uint64_t matrix, pitch;          // the part of a matrix that the view has; from one matrix to the next
+  // first_row: the view's first row in a matrix of the tensor; rows_apart: rows from one matrix to the next.
+  std::uint64_t first_row, rows_apart;
+  // matrix: bytes that the view uses of a matrix; pitch: bytes from one matrix to the next.
+  std::uint64_t matrix, pitch;
   std::uint64_t offset, span;
 };
 
-// The scratch memory that a ring needs. It is asked before any allocation, so each buffer counts as an object of its
-// own.
+// Returns the scratch memory that a ring needs. This is asked before anything is allocated, so each buffer counts as
+// its own buffer object.
 Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   std::uint64_t bytes = 0;
   lower::KernelCache cache;
@@ -52,8 +54,8 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// Keys of four bits cost a model of 135M parameters 5 % of perplexity. If the keys have biases, even fewer bits are
-// left for the rest of them.
+// The warning's reason: keys of four bits cost a model of 135M parameters 5 % of perplexity. If keys have biases, these
+// take part of the four bits, so it costs more.
 void warn_of_coarse_keys(const Prepared& p) {
   constexpr std::uint64_t kSmall = 1'000'000'000;
   const KvType& kv = p.graph_options.kv;
@@ -76,7 +78,7 @@ void warn_of_coarse_keys(const Prepared& p) {
 
 RingExecutor::~RingExecutor() {
   ring_.reset();
-}  // first, since it may read from the mapped file
+}  // destroyed first, because it may read from the mapped file
 
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
   ZRT_TRY(const ring::Tier* tier, ring::find_tier(wanted.tier));
@@ -88,7 +90,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == Activations::kInt8,
                                             .fast = options.arithmetic == Arithmetic::kFast}));
-  // A tier that computes in host memory accepts an import; others refuse it.
+  // Whether the tier computes in host memory: such a tier accepts an import, others refuse it.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
   if (mapped) {
@@ -104,7 +106,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ZRT_TRY(const auto memory, executor->ring_->device_memory());
   DeviceBudget budget;
   if (memory)
-    // Experts in host memory cannot be paged out, so an eighth of host memory is left for everything else.
+    // Experts in host memory cannot be paged out, so an eighth of the host's memory is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
   ZRT_TRY(executor->prepared_,
@@ -112,7 +114,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                   {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
                    executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
-  // A tier without a kernel for POOL_MEAN gives no embeddings, whatever the pooling.
+  // Embeddings are refused on a tier without a kernel for POOL_MEAN, whatever the model's pooling.
   if (p.graph_options.pooling != Pooling::kNone &&
       executor->ring_->kernels().find(ir::Op::POOL_MEAN, DType::kF32) == nullptr)
     return fail(StatusCode::kUnavailable,
@@ -173,7 +175,7 @@ Status RingExecutor::allocate_regions() {
 
 Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   const auto& weights = *prepared_.weights;
-  std::vector<std::byte> converted;  // a matrix, where the file has another form of it
+  std::vector<std::byte> converted;  // a matrix after conversion, if the file has it in another type
   std::uint64_t done = 0;
   const std::uint64_t total = weights.total_bytes();
   const auto report = [&](std::uint64_t bytes) {

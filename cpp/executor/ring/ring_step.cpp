@@ -44,7 +44,8 @@ void RingExecutor::fill_body(const StepInput& input) {
     }
   const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
-    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
+    // The last position of a slot reads the most pages.
+    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     const auto n_pages = static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1;
     std::memcpy(views_.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
@@ -53,7 +54,7 @@ void RingExecutor::fill_body(const StepInput& input) {
 }
 
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
-  // What SAMPLE reads is made here and nowhere else: a number that is added to these has to be written below.
+  // The parameters that SAMPLE reads are written here only. If a member is added to SamplingParams, write it below.
   static_assert(sizeof(SamplingParams) == 8 * sizeof(std::uint32_t));
   std::size_t history_end = 0, bias_end = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -235,7 +236,7 @@ Status RingExecutor::finish_picks(StepOutput& output) {
 Status RingExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
-  // If each slot has one token, the decode graph runs. It gives the same bits as the prefill graph.
+  // If each slot has one token, the decode graph runs. It computes the same bits as the prefill graph.
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
   begun_ = {.input = &input, .batch = one_each ? &decode_ : &prefill_, .dims = dims_of(input, 0)};
@@ -250,7 +251,7 @@ Status RingExecutor::finish(StepOutput& output) {
     ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? finish_picks(output) : finish_embeddings());
     const std::size_t next = begun_.first + begun_.count;
     if (next == n_rows) return {};
-    ZRT_CHECK_OK(begin_group(next, begun_.batch->body_end));  // the body has run with the first group
+    ZRT_CHECK_OK(begin_group(next, begun_.batch->body_end));  // the body has already run, with the first group
   }
 }
 

@@ -9,7 +9,7 @@ namespace zinc_rt::ring {
 
 struct AmdObject {
   AmdDevice::Memory memory;
-  std::uint64_t bytes = 0;  // that were asked for
+  std::uint64_t bytes = 0;  // as many as were requested
   Heap heap = Heap::kDeviceLocal;
   AmdDevice::Domain domain = AmdDevice::Domain::kDevice;
 };

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
-// Device memory kept back for what is not planned as device memory: code, the queue, the arguments of steps, and small
-// objects that the host sees.
+// Device memory kept back for what is not in the memory plan: code, the queue, the arguments of steps, and small
+// objects that the host writes.
 constexpr std::uint64_t kReserveBytes = 96 << 20;
 
 }  // namespace
@@ -44,7 +44,7 @@ AmdRing::~AmdRing() {
     if (memory->host != nullptr) device_.free(*memory);
 }
 
-// Loads all images to the device, one after another.
+// Copies all images to the device, one after another.
 Status AmdRing::load_images(std::span<const CodeImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
@@ -94,7 +94,7 @@ Status AmdRing::write(const Buffer& to, std::uint64_t offset, std::span<const st
 
 Result<std::span<const std::byte>> AmdRing::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
   ZRT_TRY(const Binding part, gpu::part_of(memory_, from, offset, bytes));
-  // Reading through the window is slow, so each byte is read once.
+  // Reading through the window is slow, so each byte is read once and the caller gets a copy.
   read_back_.resize(bytes);
   std::memcpy(read_back_.data(), memory_.host(part), bytes);
   return std::span<const std::byte>(read_back_);
@@ -192,7 +192,7 @@ std::vector<LoggedRegion> AmdRing::logged_regions() const {
   return regions;
 }
 
-// With a log, each submission is waited for, because the log includes the memory after it.
+// If there is a log, each submission is waited for, because the log records the memory after it.
 Status AmdRing::run(const Step& step, std::uint64_t value) {
   const auto dwords = builder_.dwords();
   const auto n_dwords = static_cast<std::uint32_t>(dwords.size());

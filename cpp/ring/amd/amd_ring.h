@@ -81,9 +81,9 @@ class AmdRing final : public Ring {
   std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
-  AmdDevice::Memory own_scratch_;  // where a buffer object was not given, or is too small
+  AmdDevice::Memory own_scratch_;  // used if no scratch buffer was given, or it is too small
   std::uint64_t submissions_ = 0, dispatches_ = 0;
-  std::uint64_t first_value_;  // of the fence, before the first submission
+  std::uint64_t first_value_;  // the fence's value before the first submission
 };
 
 }  // namespace zinc_rt::ring

@@ -22,7 +22,7 @@ Result<Rows> alloc_rows(Ring& ring, std::uint32_t n_rows) {
   return Rows{buffer, {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)}};
 }
 
-// Sums of rows, one packet each.
+// Adds pairs of rows, one packet per sum.
 class Sums {
  public:
   static Result<Sums> make(Ring& ring) {

@@ -14,11 +14,11 @@ namespace {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// Low addresses, because others found that a device address equal to a host address made the command processor fault.
-// The upper half of an address is a value that kernels never get as a number, so addresses in a log can be told from
-// numbers.
+// The range of device addresses. They are low, because others found that a device address equal to a host address made
+// the command processor fault. Their upper half is a value that kernels never get as a number, so that addresses in a
+// packet log can be told from numbers.
 constexpr u64 kLowestVa = u64{0x5B} << 32, kHighestVa = u64{1} << 46;
-constexpr u64 kSmallAlignment = 64 << 10, kLargeAlignment = 2 << 20;  // of page tables' fragments
+constexpr u64 kSmallAlignment = 64 << 10, kLargeAlignment = 2 << 20;  // fragments of the page tables, in bytes
 constexpr auto kMappingLimit = std::chrono::seconds(10);
 
 u64 whole_pages(u64 bytes) {
@@ -30,8 +30,8 @@ struct DomainRow {
   u32 flags, va_flags;
 };
 constexpr u32 kAll = kReadable | kWritable | kExecutable;
-constexpr DomainRow kDomains[] = {{kVram, kCpuAccess, kAll},                             // kDevice
-                                  {kGtt, kCoherent | kUncached, kAll | kTypeUncached}};  // kHost
+constexpr DomainRow kDomains[] = {{kVram, kCpuAccess, kAll},                             // Domain::kDevice
+                                  {kGtt, kCoherent | kUncached, kAll | kTypeUncached}};  // Domain::kHost
 
 }  // namespace
 

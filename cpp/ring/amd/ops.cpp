@@ -1,4 +1,5 @@
-// A kernel's file has the op's name, plus the key's type if the function in the images depends on it.
+// A .zrt file of this tier has the op's name. If the function in the images depends on the key's type, that is
+// appended.
 #include "ring/amd/ops.h"
 
 #include "base/kv_type.h"
@@ -18,7 +19,7 @@ static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF1
                   kIsSame<rdna::kQ8A256, DType::kQ8A256> && kIsSame<rdna::kQ16A256, DType::kQ16A256>,
               "kernels/rdna/dtypes.h");
 
-// Checks that kernels find an op's symbols at the positions in its row.
+// Checks that a kernel finds an op's symbols at the positions that the op's row gives them.
 template <class OfKernel, class OfOp>
 constexpr bool kBeginsWith = gpu::begins_with(OfKernel::kText, OfOp::kText);
 static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
@@ -35,17 +36,17 @@ static_assert(kBeginsWith<rdna::symbol::Attention, amd_symbol::FlashAttn> &&
               kBeginsWith<rdna::symbol::StreamOut, op_symbol::StreamOut> &&
               kBeginsWith<rdna::symbol::RequestState, amd_symbol::RequestState> &&
               kBeginsWith<rdna::symbol::VerifyK, op_symbol::VerifyK>);
-// Plans read the tiers' common symbols by their common names.
+// Plans read the symbols by the names in ring/gpu/symbols.h, so these must come first.
 static_assert(kBeginsWith<amd_symbol::FlashAttn, op_symbol::FlashAttn>);
 
 constexpr std::uint32_t kWave = 32, kRow = 256;
 
-// The op's own kernel.
+// Plans the op's own kernel.
 void own(AmdPlanner& p, const AmdCall& c) {
   p.launch(c.kernel->name, c.kernel->op->threads, c.groups[0], c.groups[1], c.groups[2], p.args(c));
 }
 
-// Candidates twice, their logits, and an order of them (kernels/rdna/sample.hip).
+// The scratch memory is for two lists of candidates, their logits, and their order (kernels/rdna/sample.hip).
 void sample(AmdPlanner& p, const AmdCall& c) {
   auto args = p.args(c);
   args.scratch = p.scratch(std::uint64_t{c.rows()} * c.symbols<op_symbol::Logits>().v * 24);

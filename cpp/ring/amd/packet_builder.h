@@ -34,20 +34,20 @@ class PacketBuilder {
   // Writes `value` to `at` once all earlier work has ended and the host can see its results: the whole value, its low
   // half, or the device's clock instead.
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
-  // Writes words at once, whatever runs.
+  // Writes words to `at` at once, without waiting for running work.
   void write(std::uint64_t at, std::span<const std::uint32_t> words);
   // Copies 8 or 4 bytes to `to`: from memory at `from`, the number `from` itself, or the clock.
   void copy(std::uint64_t to, std::uint64_t from, std::uint32_t source, std::uint32_t count = pm4::kCount64);
-  // Waits until the comparison of the word at `at` with `value` holds.
+  // Waits until the word at `at` compares with `value` as `function` says.
   void wait_memory(std::uint64_t at, std::uint32_t function, std::uint32_t value);
   // Runs the `n_dwords` of packets at `at`. flags: those of the packet's last dword.
   void indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags = pm4::kIndirectValid);
-  // The same as a packet of an AQL queue.
+  // As indirect(), as a packet of an AQL queue.
   void aql_indirect(std::uint64_t at, std::uint32_t n_dwords);
-  void nop(std::uint32_t n_dwords);  // packets of a dword each
+  void nop(std::uint32_t n_dwords);  // n_dwords packets of one dword each
   void long_nop(std::uint32_t n_dwords);
-  void append(std::span<const std::uint32_t> packets);  // as they are
-  // NOPs until the number of dwords is a multiple of `multiple`.
+  void append(std::span<const std::uint32_t> packets);  // unchanged
+  // Appends NOPs until the number of dwords is a multiple of `multiple`.
   void pad(std::uint32_t multiple);
 
  private:

@@ -92,7 +92,7 @@ constexpr Check kChecks[] = {
        b.copy(m.host.va, kPattern, pm4::kFromImmediate);
      },
      [](const Bench& m) { return m.word() == kPattern; }},
-    // The host has written the first word of the device's page through the window.
+    // Before this check the host has written the first word of the device's page through the window.
     {"the window: the device reads what the host wrote",
      [](PacketBuilder& b, const Bench& m, HostWrites way) {
        b.flush_host_writes(way);
@@ -109,7 +109,7 @@ constexpr Check kChecks[] = {
      }},
 };
 
-// Frees the memory that it holds, even if the queue is lost.
+// Frees the memory at its end, even if the queue is lost.
 class BenchMemory {
  public:
   explicit BenchMemory(AmdDevice& device) : device_(device) {}

@@ -17,9 +17,9 @@ class PacketQueue {
   PacketQueue(AmdDevice& device, std::unique_ptr<PacketPath> path, const AmdDevice::Memory& page,
               std::chrono::milliseconds limit);
 
-  // The end of a buffer of packets: it sets the fence to `value`, which grows from buffer to buffer.
+  // Ends a buffer of packets: writes a packet that sets the fence to `value`. Values grow from buffer to buffer.
   void finish(PacketBuilder& builder, std::uint64_t value) const;
-  // Runs the buffer at `at`, which was finished with `value`.
+  // Runs the buffer of packets at `at`, which finish() has ended with `value`.
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
   // Blocks until the fence is at least `value`. Errors: kInternal for a fault or a lost device; later calls repeat it.
   Status wait(std::uint64_t value);

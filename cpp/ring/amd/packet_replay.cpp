@@ -78,7 +78,7 @@ class Replay {
     return {};
   }
 
-  // The present address for an address of the log. Errors: kCorrupt.
+  // Returns the address on this device of what had the address `va` in the log. Errors: kCorrupt.
   Result<std::uint64_t> moved(std::uint64_t va) const {
     ZRT_TRY(const auto region, find(va, 1));
     return region->second.memory.va + (va - region->first);
@@ -103,7 +103,8 @@ class Replay {
     std::memcpy(arguments_.host + at, words, sizeof(words));
     return arguments_.va + at;
   }
-  // The same packets with today's addresses: the registers that hold addresses are set again before each dispatch.
+  // Writes the same packets with this device's addresses: before each dispatch it sets the registers that hold
+  // addresses again.
   Status move_addresses(std::span<const std::uint32_t> body, PacketBuilder& builder) {
     std::uint32_t code[2] = {}, arguments[2] = {};
     std::uint64_t n_dispatches = 0;
@@ -125,7 +126,7 @@ class Replay {
     }
     return {};
   }
-  // Whether a SET_SH_REG writes only these two registers, or one of them.
+  // If a SET_SH_REG writes only these two registers or one of them, stores what it writes in `values` and returns true.
   static bool take(std::span<const std::uint32_t> packet, pm4::Register first, std::uint32_t (&values)[2]) {
     const std::size_t at = pm4::kShBase + packet[1] - first;
     if (at > 1 || at + packet.size() - 2 > 2) return false;
@@ -167,7 +168,7 @@ class Replay {
   }
 
   ProvenDevice& proven_;
-  std::map<std::uint64_t, Region> regions_;  // by their addresses in the log
+  std::map<std::uint64_t, Region> regions_;  // key: the region's address in the log
   AmdDevice::Memory packets_, arguments_;
 };
 

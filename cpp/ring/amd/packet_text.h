@@ -1,4 +1,4 @@
-// Packets as text, a line each, and what they count up to.
+// Prints packets as text, one per line, and counts them.
 // Thread rule: plain functions.
 #pragma once
 
@@ -11,14 +11,15 @@
 
 namespace zinc_rt::ring {
 
-// Names what is at a device address: a kernel or a region.
+// Returns the name of what is at a device address: a kernel or a region.
 using NameOf = std::function<std::string(std::uint64_t va)>;
 // Errors: kCorrupt for dwords that are not packets.
 Result<std::string> packet_text(std::span<const std::uint32_t> packets, const NameOf& name_of);
 
 struct PacketCounts {
   std::uint64_t dwords = 0, dispatches = 0, barriers = 0;
-  // The most dwords of one dispatch with the registers set for it. The first one, which sets all, does not count.
+  // The most dwords that a dispatch takes, with the registers set for it. The first dispatch is not counted, because it
+  // sets all registers.
   std::uint64_t most_of_a_dispatch = 0, most_of_a_barrier = 0;
 };
 Result<PacketCounts> count_packets(std::span<const std::uint32_t> packets);

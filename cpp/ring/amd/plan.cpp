@@ -14,8 +14,8 @@ rdna::OpArgs AmdPlanner::args(const AmdCall& call) const {
   return args;
 }
 
-// A barrier precedes a launch that waits for a packet since the last barrier, or that takes scratch memory of such a
-// packet. Packets that are planned as one count as one here; their plan takes care of the edges within.
+// A launch gets a barrier before it if it waits for a packet since the last barrier, or reuses scratch memory of such a
+// packet. Packets that are planned as one count as one here; their plan sets the barriers between their launches.
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches) {
   const auto& batch = *submission.batch;
@@ -28,9 +28,9 @@ std::uint64_t plan_submission(const Submission& submission, std::span<const AmdK
     calls.push_back({gpu::call_of<std::uint64_t>(batch, packet, kernel, submission.dims, address), &kernel});
   }
   auto edge = std::ranges::lower_bound(batch.edges, submission.first, {}, &Edge::to);
-  std::uint32_t since = submission.first;  // the first packet behind the last barrier
+  std::uint32_t since = submission.first;  // the first packet after the last barrier
   bool is_scratch_used = false;
-  std::size_t first_launch = 0;  // of the packets that are planned next
+  std::size_t first_launch = 0;  // index of the first launch of the packets that are planned next
   const auto plan_op = [&](const AmdCall& call) { call.kernel->op->plan(planner, call); };
   gpu::plan_packets(planner, batch, submission.first, std::span<const AmdCall>(calls), amd_joins(), plan_op,
                     [&](std::uint32_t i, std::uint32_t n) {

@@ -21,10 +21,10 @@ namespace op_symbol = gpu::op_symbol;
 
 struct AmdLaunch {
   std::string function;
-  std::uint32_t threads = 0;  // of a workgroup
+  std::uint32_t threads = 0;  // threads of a workgroup
   std::uint32_t groups[3] = {1, 1, 1};
-  bool waits = false;  // for the launches before it
-  rdna::OpArgs args;   // or others, which take as much
+  bool waits = false;  // for all earlier launches
+  rdna::OpArgs args;   // or another struct of arguments, which has the same size
 };
 
 // A packet that is being planned as launches. Its operands are addresses; its dimensions are those of the step.
@@ -37,11 +37,12 @@ class AmdPlanner {
   // scratch: the address of the scratch memory.
   AmdPlanner(std::vector<AmdLaunch>& launches, std::uint64_t scratch) : launches_(launches), scratch_at_(scratch) {}
 
-  // Memory of the packets that are being planned together.
+  // Scratch memory for the packets that are being planned together. Returns its address.
   std::uint64_t scratch(std::uint64_t bytes) { return scratch_at_ + scratch_.take(bytes); }
-  bool has_scratch() const { return scratch_.used() > 0; }         // these packets have asked for some
-  std::uint64_t scratch_bytes() const { return scratch_.most(); }  // that any packets take
-  // Ends the plan of the packets so far.
+  bool has_scratch() const { return scratch_.used() > 0; }  // whether these packets have asked for scratch memory
+  // The most that any packets planned together take.
+  std::uint64_t scratch_bytes() const { return scratch_.most(); }
+  // Ends the plan of the packets so far and frees their scratch memory for later ones.
   void end_packets() {
     scratch_.free_behind(0);
     waits_ = false;
@@ -70,9 +71,9 @@ class AmdPlanner {
   bool waits_ = false;
 };
 
-// Plans the launches of a submission whose kernels are loaded (found by id - 1), with scratch memory at `scratch`.
-// Returns how much of it they take. address: gives a binding's address; if no memory exists yet, any value but 0 for a
-// present operand.
+// Plans the launches of a submission, with scratch memory at `scratch`. Returns how many bytes of it they take.
+// kernels: the loaded kernels, indexed by id - 1. address: returns a binding's address; if no memory exists yet, any
+// value but 0 for a present operand.
 using AddressOf = std::function<std::uint64_t(const Binding&)>;
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches);
@@ -94,7 +95,7 @@ void plan_qkv(AmdPlanner& planner, const AmdCall& call);      // RMS_NORM_FUSED_
 void plan_gate_up(AmdPlanner& planner, const AmdCall& call);  // RMS_NORM_FUSED_MLP_GATE_UP
 void plan_layer_norm(AmdPlanner& planner, const AmdCall& call);
 void plan_quantize(AmdPlanner& planner, const AmdCall& call);
-// n rows of floats to rows of a type.
+// Converts n rows of floats to rows of an activation type.
 using AmdQuantized = gpu::Quantized<std::uint64_t>;
 void plan_quantized_rows(AmdPlanner& planner, std::uint32_t n, const AmdQuantized& rows);
 // GLU, with its rows quantized to rows.y; rows.x is not read. glu.y 0: only the quantized rows.
@@ -116,7 +117,7 @@ void plan_flash_attn(AmdPlanner& planner, const AmdCall& call);
 std::size_t plan_attention_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 
-// The symbols that kernels of these tiers lay out in another way than ring/gpu/symbols.h.
+// Symbols whose order in the kernels of these tiers differs from ring/gpu/symbols.h.
 namespace amd_symbol {
 ZRT_NAMES(Embed, v, d)
 ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim)

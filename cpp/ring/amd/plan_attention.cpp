@@ -1,4 +1,4 @@
-// Attention, and the ops before it.
+// Plans attention and the ops before it.
 #include <algorithm>
 #include <bit>
 
@@ -13,8 +13,8 @@ namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kColumns = 256;
-// The number of workgroups that keeps a GPU busy. With fewer tokens and heads, histories are split, as long as the
-// parts' results take no more memory than that.
+// The number of workgroups that keeps a GPU busy. If tokens times heads are fewer, histories are split into parts.
+// There are not more parts than their results have memory for.
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
@@ -22,16 +22,16 @@ bool is_integer(std::uint32_t cell) {
   return find_kv_cell(gpu::type_of(cell))->layout == KvLayout::kIntegers;
 }
 
-// The tokens of a WMMA tile, and the tokens of a step from which tiles pay.
+// The number of tokens in a WMMA tile, and the number of tokens in a step from which tiles are faster.
 constexpr std::uint32_t kTileTokens = 16, kTilesFrom = 64;
 
-// Whether to use tiles: for steps of many tokens, which are prompts, over integer caches.
+// Whether to use tiles: in steps of many tokens, which are mostly prompts, over integer caches.
 bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
   return is_integer(c.symbols<op_symbol::FlashAttn>().dtype_kv_k) && c.rows() >= kTilesFrom &&
          push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
-// quantized: where rows of type `type` go, or 0.
+// quantized: the address for the quantized rows of type `type`, or 0.
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
   const auto s = c.symbols<op_symbol::FlashAttn>();
   const auto o = c.operands<operand::FlashAttn>();
@@ -49,7 +49,7 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   }
   const std::uint32_t chunks = ceil_div(std::uint64_t{s.m} * kPageTokens, kChunk), workgroups = c.rows() * push.n_heads;
   const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
-  // By powers of two, so that a step needs no more memory than the next larger power (AmdRing::scratch_bytes).
+  // A power of two, so that a step needs no more memory than the next larger power of tokens (AmdRing::scratch_bytes).
   const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(s.dtype_kv_k) ? "flash_attn_integer" : "flash_attn";

@@ -7,7 +7,7 @@ namespace {
 using Rows = rdna::binding::NormRows::Of<std::uint64_t>;
 
 constexpr std::uint32_t kRowThreads = 256;
-constexpr std::uint32_t kBlocks = 8;  // of a piece of a row that is quantized
+constexpr std::uint32_t kBlocks = 8;  // quantization blocks in the part of a row that one workgroup quantizes
 
 void norm_rows(AmdPlanner& p, std::uint32_t n, std::uint32_t d, const Rows& rows, float eps, std::uint32_t group) {
   rdna::OpArgs args{};
@@ -26,14 +26,14 @@ std::uint64_t& rows_of(Rows& rows, DType type) {
   }
 }
 
-// The rows of a norm, and its result as floats.
+// Returns the input rows of a norm, with its result as floats.
 Rows rows_of(const gpu::RowNorm<std::uint64_t>& norm) {
   Rows rows{};
   rows.x = norm.x, rows.w = norm.w, rows.added = norm.added, rows.z = norm.z, rows.floats = norm.y;
   return rows;
 }
 
-// RMS_NORM of whole rows and the products that read them. The rows are written in each type that a matrix wants.
+// Plans RMS_NORM of whole rows and the products that read them. The rows are written in each type that a matrix reads.
 void norm_products(AmdPlanner& p, std::uint32_t n, const gpu::NormedProducts<std::uint64_t>& products) {
   Rows rows{};
   rows.x = products.x, rows.w = products.norm_w;

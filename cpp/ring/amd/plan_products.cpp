@@ -8,17 +8,17 @@ namespace {
 
 using rdna::ProductArgs;
 
-constexpr std::uint32_t kGroup = 256;  // values
-// From this many columns on, products of quantized rows use WMMA, and then the larger tiles. Below it, most of a tile
-// would be columns that do not exist.
+constexpr std::uint32_t kGroup = 256;  // in values of k
+// The numbers of columns from which products of quantized rows use WMMA, and the larger tiles. With fewer, most of a
+// tile would be columns that do not exist.
 constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
 
 struct Shape {
-  std::string kernel;  // behind the format
+  std::string kernel;  // name, without the format
   std::uint32_t threads, rows, columns;
 };
-// The lanes per row. Eight more keep more of the matrix in flight. That pays unless it leaves more than a seventh of
-// the lanes without a group.
+// Returns the number of lanes per row. Eight keep more of the matrix in flight than four, and are faster unless more
+// than a seventh of them would have no group.
 std::uint32_t lanes_of(std::uint32_t k) {
   const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
                       by_4 = 4 * ceil_div(n_groups, 4);
@@ -64,11 +64,11 @@ void plan_products(AmdPlanner& planner, std::uint32_t n_rows, const AmdProducts&
   const AmdExperts& experts = products.experts;
   const std::vector<AmdMatrix>& matrices = products.matrices;
   const std::uint32_t n = n_rows * std::max(experts.choices, 1u);
-  // Choices are sorted if experts have at least one each on average.
+  // Choices are sorted if on average each expert has at least one.
   const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
   Items items;
   std::uint32_t sorted_by = 0;
-  // Matrices of one type go into one launch.
+  // All matrices of one type are multiplied in one launch.
   for (std::size_t first = 0; first < matrices.size(); ++first) {
     const DType dtype = matrices[first].dtype;
     if (std::ranges::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(first),

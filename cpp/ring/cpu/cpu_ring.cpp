@@ -59,7 +59,7 @@ Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatri
                 matrix.data.size(), offset, to.id, memory.size());
   memory_.mark_packed(to);
   if (!cpu::has_panels(matrix.dtype)) return Ring::upload(to, offset, matrix);
-  // Each piece has whole panels. Rows after the last whole panel are in the last piece.
+  // Each piece is a number of whole panels. Rows after the last whole panel belong to the last piece.
   const std::uint32_t n_panels = std::max(1u, matrix.rows / cpu::kPanelRows);
   const std::uint32_t n_pieces = std::min(n_panels, 4u * static_cast<std::uint32_t>(pool_.n_threads()));
   const auto first_row = [&](std::uint64_t piece) {
@@ -180,13 +180,13 @@ void CpuRing::run_queue() {
   }
 }
 
-// Packets run one after another in their order, so every edge is kept.
+// Packets run one after another in their order, which satisfies every edge.
 void CpuRing::execute(const Work& work) {
   const auto& batch = *work.submission.batch;
   const StepDims dims = work.submission.dims;
   const std::uint32_t* packed = work.packed.data();
   void* const* addresses = work.addresses.data();
-  // All threads get this memory at once, because any of them may run a kernel that needs it.
+  // Scratch memory is reserved for all threads at once, because any thread may run a workgroup of this dispatch.
   for (auto& lds : lds_) lds.reserve(work.lds_bytes);
   std::uint64_t dispatched = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {

@@ -57,7 +57,7 @@ class CpuRing final : public Ring {
     std::vector<const LoadedKernel*> kernels;  // one a dispatch
     std::vector<void*> addresses;              // one a binding of the dispatches
     std::vector<std::uint32_t> packed;         // CpuArgs::packed of each dispatch
-    std::uint32_t lds_bytes = 0;               // the most that one dispatch wants
+    std::uint32_t lds_bytes = 0;               // lds_bytes, maximum over the dispatches
     std::uint64_t fence = 0;
     Work* next = nullptr;  // in the queue, or among the spare ones
   };

@@ -34,7 +34,7 @@ kernel::KernelTable make_cpu_table() {
   kernel::KernelTable table(kernel::Target::kCpu);
   for (const cpu::CpuKernel* code : cpu::cpu_kernels()) {
     const auto op = ir::parse_op(code->op);
-    if (!op) continue;  // tests_cpp/kernels/inventory_test.cpp holds the two lists together
+    if (!op) continue;  // tests_cpp/kernels/inventory_test.cpp checks that every kernel has an op
     for (const DType key : types_of(code->keys)) table.add(*op, key, make_entry(*code, ir::rule(*op)));
   }
   return table;

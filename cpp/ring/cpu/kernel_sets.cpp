@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// A variant of a set for arithmetic `fast`.
+// A variant of a kernel set for arithmetic `fast`, and whether this processor can run it.
 struct FastForm {
   cpu::KernelSet set = {};
   bool (*runs_here)() = nullptr;
@@ -19,7 +19,7 @@ struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
   Int8Products int8_products = nullptr;
-  FastForm fast[2] = {};  // the faster first
+  FastForm fast[2] = {};  // the faster one first
 };
 
 #if defined(ZRT_CPU_SIMD_VNNI)
@@ -33,7 +33,7 @@ bool has_amx_bf16() {
 }
 #endif
 
-// The fastest first.
+// All sets, the fastest first.
 const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
     {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},

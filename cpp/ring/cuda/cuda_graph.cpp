@@ -16,7 +16,8 @@ namespace {
 // Operands in host memory up to this size are copied to the device when a step begins. Larger ones (histories, biases)
 // are read in place by the few steps that need them.
 constexpr std::uint64_t kCopiedBytes = 16u << 10;
-// The shared memory that every kernel may use on every GPU without asking for more, less a reserve.
+// Bytes of shared memory that every kernel may use on every GPU without raising its limit (cuFuncSetAttribute), less a
+// reserve.
 constexpr std::uint32_t kUnaskedShared = 32u << 10;
 
 }  // namespace
@@ -26,7 +27,7 @@ constexpr std::uint32_t kUnaskedShared = 32u << 10;
 Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   const auto packets = std::span(batch.packets).subspan(submission.first, submission.count);
-  std::set<std::uint32_t> written;  // buffer objects
+  std::set<std::uint32_t> written;  // ids of the buffer objects that packets of this submission write
   for (const Packet& packet : packets)
     for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
       if (&binding - &batch.bindings[packet.first_binding] >= packet.n_inputs) written.insert(binding.bo);
@@ -138,7 +139,7 @@ Status CudaRing::use_scratch(const Buffer& buffer) {
 }
 
 Status CudaRing::drop_scratch() {
-  ZRT_CHECK_OK(drop_graphs());  // they hold addresses in it
+  ZRT_CHECK_OK(drop_graphs());  // the graphs hold addresses in the old scratch memory
   if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
   scratch_ = own_scratch_ = nullptr, scratch_bytes_ = 0;
   return {};

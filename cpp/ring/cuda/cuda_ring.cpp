@@ -11,11 +11,11 @@
 namespace zinc_rt::ring {
 namespace {
 
-constexpr std::uint64_t kStagingBytes = 32u << 20;  // a half
+constexpr std::uint64_t kStagingBytes = 32u << 20;  // bytes of one half of the staging memory
 // Device memory kept back for what is not a buffer object: staging, kernel code, graphs, copies of small operands, and
 // the loss from the driver's pages of 2 MiB.
 constexpr std::uint64_t kReserveBytes = 2 * kStagingBytes + (192u << 20);
-constexpr int kLeastMajor = 8;  // compute capability: the PTX of the images is for 8.0
+constexpr int kLeastMajor = 8;  // compute capability 8.0, for which the images' PTX was compiled
 
 CUdeviceptr device_pointer(const std::byte* at) {
   return reinterpret_cast<CUdeviceptr>(at);
@@ -101,7 +101,7 @@ CudaRing::~CudaRing() {
   for (CUevent event : staged_)
     if (event != nullptr) driver_.cuEventDestroy(event);
   if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
-  memory_.clear();  // while there is a context to free it in
+  memory_.clear();  // now, because freeing needs the context
   driver_.cuDevicePrimaryCtxRelease(device_);
 }
 
@@ -119,7 +119,7 @@ Result<std::optional<DeviceMemory>> CudaRing::device_memory() const {
 
 void CudaRing::free_bo(const Buffer& buffer) {
   if (!use_device()) return;
-  // Graphs may contain the freed address. Those that are used again are checked and rebuilt.
+  // Graphs may contain the freed address, so all are dropped. Those that are needed again are checked and rebuilt.
   if (!drop_graphs()) return;
   memory_.free(buffer);
 }
@@ -207,7 +207,8 @@ Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatr
   ZRT_TRY(const Binding part, gpu::part_of("t_cuda", memory_, to, offset, matrix));
   const std::uint64_t row = row_bytes(matrix.dtype, matrix.k);
   memory_.mark_weights(to.id);
-  // Vectors keep their layout. So do rows that no product reads, and rows that are not whole blocks of a product.
+  // Vectors keep the layout of the file. So do rows that no product reads, and rows after the last whole block of a
+  // product.
   if (matrix.rows == 1 && traits(matrix.dtype).block_elems == 1) return write(to, offset, matrix.data);
   ZRT_CHECK_OK(use_device());
   ZRT_TRY(const CUfunction repack, function("linear." + std::string(to_string(matrix.dtype)), "repack"));
@@ -251,8 +252,10 @@ std::uint32_t bucket_of(std::uint32_t n) {
   return bucket;
 }
 
-// Steps of few tokens spread the chunks of a history over workgroups: as many as the history has, not as many as the
-// cache has room for. There are few classes, because each is a graph. 0: the cache's room.
+// The class of history lengths for which a step is planned. Steps of few tokens spread the chunks of a history over
+// workgroups. The plan has as many workgroups as the class's longest history has chunks, instead of as many as the
+// cache has room for. There are few classes, because each needs its own graph. Returns 0 for "as long as the cache has
+// room for".
 std::uint32_t positions_bucket(StepDims dims, const DeviceProfile::Attention& measured) {
   if (dims.n_positions == 0 || dims.n_tokens > measured.most_tokens_by_positions) return 0;
   std::uint64_t bucket = measured.least_positions;
@@ -266,7 +269,8 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(broken_);
   ZRT_CHECK_OK(use_device());
   if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
-  // A step without tokens takes the bucket of two, because the bucket of one always has its token.
+  // A step without tokens uses the bucket of two rows, because kernels of the bucket of one assume that there is a
+  // token.
   const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
                         bucket_of(submission.dims.n_outputs), positions_bucket(submission.dims, profile_.attention)};
   const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
@@ -276,7 +280,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
     ZRT_TRY(const Graph graph, build(submission, bucket));
     it = graphs_.emplace(key, graph).first;
   }
-  // The numbers of steps are in a ring. A new step must not overwrite one in flight.
+  // The numbers of steps are in a ring buffer. A new step must not overwrite the entry of a step in flight.
   if (submissions_ >= cuda::kHeaders - 1) ZRT_CHECK_OK(wait_for(submissions_ + 2 - cuda::kHeaders));
   headers_[submissions_ % cuda::kHeaders] = {submission.dims.n_tokens, submission.dims.n_outputs};
   ZRT_CHECK_OK(driver_.check(driver_.cuGraphLaunch(it->second.exec, stream_), "cuGraphLaunch"));
@@ -289,7 +293,7 @@ Status CudaRing::wait(Fence fence) {
   return wait_for(fence.value);
 }
 
-// The device writes a word when the step is done. Now and then the driver is asked whether the device is well.
+// The device writes a word when the step is done. Every 20 ms the driver is asked whether the device has had a fault.
 Status CudaRing::wait_for(std::uint64_t submission) {
   ZRT_CHECK_OK(broken_);
   const auto is_done = [&] {

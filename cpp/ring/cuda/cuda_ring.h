@@ -103,7 +103,8 @@ class CudaRing final : public Ring {
   cuda::StepHeader* headers_ = nullptr;
   std::atomic<std::uint32_t>* done_ = nullptr;
   std::byte *pinned_ = nullptr, *words_ = nullptr;
-  std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;  // own: null where scratch_ is a buffer object
+  // scratch_: the memory in use; own_scratch_: null if scratch_ is a buffer object from the executor.
+  std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;
   std::uint64_t scratch_bytes_ = 0;
   // For uploads and reads: pinned memory and device memory, each in two halves with the event of their last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;

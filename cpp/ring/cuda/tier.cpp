@@ -8,7 +8,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The code of a stand-in if the build has no device code, else nothing.
+// The stand-in image if this build has no device code; else empty.
 std::vector<std::byte> stand_in() {
   const auto file = kernel::read_zrt(cuda_images().front().zrt);
   if (!file) return {};
@@ -16,7 +16,7 @@ std::vector<std::byte> stand_in() {
   return code.starts_with(kStandIn) ? file->code : std::vector<std::byte>();
 }
 
-// Whether the driver has kernels for stand-ins. Only the tests' driver has.
+// Whether the driver accepts a stand-in as an image. Only the driver of the tests (tests_cpp/cuda_sim) does.
 bool takes(const Driver& driver, const std::vector<std::byte>& code) {
   CUmodule module = nullptr;
   if (driver.cuModuleLoadData(&module, code.data()) != CUDA_SUCCESS) return false;
@@ -44,7 +44,7 @@ std::uint32_t n_devices() {
 }  // namespace
 
 extern const Tier kTier_t_cuda;
-// In long steps each expert has whole tiles of tokens. The scheduler makes steps shorter when another request waits.
+// Long steps give each expert whole tiles of tokens. If another request waits, the scheduler makes steps shorter.
 const Tier kTier_t_cuda{"t_cuda",
                         "NVIDIA GPU by the driver's own interface",
                         50,

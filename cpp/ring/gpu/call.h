@@ -20,7 +20,7 @@ constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
 }
 
-// The type that a symbol dtype_... stands for.
+// Returns the type that the value of a symbol dtype_... stands for.
 constexpr DType type_of(std::uint32_t symbol) {
   return static_cast<DType>(symbol);
 }
@@ -30,8 +30,8 @@ inline constexpr std::size_t kMostOperands = 16, kMostSymbols = 12;
 ZRT_OPERANDS(ZRT_FITS_A_CALL)
 #undef ZRT_FITS_A_CALL
 
-// R stands for an operand's memory. It is an address where launches are planned anew for each step. Where a plan is
-// kept, it tells which memory is meant. R{} is an absent operand.
+// R stands for an operand's memory. It is an address on tiers that plan launches for each step. On tiers that keep
+// plans it identifies the memory. R{} is an absent operand.
 template <class R>
 struct Call {
   using Ref = R;
@@ -39,10 +39,10 @@ struct Call {
   ir::Op op = ir::Op::BARRIER;
   std::uint32_t n_buffers = 0, n_symbols = 0;
   Ref buffers[kMostOperands] = {};           // in the order of operand::<Op>
-  std::uint32_t numbers[kMostSymbols] = {};  // of the symbols, in the order of op_symbol::<Op>
-  std::span<const std::byte> push = {};      // push::<Op>
-  std::uint32_t groups[3] = {};              // of the op's own kernel; the first counts the op's rows
-  StepDims dims = {};                        // of the step, or the most that the plan is for
+  std::uint32_t numbers[kMostSymbols] = {};  // values of the symbols, in the order of op_symbol::<Op>
+  std::span<const std::byte> push = {};      // the op's constants, a push::<Op>
+  std::uint32_t groups[3] = {};              // workgroups of the op's own kernel; the first number is the op's rows
+  StepDims dims = {};  // the numbers of the step, or their maximum if the plan is kept for several steps
 
   std::uint32_t rows() const { return groups[0]; }
   // REQUIRES: Names belong to the call's op.
@@ -63,7 +63,7 @@ struct Call {
     assert(sizeof(T) <= push.size());
     return named<T>(push.data());
   }
-  // The number for a dimension, which may be a number of the step.
+  // Returns the value of a dimension's symbol. If the symbol is one of the step's numbers, that is read from `dims`.
   std::uint32_t count(std::uint32_t symbol) const {
     if (symbol == kernel::kSymbolicTokens) return dims.n_tokens;
     return symbol == kernel::kSymbolicOutputs ? dims.n_outputs : symbol;
@@ -78,8 +78,8 @@ struct Call {
   }
 };
 
-// The call of a packet. kernel: the packet's kernel, with a row `op` and the values of its symbols. ref_of(binding):
-// the operand of a present binding.
+// Returns the call of a packet. kernel: the packet's kernel, with its row in the table (`op`) and the values of its
+// symbols. ref_of(binding): returns the operand for a binding that is present.
 template <class Ref, class Kernel, class RefOf>
 Call<Ref> call_of(const PacketBatch& batch, const Packet& packet, const Kernel& kernel, StepDims dims,
                   const RefOf& ref_of) {

@@ -1,5 +1,5 @@
-// Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. This is
-// the same on each tier; the tier's plan chooses the launches.
+// Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. All GPU
+// tiers share this code; each tier's plan chooses the launches.
 // Thread rule: plain values.
 #pragma once
 
@@ -15,17 +15,17 @@ template <class Ref>
 struct Matrix {
   Ref w;
   DType dtype;
-  std::uint32_t rows;  // also the floats from a row of y to the next
+  std::uint32_t rows;  // rows of W, and the number of floats from one row of y to the next
   Ref bias, y;
-  std::uint64_t expert_bytes = 0;  // from an expert's matrix to the next
+  std::uint64_t expert_bytes = 0;  // bytes from one expert's matrix to the next
 };
 template <class Ref>
 struct Experts {
-  Ref ids = {};  // [rows, choices]; absent: no experts
+  Ref ids = {};  // [rows, choices]; absent: the product is not one of experts
   std::uint32_t choices = 0, n = 0;
-  std::uint32_t x_rows = 1;  // rows of x of a token: 1 or `choices`
+  std::uint32_t x_rows = 1;  // how many rows of x a token has: 1 or `choices`
 };
-// y = x W^T for several matrices of one k, side by side.
+// y = x W^T for several matrices with the same k, whose products run side by side.
 template <class Ref>
 struct Products {
   Ref x;
@@ -35,7 +35,7 @@ struct Products {
   Experts<Ref> experts = {};
 };
 
-// Of LINEAR and LM_HEAD.
+// The product of LINEAR or LM_HEAD.
 template <class Ref>
 Products<Ref> linear_products(const Call<Ref>& c) {
   using operand::Linear, operand::LmHead, operand::is_same_place;
@@ -49,7 +49,7 @@ Products<Ref> linear_products(const Call<Ref>& c) {
             is_linear ? c.buffers[Linear::y] : c.buffers[LmHead::logits]}}};
 }
 
-// Of MATMUL_WMMA_Q4K.
+// The product of MATMUL_WMMA_Q4K.
 template <class Ref>
 Products<Ref> matmul_q4k_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MatmulWmmaQ4K>();
@@ -57,7 +57,7 @@ Products<Ref> matmul_q4k_products(const Call<Ref>& c) {
   return {o.a, DType::kQ8A256, s.k, {{o.b, DType::kQ4_K, s.m, {}, o.c}}};
 }
 
-// The router of MOE_GATE_TOPK.
+// The product of the router, in MOE_GATE_TOPK.
 template <class Ref>
 Products<Ref> router_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeGateTopk>();
@@ -65,7 +65,7 @@ Products<Ref> router_products(const Call<Ref>& c) {
   return {o.x, type_of(s.dtype_x), s.d, {{o.gate_w, type_of(s.dtype_gate_w), s.e, {}, o.logits}}};
 }
 
-// Of MOE_GATE_UP.
+// The products of MOE_GATE_UP.
 template <class Ref>
 Products<Ref> gate_up_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeGateUp>();
@@ -78,7 +78,7 @@ Products<Ref> gate_up_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e}};
 }
 
-// Of MOE_LINEAR.
+// The product of MOE_LINEAR.
 template <class Ref>
 Products<Ref> moe_linear_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeLinear>();
@@ -90,7 +90,7 @@ Products<Ref> moe_linear_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e, c.template constants<push::MoeLinear>().rows}};
 }
 
-// MOE_DOWN_ACC's products: a row of y per choice.
+// The product of MOE_DOWN_ACC, with one row of y per choice.
 template <class Ref>
 Products<Ref> down_products(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();
@@ -109,14 +109,14 @@ struct ChoiceSum {
   Ref y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
   std::uint32_t d = 0, k = 0, e = 0;
 };
-// Of MOE_SUM.
+// The sum of MOE_SUM.
 template <class Ref>
 ChoiceSum<Ref> choice_sum(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeSum>();
   const auto s = c.template symbols<op_symbol::MoeSum>();
   return {o.y, o.ids, o.weights, o.expert_scale, o.z, {}, s.d, s.k, s.e};
 }
-// MOE_DOWN_ACC's sum, after down_products has written y.
+// The sum of MOE_DOWN_ACC. down_products has written y.
 template <class Ref>
 ChoiceSum<Ref> choice_sum_of_down(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();
@@ -129,13 +129,13 @@ template <class Ref>
 struct NormedProducts {
   Ref x, norm_w;
   float eps;
-  bool is_quantized;  // the rows, as type_of says; else floats
+  bool is_quantized;  // whether the products read quantized rows of type type_of; else they read floats
   std::uint32_t d;
   std::vector<Matrix<Ref>> matrices;
 
   DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
 };
-// Of RMS_NORM_FUSED_QKV.
+// The products of RMS_NORM_FUSED_QKV.
 template <class Ref>
 NormedProducts<Ref> normed_qkv(const Call<Ref>& c) {
   const auto o = c.template operands<operand::RmsNormFusedQkv>();
@@ -150,7 +150,7 @@ NormedProducts<Ref> normed_qkv(const Call<Ref>& c) {
            {o.k_w, type_of(s.dtype_k_w), s.nk, o.k_b, o.k},
            {o.v_w, type_of(s.dtype_v_w), s.nv, o.v_b, o.v}}};
 }
-// Of RMS_NORM_FUSED_MLP_GATE_UP.
+// The products of RMS_NORM_FUSED_MLP_GATE_UP.
 template <class Ref>
 NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
   const auto o = c.template operands<operand::RmsNormFusedMlpGateUp>();
@@ -226,7 +226,7 @@ struct SharedExpert {
 
   DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
 };
-// gate, up, y: memory for the results of the three products.
+// Returns the shared expert of a call. gate, up, y: memory for the results of the three products.
 template <class Ref>
 SharedExpert<Ref> shared_expert(const Call<Ref>& c, Ref gate, Ref up, Ref y) {
   const auto o = c.template operands<operand::SharedExpert>();

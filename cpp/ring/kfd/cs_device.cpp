@@ -8,14 +8,15 @@ namespace zinc_rt::ring {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// At the end it waits for the last submission, because memory is freed afterwards.
+// A path through the driver's own queues. The destructor waits for the last submission, because its memory is freed
+// afterwards.
 class CsPath final : public PacketPath {
  public:
   explicit CsPath(CsDevice& device) : device_(device) {}
   ~CsPath() override {
     if (handle_ != 0) device_.wait(handle_);
   }
-  bool has_space() const override { return true; }  // the driver waits for it
+  bool has_space() const override { return true; }  // the driver blocks if its queue is full
   Status submit(u64 at, u32 n_dwords) override {
     ZRT_TRY(handle_, device_.run(at, n_dwords));
     return {};

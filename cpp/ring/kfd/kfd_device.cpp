@@ -18,7 +18,8 @@ using namespace kfd;  // NOLINT: the driver's own names
 
 constexpr u32 kRingBytes = 64 << 10;
 constexpr u32 kUsualPriority = 7;
-constexpr u32 kRuntimeSince[] = {1, 14};  // version of the interface from which RUNTIME_ENABLE is asked for
+// The first version of the interface (major, minor) that has RUNTIME_ENABLE.
+constexpr u32 kRuntimeSince[] = {1, 14};
 
 struct QueueKind {
   QueueType type;
@@ -30,7 +31,7 @@ const QueueKind& kind_of(QueueType type) {
   return *std::ranges::find(kKinds, type, &QueueKind::type);
 }
 
-// A queue. It is destroyed with the path.
+// A KFD queue. The destructor destroys the queue.
 class KfdPath final : public PacketPath {
  public:
   KfdPath(const KfdConnection& kfd, u32 id, const DoorbellPath& queue) : kfd_(kfd), id_(id), queue_(queue) {}
@@ -56,7 +57,7 @@ u64 whole_pages(u64 bytes) {
 
 Result<KfdConnection*> KfdConnection::open() {
   static std::mutex mutex;
-  static KfdConnection* connection = nullptr;  // for the rest of the process, see the class
+  static KfdConnection* connection = nullptr;  // never closed; KfdConnection's comment has the reason
   const std::lock_guard lock(mutex);
   if (connection == nullptr) {
     auto* made = new KfdConnection;
@@ -111,8 +112,8 @@ Status KfdConnection::connect() {
   AcquireVm vm{static_cast<u32>(drm_fd_), node_.gpu_id};
   ZRT_CHECK_OK(control(kAcquireVm, &vm, "ACQUIRE_VM"));
   if (version.major != kRuntimeSince[0] || version.minor < kRuntimeSince[1]) return {};
-  // From here on a debugger of this process may follow the queues. Another runtime in the process may have asked
-  // already.
+  // RUNTIME_ENABLE allows a debugger of this process to follow its queues. It fails harmlessly if another runtime in
+  // the process has called it already.
   RuntimeEnable runtime{};
   if (::ioctl(kfd_fd_, kRuntimeEnable, &runtime) != 0 && errno != EBUSY)
     return fail(StatusCode::kUnavailable, "[t1] RUNTIME_ENABLE: {}", std::strerror(errno));
@@ -149,7 +150,7 @@ KfdDevice::~KfdDevice() {
   }
 }
 
-// The device's address equals the host's, so the host's is reserved first.
+// The device's address equals the host's, so a range of host addresses is reserved first.
 Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Domain domain) {
   const u64 size = whole_pages(bytes);
   const auto refuse = [&](std::string_view what) {
@@ -210,7 +211,7 @@ Result<DeviceMemory> KfdDevice::memory() const {
 Result<std::unique_ptr<PacketPath>> KfdDevice::open_path() {
   const QueueKind& kind = kind_of(type_);
   SaveArea area = save_area_of(kfd_.node().n_cus);
-  // Newer kernels report the sizes that they want.
+  // Newer kernels report the sizes of the save area that they require.
   if (kfd_.node().cwsr_bytes != 0 && kfd_.node().ctl_stack_bytes != 0) {
     area.buffer_bytes += kfd_.node().cwsr_bytes - area.ctx_save_bytes;
     area.ctx_save_bytes = kfd_.node().cwsr_bytes;

@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// A queue that the process fills itself comes first, because it needs no system call per step.
+// Paths whose queue the process fills itself come first, because they need no system call per step.
 constexpr SubmitPath kPaths[] = {{"pm4", "PM4 through KFD", [] { return KfdDevice::make(kfd::kQueuePm4); }},
                                  {"aql", "PM4 in AQL through KFD", [] { return KfdDevice::make(kfd::kQueueAql); }},
                                  {"cs", "AMDGPU_CS", CsDevice::make}};

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kNodes = "/sys/devices/virtual/kfd/kfd/topology/nodes/";
 constexpr int kMostNodes = 64;
 
-// The file's text; empty if there is no such file or we may not read it.
+// Returns the file's text; empty if there is no such file or we may not read it.
 std::string read_text(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -24,7 +24,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// The value in lines "name value"; 0 if the name is missing.
+// Returns the value of the line "name value"; 0 if there is none.
 std::uint64_t property(const std::string& text, const std::string& name) {
   const std::string lines = "\n" + text, wanted = "\n" + name + " ";
   const auto at = lines.find(wanted);
@@ -38,7 +38,7 @@ std::vector<Node> read_topology() {
   for (int i = 0; i < kMostNodes; ++i) {
     const std::string folder = kNodes + std::to_string(i);
     const auto gpu_id = std::strtoul(read_text(folder + "/gpu_id").c_str(), nullptr, 10);
-    if (gpu_id == 0) continue;  // a processor
+    if (gpu_id == 0) continue;  // this node is a processor
     const std::string text = read_text(folder + "/properties");
     Node node;
     node.name = read_text(folder + "/name");

@@ -12,13 +12,15 @@ bool is_one_row(Calls calls) {
   return std::ranges::all_of(calls, [](const OpCall& c) { return c.rows_symbol == 1; });
 }
 
-// A LINEAR at calls[at], and the ADD of its rows if that is among the n.
+// Returns what plan_linear has to do besides the LINEAR at calls[at]: add its rows to the residual, if the ADD after it
+// is among the n packets.
 LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
   return {.residual = n > at + 1 ? calls[at + 1].buffers[operand::Add::x] : Place{}};
 }
 
-// Plans packets that end in QUANTIZE, calls[at], by plan(digits). If LINEAR and ADD after it are among the n and the
-// product reads digits, plan(digits) also writes those and the product is planned too.
+// Plans packets that end in the QUANTIZE calls[at], by calling plan(digits). If the LINEAR and ADD after it are among
+// the n packets and the product reads the layout of digits, plan(digits) also writes that layout, and the product is
+// planned too.
 template <class Plan>
 std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
   const auto quantized = gpu::quantized(calls[at]);
@@ -34,7 +36,7 @@ std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, 
   return n;
 }
 
-// Plans the router, which leaves its choices sorted as the products after it want them.
+// Plans the router. Its launch also sorts the choices in the order that the next products read.
 std::size_t choices(Planner& planner, Calls calls, std::size_t) {
   plan_choices(planner, calls);
   return 1;
@@ -45,7 +47,8 @@ std::size_t linear_sum(Planner& planner, Calls calls, std::size_t n) {
   return n;
 }
 
-// The gate and up products of one row, with their GLU. Its rows are written while other workgroups still read x.
+// Plans the gate and up products of one row together with their GLU. The GLU's rows are written while other workgroups
+// still read x.
 std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   const OpCall& call = calls[0];
   if (!is_one_row(calls.first(n))) return 0;
@@ -62,7 +65,8 @@ std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   return n;
 }
 
-// A product of one row that quantizes the row itself. It writes while other workgroups still read the floats.
+// Plans a product of one row that quantizes the row itself. It writes its result while other workgroups still read the
+// row's floats.
 std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
   const auto s = calls[1].symbols<op_symbol::Linear>();
   if (!is_one_row(calls.first(n)) || !can_quantize_x(planner, calls[1], s.k, type_of(s.dtype_w))) return 0;
@@ -109,7 +113,8 @@ std::size_t write_and_attend(Planner& planner, Calls calls, std::size_t n) {
 
 constexpr CudaJoin kJoins[] = {
     {"MOE_GATE_TOPK", choices},
-    // For one token: the router's workgroups make the normalized row, after they add the result of the product before.
+    // For one token: the router's workgroups normalize the row themselves, after adding the previous product's result
+    // to it.
     {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h", plan_normed_choices},
     {"LINEAR y:p; RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h'",
      plan_normed_choices},
@@ -127,11 +132,11 @@ constexpr CudaJoin kJoins[] = {
      glu_quantize},
     {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; keep h", norm_quantize},
     {"RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; keep p h'", norm_quantize},
-    // Other workgroups read q while rows are quantized.
+    // q is kept, because some workgroups still read q while others already write quantized rows.
     {"FLASH_ATTN|FLASH_ATTN_BATCHED q:q y:row; QUANTIZE x:row y:n; keep q; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
      attention_quantize},
-    // Some workgroups write q while others still read the rows from which q and the cache cells are made. The merge
-    // writes the rows of attention when all are done.
+    // The inputs are kept, because some workgroups write q while others still read the rows from which q and the cache
+    // cells are computed. The merge writes the rows of attention when all workgroups are done.
     {"RMS_NORM_FUSED_ROPE_KV_WRITE q:a k:b v:c pos:i slot:s page_table:t q_out:q k_cache:k v_cache:v; "
      "FLASH_ATTN|FLASH_ATTN_BATCHED q:q kv_k:k kv_v:v pos:i slot:s page_table:t y:row; keep a b c; "
      "?QUANTIZE x:row y:n; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",

@@ -1,5 +1,5 @@
-// A kernel's file has the op's name. ops.cpp says which functions of the embedded images the op is, and in which
-// shapes.
+// A .zrt file of this tier has the name of its op. ops.cpp says which functions of the embedded images the op launches,
+// and with which shapes.
 #include "ring/cuda/plan/kernels.h"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
   const LoadedKernel& kernel = kernels[packet.kernel.id - 1];
   const auto place = [](const Binding& binding) { return place_of(PlaceKind::kValue, binding.value); };
   OpCall call{gpu::call_of<Place>(batch, packet, kernel, bucket, place), symbol_of(packet.grid[0])};
-  // In a bucket of one token, kernels need not read the number of tokens.
+  // In a bucket of one token the number of tokens is an argument, so kernels need not read it from memory.
   if (bucket.n_tokens == 1) {
     if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
     std::ranges::replace(std::span(call.numbers).first(call.n_symbols), cuda::kSymbolicTokens, 1u);
@@ -94,7 +94,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
   return call;
 }
 
-// Checks all buckets and parts, because one with fewer rows may need more.
+// Considers all buckets and parts, because a bucket with fewer rows may need more scratch memory.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
                                  const DeviceProfile& device) {
   const std::pair<std::uint32_t, std::uint32_t> parts[] = {

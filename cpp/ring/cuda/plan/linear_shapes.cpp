@@ -5,12 +5,13 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The workgroups per multiprocessor of kernels shaped for n. For FIXED16 it is one if a warp has whole groups.
+// Returns how many workgroups per multiprocessor a kernel runs that was shaped for n. FIXED16 runs only one if each
+// warp handles whole groups.
 std::uint32_t workgroups_of(DType dtype, std::uint32_t n) {
   return dtype == DType::kFixed16 ? 1 : n;
 }
 
-// linear.cuh, by rows of x.
+// A kernel of linear.cuh for few rows of x; the table below is ordered by the number of rows.
 struct Few {
   const char *function, *of_two;
   std::uint32_t column_tiles, columns;
@@ -20,7 +21,7 @@ constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
                         {"linear_16", nullptr, 2, 16},
                         {"linear_32", nullptr, 4, 32}};
 Shape shape_of(const DeviceProfile& device, DType dtype, const Few& few, std::uint32_t tiles) {
-  // For one row, a warp handles only half a group of FIXED16 at once.
+  // With one row of x, a warp handles only half a group of FIXED16 at a time.
   const bool is_halved = dtype == DType::kFixed16 && few.column_tiles == 0;
   const std::uint32_t tile_bytes = (is_halved ? 8 : 16) * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const std::uint32_t at_once = cuda::linear_workgroups(tiles, few.column_tiles);
@@ -33,8 +34,8 @@ Shape shape_of(const DeviceProfile& device, DType dtype, const Few& few, std::ui
           device.multiprocessors * (is_halved && tiles == 1 ? at_once : workgroups_of(dtype, at_once))};
 }
 
-// linear_by_warp.cuh, used for experts instead of linear_8 to linear_32. It needs less shared memory. It reads an
-// expert's weights once per 8 rows of x, from L2, which costs less than warps that wait for each other.
+// The shape of linear_by_warp.cuh, which replaces linear_8 to linear_32 for experts. It needs less shared memory. It
+// reads an expert's weights from L2 once per 8 rows of x. That costs less than warps that wait for each other.
 Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
   const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   return {"linear.",
@@ -46,7 +47,7 @@ Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
           device.multiprocessors * workgroups_of(dtype, cuda::kByWarpWorkgroups)};
 }
 
-// linear_tile.cuh.
+// The shape of linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, act_type(dtype));
@@ -65,7 +66,8 @@ bool has_shape(DType dtype, const cuda::DigitsShape& shape) {
   return (has_digits(dtype) || dtype == DType::kFixed16) &&
          cuda::has_digits_stages(shape, act_type(dtype), static_cast<std::uint32_t>(row_bytes(dtype, 256)));
 }
-// A kernel of linear_digits.cuh, and the measured time of a workgroup for a block of rows over all groups.
+// A kernel of linear_digits.cuh, with the measured time that a workgroup takes to compute a block of rows of W over all
+// groups of k.
 struct TimedDigits {
   const char* function;
   std::uint32_t time;
@@ -76,9 +78,10 @@ constexpr TimedDigits kTimedDigits[] = {
     {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
 static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
 
-// The fastest shape for this many rows of x; null if there are more rows than these kernels take (then
-// linear_digits_tile.cuh is used). The tiles of x share a block of rows of W; blocks beyond the GPU's capacity run
-// after the others. All matrices get one shape, so that matrices of several types can read the same digit_rows.
+// Returns the shape of linear_digits.cuh that is fastest for this number of rows of x; null if these kernels do not
+// take that many rows (then linear_digits_tile.cuh is used). All tiles of x use the same block of rows of W. Blocks
+// that exceed the GPU's capacity run after the others. All matrices get one shape, so that matrices of several types
+// can read the same output of digit_rows.
 const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vector<Matrix>& matrices,
                                     std::uint32_t rows) {
   if (rows > cuda::kMostDigitsColumns) return nullptr;
@@ -93,7 +96,7 @@ const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vect
   return &*std::ranges::min_element(cuda::kDigitsShapes, {}, time);
 }
 
-// linear_digits_tile.cuh.
+// The shape of linear_digits_tile.cuh.
 Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
   return {"linear_digits.",
           "linear_digits_128",
@@ -105,8 +108,8 @@ Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
           true};
 }
 
-// linear_fixed.cuh: the number of rows of x per tile that takes the least time. Twice the rows takes a little less than
-// twice the time. columns 0: there are too few rows or tiles.
+// Returns the shape of linear_fixed.cuh whose tile of x takes the least time in all. A tile with twice the rows takes a
+// little less than twice the time. Returns columns 0 if there are too few rows or tiles.
 Shape fixed_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
   if (rows < measured.least_fixed) return {};
@@ -153,7 +156,8 @@ Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns,
   const Few* few = kFew;
   while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
   while (few != kFew && shape_of(device, dtype, *few, 1).shared > device.most_shared) --few;
-  // Two tiles of FIXED16 would leave one workgroup per multiprocessor and no room for the next launch to begin.
+  // A block of two tiles of FIXED16 would allow only one workgroup per multiprocessor and leave no room for the next
+  // launch to begin.
   const bool is_of_two = dtype != DType::kFixed16 && few->of_two != nullptr && n_pairs >= device.products.least_pairs &&
                          shape_of(device, dtype, *few, 2).shared <= device.most_shared;
   return shape_of(device, dtype, *few, is_of_two ? 2 : 1);
@@ -248,17 +252,17 @@ Shape Shapes::of(DType dtype, const cuda::TileShape& tile) const {
   return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(device_, dtype) : few;
 }
 
-// Whether the kernels for few rows handle more than one at once on this device.
+// Whether the kernels for few rows can multiply more than one row at once on this device.
 bool Shapes::has_few_columns() const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) { return few_shape(device_, m.dtype, 8, 0).columns > 1; });
 }
-// Tiles need whole tiles of W and much shared memory.
+// These kernels need whole tiles of W and much shared memory.
 bool Shapes::fits(const cuda::TileShape& tile) const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) {
     return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= device_.most_shared;
   });
 }
-// The pairs of tiles of a type's matrices; 0 if some have an odd number of tiles.
+// Returns the number of pairs of tiles in the matrices of a type; 0 if some matrix has an odd number of tiles.
 std::uint64_t Shapes::n_pairs(DType dtype) const {
   std::uint64_t n = 0;
   for (const Matrix& m : matrices_) {

@@ -15,19 +15,19 @@ namespace symbol = cuda::symbol;
 
 constexpr std::uint32_t kThreads = 256;
 
-// A kernel of the op's own name, over rows as wide as the op's first symbol. A thread handles one value if there are
-// few rows, else four.
+// Plans a kernel that has the op's name and handles each value of a row by itself. The op's first symbol is the row's
+// width. A thread handles one value if there are few rows, else four.
 void wide(Planner& p, const OpCall& c) {
   const std::uint32_t values = c.rows() <= 8 ? kThreads : 4 * kThreads;
   p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), c.rows(), ceil_div(c.numbers[0], values), 1, kThreads, 0,
            p.args_of_op(c));
 }
-// A workgroup a row.
+// Plans a kernel with one workgroup per row.
 template <std::uint32_t kBlock>
 void row(Planner& p, const OpCall& c) {
   p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), c.rows(), 1, 1, kBlock, 0, p.args_of_op(c));
 }
-// A thread a row.
+// Plans a kernel with one thread per row.
 void thread(Planner& p, const OpCall& c) {
   p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), ceil_div(c.rows(), 128), 1, 1, 128, 0, p.args_of_op(c));
 }
@@ -51,7 +51,8 @@ void quantize(Planner& p, const OpCall& c) {
 // Shared memory that workgroups request only to be spread over all multiprocessors. The workgroups of a short launch
 // begin while the previous products end, and would otherwise all go to the multiprocessors that become free first.
 std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
-  constexpr std::uint32_t kMostEach = 8, kReserved = 1536;  // bytes of each workgroup that are not its own
+  // KMostEach: workgroups per multiprocessor; kReserved: bytes that the driver takes from each workgroup.
+  constexpr std::uint32_t kMostEach = 8, kReserved = 1536;
   const std::uint32_t each = ceil_div(workgroups, p.device().multiprocessors);
   return each > kMostEach ? 0 : std::max(p.most_shared() / each, kReserved) - kReserved;
 }
@@ -110,13 +111,13 @@ void attention(Planner& p, const OpCall& c) {
   plan_attention(p, c);
 }
 
-// Grid: channels, then the tokens at which a slot may begin.
+// The grid's first axis is channels. The second axis is tokens at which a slot may begin.
 void conv1d(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::SsmConv1d>();
   p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(s.c, 256), c.count(s.n), 1, 256, 0,
            p.args<symbol::SsmConv1d>(c, {.rows = s.n, .c = s.c}));
 }
-// As conv1d.
+// The grid is as in conv1d.
 void pool_mean(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::PoolMean>();
   p.launch("pool_mean", "pool_mean", ceil_div(s.d, 256), c.count(s.n), 1, 256, 0,
@@ -131,7 +132,7 @@ void delta_net(Planner& p, const OpCall& c) {
 }
 
 void sample(Planner& p, const OpCall& c) {
-  constexpr std::uint32_t kParts = 32;  // of a row (sample.cu)
+  constexpr std::uint32_t kParts = 32;  // parts of a row, one workgroup each (sample.cu)
   const std::uint64_t v = c.symbols<op_symbol::Logits>().v;
   p.scratch(c.rows() * std::max(v * 6, std::uint64_t{2} * kParts) * 4);
   p.launch("sample", "sample_parts", c.rows(), kParts, 1, kThreads, spreading_shared(p, c.rows() * kParts),

@@ -27,10 +27,10 @@ void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Plac
                        const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
-bool is_row_norm(const OpCall& call);  // a norm of whole rows by w
+bool is_row_norm(const OpCall& call);  // whether the call normalizes whole rows and multiplies by w
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 using ChoiceSum = gpu::ChoiceSum<Place>;
-// Whether the norm of a row of d values has room to make the sum first.
+// Whether the kernel for the norm of a row of d values has shared memory to compute the row's sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
 // RMS_NORM_FUSED_QKV; `sum`, if not null, is added to its rows first. RMS_NORM_FUSED_MLP_GATE_UP; `glu`, if not null,
 // is the GLU behind it.

@@ -8,10 +8,11 @@ const Planner::SortedAt* Planner::find(const Sorted& sorted) const {
   return sorted == sorted_ ? &sorted_at_ : nullptr;
 }
 
-// Kept only if it is the first in scratch memory. Otherwise everything before it would have to be kept too.
+// Sorted choices are kept only if they are first in scratch memory. Otherwise everything before them would have to be
+// kept too.
 Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices) {
   if (scratch_.used() == kept_) scratch_.free_behind(kept_ = 0);
-  known_ids_ = {};  // what was known may lie where this comes to lie
+  known_ids_ = {};  // the new choices may overwrite the memory of those that were known
   const bool is_first = scratch_.used() == 0;
   const SortedAt at{scratch((1 + 3 * std::uint64_t{n_items}) * 4), scratch(std::uint64_t{n_choices} * 4)};
   if (is_first) sorted_ = sorted, sorted_at_ = at, kept_ = scratch_.used();

@@ -17,26 +17,28 @@ namespace symbol = cuda::symbol;
 static_assert(std::string_view(operand::FlashAttn::kText) == operand::FlashAttnBatched::kText);
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
-constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
+// Upper bound, in bytes, of the static shared memory that a kernel uses besides the launch's.
+constexpr std::uint32_t kOwnShared = 4096;
 
-// The kernels: tiles of tokens, on tensor cores or not; single tokens, with chunks in shared memory or not; tiles and
-// single tokens over integer caches, and over rotated codes.
+// The kernels. kMma and kTile: tiles of tokens with or without tensor cores. kIntegerTile, kRotatedTile: tiles of
+// tokens over integer caches and over rotated codes. The others: single tokens, with or without chunks in shared
+// memory, and over integer caches and rotated codes.
 enum class Kind : std::uint8_t { kMma, kTile, kIntegerTile, kRotatedTile, kStaged, kAny, kInteger, kRotated };
 bool is_tile(Kind kind) {
   return kind < Kind::kStaged;
 }
 struct Plan {
   Kind kind = Kind::kAny;
-  std::uint32_t tokens = 1;      // of a slot that share a workgroup, at most
-  std::uint32_t width = 0;       // values that rows of shared memory have room for
-  std::uint32_t parts = 1;       // workgroups of a token and kv head
-  std::uint64_t shared = 0;      // bytes
-  std::uint32_t run_tokens = 0;  // of a tile of flash_attn_runs.cu, at most; 0: no runs
+  std::uint32_t tokens = 1;      // the most tokens of one slot that share a workgroup
+  std::uint32_t width = 0;       // values per row in shared memory
+  std::uint32_t parts = 1;       // workgroups per token and kv head
+  std::uint64_t shared = 0;      // bytes of shared memory
+  std::uint32_t run_tokens = 0;  // the most tokens in a tile of flash_attn_runs.cu; 0: it is not used
   std::uint64_t run_shared = 0;
   bool has_records() const { return parts > 1 || run_tokens > 0; }
 };
 
-// The type of the cache's keys.
+// Returns the type of the cache's keys.
 DType keys_of(const OpCall& c) {
   return type_of(c.symbols<op_symbol::FlashAttn>().dtype_kv_k);
 }
@@ -61,13 +63,14 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
-// The workgroups per token and kv head, with at most `chunks` chunks.
+// Returns the number of workgroups per token and kv head, at most `chunks`.
 std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
   return std::clamp(ceil_div(p.device().attention.workgroups_of_each * p.device().multiprocessors,
                              std::uint64_t{c.rows()} * n_kv_heads),
                     1u, chunks);
 }
-// The same for tiles that must all run at once: fewer chunks to merge, and none that starts late.
+// As parts_of, but for tiles that must all run at once. Fewer parts leave fewer chunks to merge, and no workgroup
+// starts late.
 std::uint32_t parts_at_once(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
   const auto pairs = static_cast<std::uint32_t>(std::uint64_t{c.rows()} * n_kv_heads);
   return std::clamp(p.device().attention.workgroups_of_each * p.device().multiprocessors / pairs, 1u, chunks);
@@ -76,8 +79,9 @@ std::uint32_t width_of(std::uint32_t widest) {
   return widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
 }
 
-// Caches of integers and of rotated codes: tiles of tokens in long steps if rows fit, else a workgroup per token. kind:
-// of the tiles; bytes: shared memory by width, without the kernel's own.
+// Returns the plan with tiles of tokens over an integer or rotated cache; nullopt if the step is short or its rows do
+// not fit, so that each token needs its own workgroup. kind: the kernel for tiles. bytes(width): its shared memory.
+// own: its static shared memory, in bytes.
 template <class Bytes>
 std::optional<Plan> tiles_of_codes(const Planner& p, const OpCall& c, Kind kind, const Bytes& bytes,
                                    std::uint32_t own) {
@@ -115,10 +119,9 @@ Plan plan_of_rotated(const Planner& p, const OpCall& c) {
   return plan;
 }
 
-// A chunk of K and V is copied to shared memory if it fits and consists of whole vectors, for a tile of tokens or for
-// one token. Arithmetic `fast` has its own kernels only for tiles with f16 caches; elsewhere it uses the exact ones.
-// With few tokens and heads, chunks are spread over more workgroups. FLASH_ATTN has one token per slot, so it has no
-// runs.
+// Chooses the kernel. K and V are copied to shared memory chunk by chunk if a chunk fits and consists of whole vectors.
+// Arithmetic `fast` has its own kernels only for tiles with f16 caches; elsewhere it uses the exact ones. With few
+// tokens and heads, chunks are spread over more workgroups. FLASH_ATTN has one token per slot, so it has no runs.
 Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
@@ -132,7 +135,7 @@ Plan plan_of(const Planner& p, const OpCall& c) {
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = width_of(widest);
   const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
-  // Whether heads are whole vectors and there are kernels for them.
+  // Whether a head is a whole number of vectors and there are kernels for its width.
   const bool has_vectors =
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
   const bool is_long = c.rows() >= measured.tile_from_tokens;
@@ -197,8 +200,8 @@ MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, cons
   return {name + "_small", cuda::merge_bytes(chunks, cuda::kMergeSmallDepth)};
 }
 
-// Attention whose workgroups also do `write` (can_write_cache). Each of them computes its head of q after its chunk in
-// shared memory.
+// Returns the arguments of attention whose workgroups also do the packet `write` (can_write_cache). Each workgroup
+// computes its heads of q into shared memory, after the place of its chunk.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
   const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
   const auto o = write.operands<operand::RmsNormFusedRopeKvWrite>();
@@ -275,8 +278,8 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
-  // Two workgroups per position on a multiprocessor: those that start beside single tokens begin late and get fewer
-  // tiles.
+  // Twice as many workgroups as the GPU can run at once. Those that start beside workgroups of single tokens begin late
+  // and take fewer tiles.
   if (plan.run_tokens > 0)
     p.launch("flash_attn_runs", "flash_attn_runs_" + type_and_width,
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
@@ -287,7 +290,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
            cuda::kMergeThreads, merge.shared, args);
 }
 
-// The last kernel of a token also quantizes its row if the row is whole blocks.
+// Whether the last kernel of a token may also quantize its row: the row must be a whole number of quantization blocks.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);

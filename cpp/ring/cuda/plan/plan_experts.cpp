@@ -13,8 +13,8 @@ constexpr std::uint32_t kThreads = 256;
 namespace binding = cuda::binding;
 namespace symbol = cuda::symbol;
 
-// next: the first packet that reads the choices sorted by expert, if any. has_logits: the router's product is already
-// planned.
+// Plans the router. next: the first packet that reads the choices sorted by expert, if any. has_logits: the product
+// that computes the logits is already planned.
 void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& next, bool has_logits) {
   const std::uint32_t e = c.symbols<op_symbol::GateTopk>().e, n_used = c.constants<push::MoeGateTopk>().n_used;
   const bool is_few = e <= 512 && n_used <= 32;
@@ -35,7 +35,7 @@ void choose_experts(Planner& p, const OpCall& c, const std::optional<Products>& 
     p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, args);
   }
 }
-// The first expert products after calls[0] that read its choices.
+// Returns the first products of experts after calls[0] that read its choices.
 std::optional<Products> products_of_choices(std::span<const OpCall> calls) {
   for (const OpCall& c : calls.subspan(1)) {
     if (c.op == Op::MOE_GATE_TOPK || c.rows_symbol != calls[0].rows_symbol) break;
@@ -55,19 +55,19 @@ void add_choices(Planner& p, const OpCall& c, const ChoiceSum& sum) {
                                         .hidden = sum.hidden});
   p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(sum.d, kThreads), 1, kThreads, 0, args);
 }
-// Plans the product of MOE_DOWN_ACC. Returns the sum over its rows, which is still to be planned.
+// Plans the product of MOE_DOWN_ACC and returns the sum over its rows. The caller plans the sum.
 ChoiceSum down(Planner& p, const OpCall& c, Place floats) {
   const auto s = c.symbols<op_symbol::MoeDownAcc>();
   const Place y = p.scratch(std::uint64_t{c.rows()} * s.k * s.d * 4);
   plan_linear(p, c, gpu::down_products(c, y), {.floats = floats});
   return gpu::choice_sum_of_down(c, y);
 }
-// Whether the norm before q, k and v can add a token's experts to its hidden row.
+// Whether the launch of the norm before q, k and v can also add the result of a token's experts to its hidden row.
 bool can_add_choices(const Planner& planner, const OpCall& qkv) {
   return qkv.rows() > 1 && can_norm_sum(planner, qkv.symbols<op_symbol::Qkv>().d);
 }
 
-// A shared expert: the gate and up products, through the activation, times down.
+// Plans the activation and the down product of a shared expert, whose gate and up products are planned already.
 void shared_down(Planner& p, const OpCall& c, const gpu::SharedExpert<Place>& expert) {
   const std::uint32_t f = expert.f, n = c.rows();
   const Place gate = expert.gate.y, up = expert.up.y;
@@ -109,7 +109,7 @@ std::size_t plan_normed_choices(Planner& p, std::span<const OpCall> calls, std::
   const Matrix& matrix = router.matrices[0];
   const auto norm = gpu::row_norm(norm_call);
   if (!is_row_norm(norm_call) || router.x_dtype != DType::kF32 || !can_norm_floats(p, norm.d, matrix)) return 0;
-  if (n > 3) plan_linear_op(p, calls[0], {.residual = norm.x});  // which adds to the row itself
+  if (n > 3) plan_linear_op(p, calls[0], {.residual = norm.x});  // the product adds to the row itself
   NormedRows rows{norm.y};
   rows.of(quantized.type) = quantized.y;
   plan_normed_floats(p, gate, norm.x, norm.d, matrix, {norm.w, norm.eps}, rows);
@@ -145,7 +145,7 @@ void plan_shared_expert(Planner& p, const OpCall& c) {
   const auto floats = [&](std::uint64_t width) { return p.scratch(n * width * 4); };
   const Place gate = floats(f), up = floats(f), y = floats(d);
   const auto expert = gpu::shared_expert(c, gate, up, y);
-  const auto project = [&](const std::vector<Matrix>& matrices, const GluOf* glu = nullptr) {  // x in one type
+  const auto project = [&](const std::vector<Matrix>& matrices, const GluOf* glu = nullptr) {  // x has one type
     const DType type = expert.type_of(matrices[0]);
     const Place x = type == DType::kF32 ? expert.x : plan_quantize(p, c, expert.x, type, d);
     plan_linear(p, c, {x, type, d, matrices}, {.glu = glu});

@@ -10,9 +10,9 @@ namespace {
 
 using cuda::LinearArgs;
 
-// Changes `shape`, a kernel of one row, so that it makes its row of k values itself. The row is put after the rest in
-// shared memory, if that does not reduce the workgroups per multiprocessor; otherwise it is in scratch memory, which is
-// put into args.
+// Changes `shape`, a kernel for one row, so that its workgroups compute the row of k values themselves. The row goes
+// behind the rest in shared memory if that does not reduce the workgroups per multiprocessor. Otherwise it goes to
+// scratch memory, and its address to args.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
   const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, act_type(dtype)),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
@@ -23,7 +23,7 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
   return shape;
 }
 
-// Changes the shape if the kernel also does what comes before or after the product.
+// Changes the shape if the kernel also computes the ops before or after the product.
 Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
                     LinearArgs& args) {
   if (shape.starts_next_at_once) {
@@ -46,7 +46,8 @@ void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& 
   args.glu = glu.y, args.act = glu.act;
 }
 
-// Sorts choices by expert into items of up to `columns` choices. n_items: the largest possible number of items.
+// A wanted order of choices: sorted by expert, in items of up to `columns` choices. n_items: the largest possible
+// number of items.
 struct WantedSorting {
   Planner::Sorted sorted;
   std::uint32_t n_choices, n_items;
@@ -58,8 +59,8 @@ struct WantedSorting {
   Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
 };
 
-// One launch for products whose single row the kernel makes itself (norm_shape), with matrices of two types. Returns
-// false and plans nothing if linear_mixed.cu has no kernel for the types. args: without x's row and parts.
+// Plans one launch for matrices of two types whose kernel computes the single row itself (norm_shape). Returns false
+// and plans nothing if linear_mixed.cu has no kernel for the types. args: lacks only x's row and the parts.
 bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& matrices, const Shapes& shapes,
                 LinearArgs args) {
   auto types = types_of(matrices);
@@ -85,7 +86,8 @@ bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& ma
   return true;
 }
 
-// The x of each item of experts in the layout for products by digits. args: those of the product, without x.
+// Plans the launch that writes the x of each item of experts in the layout for products by digits. args: those of the
+// product, without x.
 Place plan_digits_of_items(Planner& planner, const OpCall& call, Place x, const LinearArgs& args,
                            std::uint32_t n_items) {
   constexpr std::uint32_t kColumns = cuda::kDigitsTile;
@@ -188,12 +190,13 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
   if (gate.dtype != up.dtype || gate.rows != up.rows || gate.expert_bytes != up.expert_bytes || gate.rows % 16 != 0)
     return false;
   const Shape shape = glu_shape(planner.device(), gate.dtype);
-  // Wide groups of some types leave room for one workgroup per multiprocessor. Then a workgroup should not get a second
-  // block.
+  // Some types have groups so large that only one workgroup fits a multiprocessor. Then a workgroup should not have to
+  // compute a second block.
   const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_bytes == 0,
              fits_twice = is_fixed_row || shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
-         can_quantize_x(planner, call, gate.rows, gate.dtype);  // as what follows does
+         // The product that reads this row has the same limit.
+         can_quantize_x(planner, call, gate.rows, gate.dtype);
 }
 
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype) {
@@ -224,7 +227,7 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
   };
   args.knows_choices = experts.ids && planner.are_known(args.ids, args.items) ? 1 : 0;
   auto types = types_of(matrices);
-  // Products run side by side. Of the products by digits, the one with the slowest blocks begins.
+  // The products run side by side. Of the products by digits, the one whose blocks take longest starts first.
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
     return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
   });
@@ -256,7 +259,8 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
         shape = shapes.of(dtype, cuda::kSmallTile);
         if (n_tiles() < measured.least_small_tiles) shape = few_shape(planner.device(), dtype, 16, 0);
       } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles() >= measured.many_tiles &&
-                 traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
+                 // With blocks of 32 the kernel would need more registers than there are.
+                 traits(dtype).block_elems == 256) {
         shape = shapes.of(dtype, cuda::kFewWarpsTile);
       }
     }
@@ -268,13 +272,14 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = !experts.ids ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
-    // Per tile of columns, as many workgroups as the GPU runs at once.
+    // For each tile of columns, as many workgroups as the GPU runs at once.
     const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
                    shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,
                    shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
                    shape.shared, args);
-    args.is_beside = is_integer && !shape.starts_next_at_once ? 1 : 0;  // float products start it at once, too
+    // Float products also let the next launch start at once.
+    args.is_beside = is_integer && !shape.starts_next_at_once ? 1 : 0;
   }
   if (is_integer && experts.ids) planner.set_known(args.ids, args.items);
 }

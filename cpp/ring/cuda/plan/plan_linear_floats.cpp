@@ -7,7 +7,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// float_linear.cuh; float_few.cuh.
+// Shapes of float_linear.cuh and of float_few.cuh.
 constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
 constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
 
@@ -15,7 +15,7 @@ constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t col
   return 3000 + std::uint64_t{n_groups} * (120 + 75 * columns);
 }
 
-// A kernel of float_columns.cuh, and the measured times of a workgroup.
+// A kernel of float_columns.cuh, with the measured times of a workgroup.
 struct TimedColumns {
   const char* function;
   cuda::FloatColumnsShape shape;
@@ -30,9 +30,9 @@ constexpr TimedColumns kTimedColumns[] = {
 
 }  // namespace
 
-// The kernel for `met` float rows of x and a matrix: the shape that takes the least time. Workgroups beyond those that
-// the GPU runs at once come after them. A matrix of few rows, such as a router, gets small blocks, so that there are
-// enough of them.
+// Returns the shape that takes the least time for `met` float rows of x and a matrix. Workgroups that exceed the GPU's
+// capacity run after the others. A matrix of few rows, such as a router's, gets small blocks, so that there are enough
+// workgroups.
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
                       std::uint32_t met, std::uint32_t n_experts) {
   const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {

@@ -13,13 +13,14 @@ using cuda::WgmmaShape;
 bool is_float(DType dtype) {
   return traits(dtype).block_elems == 1;
 }
-// The bytes of a row's group in shared memory (linear_wgmma.cuh).
+// Returns the bytes that one row's group takes in shared memory (linear_wgmma.cuh).
 std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
-// The shape whose workgroups take the least time; those beyond what the GPU runs at once come after the others. By its
-// products alone a workgroup of two warpgroups would take half the time of one of four, but it copies more per product.
+// Returns the shape that takes the least time. Workgroups that exceed the GPU's capacity run after the others. A
+// workgroup of two warpgroups computes half the products of one of four, but takes more than half its time, because it
+// copies more per product.
 const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype,
                             std::uint32_t rows) {
   const auto time = [&](const WgmmaShape& shape) {
@@ -32,7 +33,7 @@ const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matri
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
 
-// The maps of WgmmaArgs for matrices of a float type. n_experts: 0 without experts.
+// Returns the tensor maps for matrices of a float type. n_experts: 0 if there are no experts.
 std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t k,
                                        std::uint32_t n_experts, std::uint32_t box_rows) {
   std::vector<Launch::Tensor> tensors;

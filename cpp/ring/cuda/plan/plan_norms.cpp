@@ -1,4 +1,4 @@
-// Norms and the products after them: which of them are one launch, and which norms products compute themselves.
+// Norms and the products after them: which ops share a launch, and which products compute their norm themselves.
 #include <algorithm>
 #include <string>
 
@@ -14,7 +14,8 @@ constexpr std::uint32_t kThreads = 256;
 std::uint64_t norm_bytes(std::uint32_t d) {
   return std::uint64_t{d} * 4 + rms_bytes(d, d);
 }
-// norm_rows over rows of x, to rows of each wanted type. `added`, if present, is first added to x in place.
+// Plans norm_rows: normalizes rows of x and writes them in each type that a product reads. `added`, if present, is
+// first added to x in place.
 void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
   const ChoiceSum& choices = sum != nullptr ? *sum : ChoiceSum{};
@@ -45,7 +46,7 @@ void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::
   }
   p.launch("rms_norm", "moe_sum_norm_rows" + of_types, c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
 }
-// RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, plus the QUANTIZE of its rows if not null.
+// Plans RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, together with the QUANTIZE of its rows if that is not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   const auto norm = gpu::row_norm(c);
   NormedRows to{norm.y};
@@ -56,8 +57,8 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   norm_rows(p, c, norm.x, norm.w, norm.added, norm.d, to);
 }
 
-// h = RMS_NORM(x, w) in each type that the matrices want, unless the products compute it themselves; then the products.
-// sum: what is added to x first, or null.
+// Plans h = RMS_NORM(x, w), in each type that the matrices read, and then the products. The norm has no launch if the
+// products compute it themselves. sum: what is added to x first, or null.
 void norm_linear(Planner& p, const OpCall& c, const gpu::NormedProducts<Place>& products,
                  const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {
   const std::uint32_t d = products.d;
