@@ -13,7 +13,7 @@ struct Proven {
   DeviceInfo info;
   Fma fma = Fma::kNative;
   bool has_matrices = false;
-  std::string differences;  // with what is not used
+  std::string differences;  // what differed in the forms and matrices that are not used
 };
 
 Result<Proven> prove() {

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDivisors = "rope_freqs.weight", kShort = "rope_factors_short.weight",
                            kLong = "rope_factors_long.weight";
 
-// Changes that a family makes to the common shape.
+// A function with a family's changes to the common shape.
 using Refine = Status (*)(const ModelConfig&, const Weights&, ModelShape&);
 
 Status llama(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
@@ -109,7 +109,7 @@ Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Most layers are recurrent; the others have gated attention. If the file does not name them, every n-th layer has
+// Most layers are recurrent; the others have gated attention. If the file does not say which, every n-th layer has
 // attention.
 Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
   if (c.ssm_k_heads == 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 || c.ssm_conv_width < 2 ||

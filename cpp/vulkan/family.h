@@ -1,5 +1,5 @@
-// The computation of each model family, read from the config: the shape that forward.h walks. It is written here again,
-// without the graphs of the other backend, so that the two check each other.
+// The shape of each model family's computation, read from the config. forward.h walks it. It is written independently
+// of cpp/arch and its graphs, so that the two backends check each other.
 // Thread rule: plain values and pure functions.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zinc_rt::vulkan {
 
-// How a layer mixes tokens, and what follows.
+// How a layer combines tokens.
 enum class Mixer : std::uint8_t { kAttention, kDeltaNet, kCount };
 enum class FeedForward : std::uint8_t { kDense, kExperts, kDenseAndExperts, kCount };
 
@@ -19,17 +19,18 @@ struct LayerShape {
   Mixer mixer = Mixer::kAttention;
   FeedForward feed_forward = FeedForward::kDense;
   std::uint32_t n_kv_heads = 0, head_dim = 0, v_head_dim = 0;
-  std::uint32_t ffn_dim = 0;      // of the dense feed-forward
-  std::uint32_t window = 0;       // tokens that one sees; 0: all
-  int rope_table = 0;             // in ModelShape::rope_tables; -1: positions are not encoded
-  std::uint32_t cache_layer = 0;  // whose K and V it reads: its own, or those of an earlier layer
+  std::uint32_t ffn_dim = 0;      // width of the dense feed-forward layer
+  std::uint32_t window = 0;       // number of positions that a token sees; 0: all
+  int rope_table = 0;             // index in ModelShape::rope_tables; -1: positions are not encoded
+  std::uint32_t cache_layer = 0;  // the layer whose K and V it reads: itself or an earlier layer
 };
 
 // The shape of recurrent layers: the gated delta rule after a short convolution.
 struct DeltaShape {
   std::uint32_t n_k_heads = 0, n_v_heads = 0, k_dim = 0, v_dim = 0;
   std::uint32_t conv_width = 0;
-  std::uint32_t channels() const { return 2 * n_k_heads * k_dim + n_v_heads * v_dim; }  // of q, k and v
+  // Channels of q, k and v together.
+  std::uint32_t channels() const { return 2 * n_k_heads * k_dim + n_v_heads * v_dim; }
 };
 
 struct ExpertShape {
@@ -38,24 +39,26 @@ struct ExpertShape {
 };
 
 struct ModelShape {
-  std::string_view family;  // for people
+  std::string_view family;  // the family's name, for people
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   float attention_scale = 1;
-  bool is_neox = false;                    // RoPE rotates pairs (i, i + n_rot/2), else (2i, 2i + 1)
-  bool has_post_norms = false;             // norms after attention and feed-forward too
-  bool has_value_norm = false;             // heads of V are normed, without weights
-  bool has_query_gate = false;             // attn_q has a gate beside each head's query, for what attention gives
-  bool has_layer_scale = false;            // a layer may scale the stream that it leaves
-  std::string_view ffn_norm = "ffn_norm";  // the tensor of the norm before the feed-forward
-  std::uint32_t layer_embedding_dim = 0;   // of the embeddings that each layer adds; 0: none
+  bool is_neox = false;         // RoPE rotates pairs (i, i + n_rot/2); otherwise (2i, 2i + 1)
+  bool has_post_norms = false;  // attention and feed-forward are followed by a norm too
+  bool has_value_norm = false;  // heads of V are normed, without weights
+  // Attn_q also computes a gate for each head, by which attention's output is multiplied.
+  bool has_query_gate = false;
+  bool has_layer_scale = false;            // a layer may scale the residual stream at its end
+  std::string_view ffn_norm = "ffn_norm";  // name of the tensor for the norm before the feed-forward
+  std::uint32_t layer_embedding_dim = 0;   // width of the embeddings that each layer adds; 0: none
   zinc_rt::push::Activation activation = zinc_rt::push::kSilu;
   DeltaShape delta;
   ExpertShape experts;
   std::vector<LayerShape> layers;
   // The tables with their variants. The length of the text decides which variant is used.
   std::vector<std::vector<RopeAngles>> rope_tables;
-  std::uint64_t variant_limit = 0;             // texts longer than this use variant 1; 0: there is one variant
-  std::vector<std::string_view> used_tensors;  // what went into this, beside the layers' and the head's
+  std::uint64_t variant_limit = 0;  // texts longer than this use variant 1; 0: there is one variant
+  // Tensors that describe() has read, besides those of layers and head.
+  std::vector<std::string_view> used_tensors;
 };
 
 // Errors: kUnavailable naming what this backend does not support.

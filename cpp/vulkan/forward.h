@@ -1,4 +1,4 @@
-// Walks a model and records its commands: the body (embeddings and layers) and the head. They are recorded once. What
+// Walks a model and records its commands: the body (embeddings and layers) and the head. Each is recorded once. What
 // changes from step to step, including the numbers of workgroups, is read from the step descriptor.
 // Thread rule: as Device.
 #pragma once
@@ -7,10 +7,10 @@
 
 namespace zinc_rt::vulkan {
 
-// The rows of a step: its tokens, the runs of tokens of one slot, and its output rows.
+// The number of rows in a step: tokens, runs (neighbouring tokens of one slot), and output rows.
 struct StepRows {
   std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
-  std::uint32_t n_chunks = 0;  // of attention, up to the last position
+  std::uint32_t n_chunks = 0;  // chunks of attention, up to the largest position
 };
 
 class Forward {
@@ -22,12 +22,12 @@ class Forward {
 
   // Sets the rows of the next commands.
   void set_rows(const StepRows& rows);
-  // The embeddings and all layers, for a step of this many tokens.
+  // Returns the commands for the embeddings and all layers, for a step of this many tokens.
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
-  // Run it after a body. It computes the logits of the output rows.
+  // Returns the commands that compute the logits of the output rows. Run them after a body.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
-  // For use after a head. The first finds the token with the largest logit per row; the second copies the logits to
-  // where the host reads them.
+  // Run these after a head. largest_logits() finds the token with the largest logit of each row. The other copies the
+  // logits to memory that the host reads.
   VkCommandBuffer largest_logits() const { return largest_logits_; }
   VkCommandBuffer logits_copy() const { return logits_copy_; }
   // Records the embeddings and the first n_layers layers. Afterwards the residual stream is in `hidden`. The caller
@@ -36,10 +36,10 @@ class Forward {
                                         std::size_t n_layers);
 
  private:
-  // How many rows a product handles at a time. This changes no bit.
+  // How many rows a product computes at a time. It changes no bit.
   enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
   static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
-  // What a grid counts: rows, or tiles of rows of a product.
+  // What the workgroups of a grid are counted by: rows, or tiles of rows in a product.
   enum class Rows : std::uint8_t {
     kTokens,
     kTokenTiles,
@@ -53,7 +53,8 @@ class Forward {
     kOutputFews,
     kCount
   };
-  // The dimensions of a grid: n per row; rows first, so that neighbours share what n counts; a third one for chunks.
+  // The dimensions of a grid. kPlain: a number of workgroups per row. kByRows: rows are the first dimension, so that
+  // neighbouring workgroups share the other operand. kByChunks: chunks are a third dimension.
   enum class Grid : std::uint8_t { kPlain, kByRows, kByChunks };
   struct Counts {
     std::uint32_t n;
@@ -63,11 +64,11 @@ class Forward {
   };
   // The offset, in the step descriptor, of a dispatch's numbers of workgroups.
   static std::uint64_t count_offset(std::vector<Counts>& counts, const Counts& entry);
-  struct Walk;  // walk.h
+  struct Walk;  // defined in walk.h
 
   ModelMemory const* memory_ = nullptr;
   std::vector<Counts> counts_;
-  std::uint32_t n_choices_ = 0;  // of experts, a token
+  std::uint32_t n_choices_ = 0;  // choices of experts per token
   bool is_quantized_ = false;
   VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {};
   VkCommandBuffer largest_logits_ = nullptr, logits_copy_ = nullptr;

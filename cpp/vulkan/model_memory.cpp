@@ -13,9 +13,11 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;    // of weights, where the device allows more
-constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;  // of attention's chunks, where one token has less
-constexpr std::uint64_t kReadPast = 16;  // bytes that kernels may read behind a tensor, and do not use
+// Limit for regions of weights, if the device allows as much.
+constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;
+// Limit for the results of attention's chunks, unless one token needs more.
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kReadPast = 16;  // bytes after a tensor that kernels may read but do not use
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
 // Appends items to a region of the plan, one after another.
@@ -65,7 +67,7 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   }
 }
 
-// The widest row of each kind among the layers.
+// The widest row of each kind, over all layers.
 struct Widths {
   std::uint64_t q = 0, k = 0, v = 0, attn = 0, ffn = 0;
   bool has_experts = false;
@@ -145,7 +147,7 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   }
 }
 
-// One region per layer, because all layers together may exceed the device's largest allocation.
+// Each layer has its own region, because all layers together may exceed the device's largest allocation.
 void place_states(const MemoryRequest& request, ModelMemory& memory) {
   const DeltaShape& d = request.shape.delta;
   const std::uint64_t n = request.sizes.state_entries;
@@ -180,7 +182,7 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   step.runs = words(2 * std::uint64_t{s.max_slots});
 }
 
-// How many pages fit beside everything else. An eighth of the device is left to other programs.
+// Returns how many pages fit beside everything else. An eighth of the device's memory is left to other programs.
 Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
   const std::uint64_t one_context = request.sizes.max_context / kPageTokens;
   std::uint64_t largest = 0;
@@ -270,7 +272,7 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
 
 namespace {
 
-// Converts the rows of a tensor that has another form in the file, a few rows at a time.
+// Writes the rows of a tensor that is computed in another type than the file's. It converts a few rows at a time.
 Status write_converted(Device& device, const Tensor& tensor, const Weights& weights, const Buffer& to,
                        std::uint64_t offset) {
   const std::uint64_t row = row_bytes(tensor.dtype, tensor.dims[0]), n_rows = tensor.n_rows(),

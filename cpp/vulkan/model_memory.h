@@ -18,7 +18,7 @@ using Address = std::uint64_t;
 
 // A part of a region.
 struct Location {
-  std::size_t region = 0;  // in MemoryPlan::regions
+  std::size_t region = 0;  // index in MemoryPlan::regions
   std::uint64_t offset = 0;
 };
 
@@ -48,12 +48,13 @@ inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType
 // (kernels/vulkan/types.glsl).
 std::uint64_t activation_row_bytes(DType form, std::uint64_t width);
 
-// Activations: rows of floats and of each type in kQuantizedForms. Parts that the model does not have take no memory.
+// Where activations are: rows of floats and of each type in kQuantizedForms. Parts that the model does not need take no
+// memory.
 struct ActivationPlaces {
   Location hidden, x, y;
   Location q, k, v, attn, attn_parts, query_gate, attn_gate;
   Location gate, up;
-  Location channels, conv, z, beta_alpha, beta, alpha;  // of recurrent layers
+  Location channels, conv, z, beta_alpha, beta, alpha;  // for recurrent layers
   // For experts: the ids and weights of each token's choices, and their results, one row per choice.
   Location router, expert_ids, expert_weights, expert_gate, expert_up, expert_y, expert_sum, shared_router;
   Location layer_embeddings, layer_rows;
@@ -62,30 +63,33 @@ struct ActivationPlaces {
 // The data that the host writes for each step.
 struct StepLocations {
   Location counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
-  Location runs;  // of tokens of one slot: the first one, and how many
+  Location runs;  // runs of neighbouring tokens of one slot: the first token, and how many
 };
-inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands
+// The most different numbers of workgroups in a model's commands.
+inline constexpr std::uint32_t kMaxCounts = 256;
 
 // From this many rows on, a product uses tiles of rows and attention has no parts.
 inline constexpr std::uint32_t kManyTokens = 32;
 
 struct ModelMemory {
   MemoryPlan plan;
-  std::vector<Buffer> buffers;   // one a region
-  std::uint64_t page_bytes = 0;  // of all layers
+  std::vector<Buffer> buffers;   // one per region
+  std::uint64_t page_bytes = 0;  // bytes of a page, in all layers
   std::uint32_t n_pages = 0;
-  std::vector<std::optional<Cache>> caches;       // by layer; those that have one of their own
-  std::vector<std::optional<DeltaState>> states;  // by layer; those that are recurrent
+  std::vector<std::optional<Cache>> caches;       // by layer; nullopt if the layer has no cache of its own
+  std::vector<std::optional<DeltaState>> states;  // by layer; nullopt if the layer is not recurrent
 
   std::unordered_map<const Tensor*, Location> weights;
   std::vector<Location> rope_tables;
   ActivationPlaces activations;
-  std::uint32_t n_split_tokens = 0;  // whose attention has room for parts, one a chunk of a full context
+  // Up to this many tokens, attention has memory for parts, one per chunk of a full context.
+  std::uint32_t n_split_tokens = 0;
   StepLocations step;
-  Location logits;                    // of the output rows, on the device
-  Location host_logits, best_tokens;  // which the host reads: a copy of them, and the largest one of each row
+  Location logits;  // logits of the output rows, on the device
+  // In host memory: a copy of the logits, and the largest logit's token of each row.
+  Location host_logits, best_tokens;
 
-  std::uint64_t state_bytes() const;  // of one entry of all layers
+  std::uint64_t state_bytes() const;  // bytes of one entry, in all layers
   Address address(Location location) const { return buffers[location.region].address + location.offset; }
   // REQUIRES: the host can access the region.
   template <class T>

@@ -89,7 +89,7 @@ class Finder {
     } else {
       a.q = product("attn_q", d, n_q);
       if (has_cache) a.k = product("attn_k", d, n_k);
-      // If values are normed, they may be computed from k's product.
+      // The v projection may be missing: if values are normed, they may be computed from k's product.
       if (has_cache && (!shape_.has_value_norm || weights_.find(prefix_ + "attn_v.weight") != nullptr))
         a.v = product("attn_v", d, n_v);
     }
@@ -154,7 +154,8 @@ class Finder {
             optional_vector(fmt::format("{}{}.bias", prefix_, name), n), 0, n};
   }
 
-  // After the first error it returns null for everything. find() reports the error.
+  // Returns a tensor that must exist. After the first error it returns null for everything, and find() reports that
+  // error.
   const Tensor* require(const std::string& name, std::initializer_list<std::uint64_t> dims) {
     if (!status_) return nullptr;
     const auto tensor = weights_.require(name, dims);

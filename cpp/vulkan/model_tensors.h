@@ -8,28 +8,31 @@
 
 namespace zinc_rt::vulkan {
 
-// y = rows [first_row, first_row + n_rows) of a matrix times x, plus bias; for a stack of matrices, of each matrix.
+// y = x times rows [first_row, first_row + n_rows) of a matrix, plus bias. If the tensor is a stack of matrices, this
+// holds for each of them.
 struct Product {
   const Tensor* weight = nullptr;  // null: there is no such product
-  const Tensor* bias = nullptr;    // null: none
+  const Tensor* bias = nullptr;    // null: no bias
   std::uint32_t first_row = 0, n_rows = 0;
-  std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // of x
+  std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // width of x
 };
 
-// Null where a layer has none.
+// The tensors of an attention layer; null if the layer has no such tensor.
 struct AttentionTensors {
   const Tensor *q_norm = nullptr, *k_norm = nullptr;
-  Product q, k, v, output;  // v without a weight: it is k before its norm
+  Product q, k, v, output;  // if v has no weight, v is k before its norm
 };
 struct DeltaTensors {
-  Product qkv, z, beta, alpha, beta_alpha, output;  // beta and alpha, or both of a key head's heads side by side
+  // Beta and alpha, or beta_alpha, which has both for each key head.
+  Product qkv, z, beta, alpha, beta_alpha, output;
   const Tensor *conv = nullptr, *a = nullptr, *dt = nullptr, *norm = nullptr;
 };
 struct ExpertTensors {
-  Product router, gate, up, down;  // of the last three a matrix an expert
+  Product router, gate, up, down;  // gate, up and down are stacks of one matrix per expert
   Product shared_gate, shared_up, shared_down, shared_router;
   const Tensor* down_scale = nullptr;
-  // For experts beside a dense feed-forward: the inputs of the router and the experts, and the norms of both halves.
+  // For layers with experts beside a dense feed-forward: scales of the router's and the experts' inputs, and the norms
+  // of both halves.
   const Tensor *router_scale = nullptr, *norm = nullptr, *post_norm = nullptr, *dense_post_norm = nullptr;
 };
 
@@ -37,9 +40,9 @@ struct LayerTensors {
   const Tensor *attn_norm = nullptr, *ffn_norm = nullptr, *attn_post_norm = nullptr, *ffn_post_norm = nullptr;
   AttentionTensors attention;
   DeltaTensors delta;
-  Product gate, up, down;  // of the dense feed-forward
+  Product gate, up, down;  // of the dense feed-forward layer
   ExpertTensors experts;
-  Product embed_gate, embed_output;  // of the layer's own embedding
+  Product embed_gate, embed_output;  // for the layer's own embedding
   const Tensor *embed_post_norm = nullptr, *scale = nullptr;
 };
 
@@ -50,10 +53,10 @@ struct ModelTensors {
   const Tensor *layer_embeddings = nullptr, *layer_embed_norm = nullptr;
   Product layer_embed_projection;
   std::vector<LayerTensors> layers;
-  std::vector<const Tensor*> all;  // that the device needs, each once
+  std::vector<const Tensor*> all;  // every tensor that the device needs, once
 };
 
-// Errors name a tensor that is missing, has another shape or type, or that this backend does not use.
+// Errors: the tensor that is missing, has another shape or type, or is in the file but not used by this backend.
 Result<ModelTensors> find_tensors(const ModelConfig& config, const ModelShape& shape, const Weights& weights);
 
 }  // namespace zinc_rt::vulkan

@@ -1,6 +1,6 @@
 // Picks a token from a row of logits on the host, by the definition of the op SAMPLE (kernels/cpu/sample.cpp). It is
-// written here again, so that the two check each other.
-// Thread rule: one thread at a time; nothing is allocated once it has seen its largest row.
+// written independently of that, so that the two check each other.
+// Thread rule: one thread at a time. It allocates nothing once it has seen its largest row.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace zinc_rt::vulkan {
 
-// Whether the pick is simply the largest logit, which argmax.comp finds, so the row's other settings do not matter.
+// Whether the pick is simply the largest logit. Then argmax.comp finds it, and the row's other settings do not matter.
 bool takes_largest(const OutputRow& row);
 
 class Sampler {
  public:
-  // mask: as StepInput::mask gives it. Returns kNoToken if the largest candidate is not a finite number.
+  // mask: as returned by StepInput::mask. Returns kNoToken if the largest candidate is not a finite number.
   std::int32_t pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits);
 
  private:
   struct Candidate {
-    float value;  // the logit, then the probability
+    float value;  // first the logit, later the probability
     std::uint32_t id;
   };
   void penalize(const OutputRow& row);

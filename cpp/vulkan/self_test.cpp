@@ -24,7 +24,7 @@ float real(std::uint32_t u) {
   return std::bit_cast<float>(u);
 }
 
-// The two inputs of a function: words, read as floats or integers.
+// The two inputs of a function, as words that the kernel reads as floats or integers.
 struct Values {
   std::vector<std::uint32_t> a, b;
   float fa(std::uint32_t i) const { return real(a[i % kValues]); }
@@ -39,7 +39,7 @@ std::uint32_t sign(Random& random) {
   return static_cast<std::uint32_t>(random()) & 0x80000000u;
 }
 
-// A function of kernels/vulkan/self_test.comp: the location of its values and the expected results.
+// A function of kernels/vulkan/self_test.comp, with the location of its inputs and the expected results.
 struct Function {
   std::uint32_t number;
   const char* name;
@@ -51,7 +51,7 @@ void usual(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = sign(random) | bits(between(random, 0.5f, 2.0f));
   b = bits(between(random, -2.0f, 2.0f));
 }
-// A number from 2^-67 to below 2^63; all powers of two are equally likely.
+// Returns a number from 2^-67 to below 2^63, with all powers of two equally likely.
 std::uint32_t of_any_size(Random& random) {
   return (static_cast<std::uint32_t>(random()) & 0x7FFFFFu) | (60 + random() % 130) << 23;
 }
@@ -63,8 +63,8 @@ void any_word(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = static_cast<std::uint32_t>(random());
   b = static_cast<std::uint32_t>(random());
 }
-// Test values: numbers near each other, so that sums cancel, tiny numbers and denormals. No NaN, because no rule
-// defines its bits.
+// Generates numbers that are near each other, so that sums cancel, and tiny ones with denormals. There are no NaNs,
+// because no rule defines their bits.
 void near_and_tiny(Random& random, std::uint32_t& a, std::uint32_t& b) {
   for (std::uint32_t* x : {&a, &b}) {
     const std::uint32_t exponent = random() % 4 != 0 ? 120 + random() % 14 : random() % 60;
@@ -165,7 +165,7 @@ Values draw(const Function& function) {
   return values;
 }
 
-// How a function's results differ on the device; empty if they do not.
+// Returns how a function's results differ on the device; empty if they do not.
 Result<std::string> run_function(Device& device, const Memory& memory, const KernelKey& kernel,
                                  const Function& function) {
   const Values values = draw(function);

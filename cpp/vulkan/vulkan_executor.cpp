@@ -14,7 +14,8 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kI16};  // of the KV cache
+// Types of the KV cache's cells.
+constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kI16};
 
 }  // namespace
 
@@ -99,7 +100,8 @@ void VulkanExecutor::fill_body(const StepInput& input) {
     const std::uint32_t variant = input.rope_variants.empty() ? 0 : input.rope_variants[slot];
     memory_.host<std::uint32_t>(step.rope_positions)[i] =
         static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
-    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
+    // The last position of a slot reads the most pages.
+    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;
     const auto pages = input.page_tables.ids.subspan(slot * input.page_tables.width,
                                                      static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1);
     std::ranges::copy(pages, memory_.host<std::uint32_t>(step.pages) + slot * width);
@@ -110,7 +112,7 @@ std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
   return {memory_.host<float>(memory_.host_logits) + i * config_.vocab_size, config_.vocab_size};
 }
 
-// The caller may change the rows of a group before any of them is picked.
+// The caller may change all rows of a group before any of them is picked.
 Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
   const auto is_processed = [&](const OutputRow& row) { return input.process && row.is_processed; };
   processed_.clear();
@@ -140,7 +142,7 @@ Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size
   return {};
 }
 
-// Passes on the wanted rows, one call per run of neighbouring rows.
+// Passes the wanted rows to the caller, one call per run of neighbouring rows.
 void VulkanExecutor::give_logits(const StepInput& input, std::size_t first, std::size_t count) const {
   for (std::size_t i = 0; i < count;) {
     std::size_t end = i;
@@ -175,7 +177,7 @@ Status VulkanExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
   input_ = &input;
   fill_body(input);
-  commands_ = {forward_.body(input.token_ids.size())};  // it runs with the first group of output rows
+  commands_ = {forward_.body(input.token_ids.size())};  // the body runs with the first group of output rows
   return begin_group(0);
 }
 
@@ -249,7 +251,7 @@ Status VulkanExecutor::check_pages(std::span<const std::uint32_t> pages, std::si
   return {};
 }
 
-// On the host, a page is the pages of all layers, one after another.
+// In host memory a page is the page of each layer, one after another.
 Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
   ZRT_CHECK_OK(check_pages(pages, to.size()));
   for (const std::uint32_t page : pages)

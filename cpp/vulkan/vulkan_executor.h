@@ -1,5 +1,6 @@
-// The peer backend: it walks the model itself on a Vulkan device, without graphs and rings, and gives T-CPU's bits
-// (docs/arithmetic.md). Thread rule: as Executor.
+// The peer backend: it walks the model itself on a Vulkan device, without graphs and rings, and computes the same bits
+// as T-CPU (docs/arithmetic.md).
+// Thread rule: as Executor.
 #pragma once
 
 #include "executor/executor.h"
@@ -52,15 +53,15 @@ class VulkanExecutor final : public Executor {
   Sizes sizes_;
   ExecutorInfo info_;
   std::shared_ptr<Device> device_;
-  std::unique_ptr<MemoryRequest> request_;  // of what stands above it
+  std::unique_ptr<MemoryRequest> request_;  // refers to the members above
   ModelMemory memory_;
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
-  const StepInput* input_ = nullptr;       // of the step that has begun
-  StepRows rows_;                          // of the step
-  std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
-  std::vector<float> processed_;           // scratch: rows that the caller changed
+  const StepInput* input_ = nullptr;       // input of the step that has begun
+  StepRows rows_;                          // rows of that step
+  std::vector<VkCommandBuffer> commands_;  // scratch: the commands of a submission
+  std::vector<float> processed_;           // scratch: rows of logits that the caller changed
 };
 
 }  // namespace zinc_rt::vulkan

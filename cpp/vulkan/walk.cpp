@@ -76,11 +76,11 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
     const bool is_of_outputs = rows == Rows::kOutputs;
-    // The kernels by the number of rows in the step (kOne, kFew, kMany): for floats and blocks of 32, for groups
-    // without matrices, and for groups with them.
+    // The kernels for a product, by the number of rows (kOne, kFew, kMany): for floats and blocks of 32, for groups of
+    // 256 without matrices, and for groups of 256 with them.
     struct Way {
       std::string_view kernel;
-      std::vector<std::uint32_t> constants;  // beside the types
+      std::vector<std::uint32_t> constants;  // constants other than the types
       std::uint32_t n_groups;
       Rows rows;
       Grid grid = Grid::kByRows;
@@ -143,7 +143,7 @@ Forward::Walk::Source Forward::Walk::glu_for(const Product& reader, Location gat
     dispatch("glu", {}, parts(width, push::kWidth), rows, push::Glu{at(gate), at(up), at(gate), width, activation});
     return {gate};
   }
-  const std::uint32_t each = kind == kMany ? 4 : 1;  // values of an invocation
+  const std::uint32_t each = kind == kMany ? 4 : 1;  // values per invocation
   dispatch("glu_quantize", {as_constant(source.form), each}, parts(width, 4 * push::kWidth * each), rows,
            push::GluQuantize{at(gate), at(up), at(rows_in(source.form, gate)), width, activation,
                              static_cast<std::uint32_t>(activation_row_bytes(source.form, width))});

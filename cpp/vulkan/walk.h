@@ -16,32 +16,32 @@ inline std::uint32_t as_constant(DType dtype) {
   return static_cast<std::uint32_t>(dtype);
 }
 
-// First a dry walk collects the kernels that are used, then the same walk records the commands.
+// The walk runs twice: the first time it collects the kernels that are used, the second time it records the commands.
 struct Forward::Walk {
   Device& device;
   const MemoryRequest& model;
   const ModelMemory& memory;
   bool is_quantized;
   std::vector<Counts>& counts;
-  Kind kind = kOne;                          // of the step's tokens, in the head of its output rows
-  std::vector<KernelKey>* wanted = nullptr;  // collecting
-  Recorder* recorder = nullptr;              // recording
-  std::optional<Location> waiting = {};      // to be added to the stream
+  Kind kind = kOne;                          // by the step's tokens; in the head by its output rows
+  std::vector<KernelKey>* wanted = nullptr;  // the kernels so far; null while recording
+  Recorder* recorder = nullptr;              // null while collecting
+  std::optional<Location> waiting = {};      // what is still to be added to the residual stream
 
-  // A product and where it goes.
+  // A product and the location of its result.
   struct Target {
     const Product& product;
     Location y;
   };
-  // The rows that products read: floats, a quantized form, or both.
+  // The rows that products read: as floats, as a quantized type, or as both.
   struct Source {
     Location x;
     DType form = DType::kF32;
     bool has_floats = true;
   };
-  using Readers = std::initializer_list<const Product*>;  // those without a weight are none
+  using Readers = std::initializer_list<const Product*>;  // products without a weight are ignored
 
-  // walk.cpp
+  // Defined in walk.cpp:
   void embeddings();
   void layer(std::size_t i);
   void head();
@@ -57,16 +57,16 @@ struct Forward::Walk {
   Address at(const Tensor* tensor) const { return tensor == nullptr ? 0 : memory.address(memory.weights.at(tensor)); }
   const LayerShape& shape_of(std::size_t i) const { return model.shape.layers[i]; }
 
-  // The calls below end without a barrier. products() also begins with one, after its rows are quantized.
+  // The functions below end without a barrier. products() puts a barrier after the rows are quantized.
   void embed(const Tensor* table, float scale, Location y);
   void norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group);
-  // Computes all products from the same rows, each in the form that its weights want.
+  // Computes all products of the same rows. Each product reads the rows in the type that its weights need.
   void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
   // The products of each token's chosen experts. x has one row per token or one per choice.
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
   void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
   void add(Location x, Location y, std::uint32_t width);
-  // act(gate) * up in the form that the reader wants. As floats it overwrites the gate.
+  // act(gate) * up, in the type that the reader needs. Floats overwrite the gate.
   Source glu_for(const Product& reader, Location gate, Location up, std::uint32_t width, std::uint32_t activation,
                  Rows rows = Rows::kTokens);
   // y = the columns [first, first + width) of each group of x.
@@ -75,25 +75,25 @@ struct Forward::Walk {
   // x times the sigmoid of gate. gate has one number per row, or as many as x.
   void sigmoid_mul(Location x, Location gate, std::uint32_t width, std::uint32_t gate_width);
 
-  // The residual stream. What a part of a layer produced is added when the stream is next read, in one kernel with its
-  // norm. It must not change until then.
+  // The residual stream. The result of a part of a layer is added when the stream is next read, by the kernel that also
+  // computes the norm. Until then the result must not change.
   void add_to_stream(Location y, const Tensor* post_norm);
-  // Brings the stream in `hidden` up to date; ends with a barrier.
+  // Adds what is waiting to the stream in `hidden`. Ends with a barrier.
   void settle_stream();
-  // The stream's norm, written to a.x in the forms that the readers want, without a barrier. kOutputs: only of the
+  // Writes the stream's norm to a.x, in the types that the readers need, without a barrier. kOutputs: only for the
   // output rows.
   Source norm_stream(const Tensor* weight, Readers readers, bool wants_floats = false, Rows rows = Rows::kTokens);
 
-  // walk_attention.cpp
+  // Defined in walk_attention.cpp:
   void attention(std::size_t i);
-  // Norms of heads, RoPE, and writing the layer's cache cells.
+  // Computes norms of heads and RoPE, and writes the layer's cache cells.
   void place_heads(std::size_t i);
   void attend(std::size_t i);
 
-  // walk_delta_net.cpp
+  // Defined in walk_delta_net.cpp:
   void delta_net(std::size_t i);
 
-  // walk_feed_forward.cpp
+  // Defined in walk_feed_forward.cpp:
   void dense(std::size_t i);
   void experts(std::size_t i);
   void dense_and_experts(std::size_t i);
@@ -106,10 +106,10 @@ struct Forward::Walk {
  private:
   DType form_of(const Product& product) const { return is_quantized ? act_dtype(product.weight->dtype) : DType::kF32; }
   Location rows_in(DType form, Location x) const;
-  // The quantized form that one of the readers wants, and whether another wants floats.
+  // Returns the quantized type that one of the readers needs, and whether another needs floats.
   Source forms_for(Location x, std::span<const Product* const> readers) const;
   void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
-  // z = the norm of x + y; without y, of x.
+  // z = the norm of x + y, or of x if there is no y.
   void residual_norm(Location x, std::optional<Location> y, const Tensor* weight, const Source& z, Rows rows);
   static bool has_groups(DType form) { return form == DType::kQ8A256 || form == DType::kQ16A256; }
   // The workgroup size of linear_row.glsl for rows of this many values: eight invocations per group of 256, rounded up

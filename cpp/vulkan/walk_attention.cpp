@@ -15,7 +15,8 @@ struct Tiles {
   std::uint32_t n;
 };
 
-// With matrices: as many rows, and parts of K and V as long, as fit in a workgroup's memory.
+// Returns tiles that use cooperative matrices, with as many rows and as long parts of K and V as fit a workgroup's
+// memory.
 std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, std::uint32_t shared_bytes) {
   struct Size {
     std::uint32_t rows, step;
@@ -32,7 +33,7 @@ std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, 
                shape.n_kv_heads * n_parts};
 }
 Tiles tiles(const LayerShape& shape, std::uint32_t group) {
-  // Long heads: half as many per workgroup, because their values take as many registers.
+  // Wide heads: half as many heads per workgroup, because the values of a wide head take twice the registers.
   const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
                       n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
   return {"flash_attn_integer_tile",

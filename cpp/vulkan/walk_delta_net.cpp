@@ -4,7 +4,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-constexpr float kNormEps = 1e-6f;  // of q and k, beside their squares
+constexpr float kNormEps = 1e-6f;  // added to the squared lengths of q and k
 
 }  // namespace
 
@@ -16,7 +16,8 @@ void Forward::Walk::delta_net(std::size_t i) {
   const ActivationPlaces& a = memory.activations;
   const StepLocations& step = memory.step;
   const std::uint32_t width = s.n_v_heads * s.v_dim;
-  const bool is_grouped = t.beta_alpha.weight != nullptr;  // by key head; so are the value heads then
+  // Beta and alpha are grouped by key head; value heads then are too.
+  const bool is_grouped = t.beta_alpha.weight != nullptr;
   const Source x = norm_stream(layer.attn_norm, {&t.qkv, &t.z, &t.beta, &t.alpha, &t.beta_alpha});
   barrier();
   if (is_grouped)

@@ -24,7 +24,7 @@ void Forward::Walk::dense(std::size_t i) {
   add_to_stream(memory.activations.y, t.ffn_post_norm);
 }
 
-// Leaves the weighted sum of a token's chosen experts in expert_sum.
+// Computes the weighted sum of a token's chosen experts into expert_sum.
 void Forward::Walk::expert_product(std::size_t i, const Source& router_input, const Source& x) {
   const ExpertShape& s = model.shape.experts;
   const ExpertTensors& t = model.tensors.layers[i].experts;

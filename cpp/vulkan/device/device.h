@@ -1,7 +1,7 @@
-// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It uses addresses and never names
-// of models or ops.
-// Thread rule: one thread at a time. It owns everything that it hands out and frees the rest when it is destroyed. It
-// serves one model at a time; keep it for the next model, whose pipelines may already exist.
+// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses and kernels,
+// but neither models nor ops.
+// Thread rule: one thread at a time. Memory, pipelines and commands belong to the device and are freed with it at the
+// latest. It serves one model at a time; keep it for the next model, whose pipelines may already exist.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct Buffer {
 
 // A kernel's module with its specialization constants.
 struct KernelKey {
-  std::string_view name;  // of kernels/vulkan, without the form of its fma
+  std::string_view name;  // name in kernels/vulkan, without the form of fma
   std::vector<std::uint32_t> constants;
   bool operator==(const KernelKey&) const = default;
 };
@@ -44,8 +44,9 @@ class Device {
   Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
   // Frees memory and commands, which must not be running. Pipelines stay.
   Status free_all();
-  std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // of all that allocate() gave
-  // Whether write() and read() use host memory in between, and which: kHostVisible memory, given once.
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // sum over the buffers of allocate()
+  // needs_staging: whether write() and read() must copy through host memory. use_staging: provides that memory, which
+  // is kHostVisible, once.
   bool needs_staging() const;
   void use_staging(const Buffer& buffer) { staging_ = buffer; }
   // Copies between submissions. REQUIRES: the range lies within the buffer.
@@ -57,14 +58,14 @@ class Device {
   };
   Status copy(std::span<const Copy> copies);
 
-  // The form of fma that make_pipelines() and pipeline() use from now on.
+  // Sets the form of fma that make_pipelines() and pipeline() use from now on.
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
   // Turns kernels with cooperative matrices on or off; they are off at first. REQUIRES: info().has_matrices.
   void use_matrices(bool yes) { uses_matrices_ = yes; }
   bool uses_matrices() const { return uses_matrices_ || faults_.matrices_by_hand; }
-  // Makes the pipelines of those kernels that do not have one yet, on several threads. The driver's compiled code is
-  // kept in the user's cache folder.
+  // Makes pipelines for those kernels that have none yet, on several threads. The driver's compiled code is kept in the
+  // user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);
   // REQUIRES: make_pipelines was given the key.
   VkPipeline pipeline(const KernelKey& key) const;
@@ -72,7 +73,7 @@ class Device {
   // Records commands that may be submitted many times, one submission at a time. They begin after all earlier
   // submissions, and the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
-  // REQUIRES: they no longer run.
+  // REQUIRES: the commands have ended.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
   // submit() queues commands to run one after another. wait() waits for all submitted commands. run() does both.
   // Errors: kInternal; the device is then lost.
@@ -80,8 +81,8 @@ class Device {
   Status wait();
   Status run(std::span<const VkCommandBuffer> commands);
 
-  // With Faults::timed: each kernel with its constants ("linear.guarded 10 20 1"), and its dispatches in the last
-  // run().
+  // With Faults::timed: the time of each kernel with its constants ("linear.guarded 10 20 1"), over its dispatches in
+  // the last run().
   struct KernelTime {
     std::string kernel;
     std::uint32_t n = 0;

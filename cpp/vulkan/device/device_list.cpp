@@ -34,7 +34,7 @@ constexpr Feature<VkPhysicalDeviceVulkan13Features> k13[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, maintenance4)};
 #undef ZRT_FEATURE
 
-// Names of what `have` lacks.
+// Returns the names of the features that `have` lacks.
 template <class Struct, std::size_t kCount>
 void add_missing(const Struct& have, const Feature<Struct> (&wanted)[kCount], std::vector<std::string>& missing) {
   for (const auto& feature : wanted)
@@ -45,7 +45,7 @@ void ask_for(Struct& to, const Feature<Struct> (&wanted)[kCount]) {
   for (const auto& feature : wanted) to.*feature.field = VK_TRUE;
 }
 
-// Chains the structs, as Vulkan's functions ending in 2 want them.
+// Chains the structs, as Vulkan's functions ending in 2 require.
 void chain(Features& f) {
   f.v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
   f.v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
@@ -64,7 +64,7 @@ bool has_matrices(const Api& api, VkPhysicalDevice device) {
     std::uint32_t m = 0, n = 0, k = 0, a = 0, b = 0, c = 0, result = 0, is_saturating = 0, scope = 0;
   };
   using List = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Shape*);
-  constexpr std::uint32_t kSint8 = 3, kSint32 = 5;  // VkComponentTypeKHR
+  constexpr std::uint32_t kSint8 = 3, kSint32 = 5;  // values of VkComponentTypeKHR
   std::uint32_t n = 0;
   api.EnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
   std::vector<VkExtensionProperties> extensions(n);
@@ -80,7 +80,7 @@ bool has_matrices(const Api& api, VkPhysicalDevice device) {
   list(device, &n, shapes.data());
   return std::ranges::any_of(shapes, [](const Shape& s) {
     return s.m == 16 && s.n == 16 && s.k == 32 && s.a == kSint8 && s.b == kSint8 && s.c == kSint32 &&
-           s.result == kSint32 && s.is_saturating == 0 && s.scope == 3;  // of a subgroup
+           s.result == kSint32 && s.is_saturating == 0 && s.scope == 3;  // scope 3 is the subgroup
   });
 }
 
@@ -144,7 +144,7 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   if (info.has_sizes_of_subgroups &&
       (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
     missing.emplace_back("subgroupSizeControl");
-  constexpr std::uint32_t kMatrixSharedBytes = 48 * 1024;  // that kernels with matrices may want
+  constexpr std::uint32_t kMatrixSharedBytes = 48 * 1024;  // the shared memory that kernels with matrices may use
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
                       info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
                       has_matrices(api, device);

@@ -14,18 +14,18 @@ struct DeviceInfo {
   std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6"
   std::uint32_t api_version = 0;
   bool is_processor = false, is_discrete = false;
-  std::string missing;  // why it cannot be used, by the names of features; empty: it can
+  std::string missing;  // the features that it lacks; empty: it can be used
   bool has_doubles = false;
   // The device's execution modes for 32-bit floats.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
-  std::uint32_t subgroup_size = 0;      // that pipelines have
-  bool has_sizes_of_subgroups = false;  // a pipeline must ask for it, as the driver may choose another
-  bool has_matrices = false;            // cooperative ones of int8, 16 x 32 by 32 x 16, in subgroups of 32
-  std::uint32_t shared_bytes = 0;       // that a workgroup may have
+  std::uint32_t subgroup_size = 0;      // subgroup size of pipelines
+  bool has_sizes_of_subgroups = false;  // pipelines must ask for this size, because the driver may choose another
+  bool has_matrices = false;            // cooperative matrices of int8, 16 x 32 by 32 x 16, in subgroups of 32
+  std::uint32_t shared_bytes = 0;       // the most shared memory of a workgroup
   std::uint32_t queue_family = 0;
-  std::uint64_t memory_bytes = 0;          // of the largest heap of its own
-  std::uint64_t max_allocation_bytes = 0;  // one region may have
-  std::string cache_id;                    // of pipelines: changes with device and driver
+  std::uint64_t memory_bytes = 0;          // size of the device's largest memory heap
+  std::uint64_t max_allocation_bytes = 0;  // the largest size of one region
+  std::string cache_id;                    // key of the pipeline cache; it changes with device and driver
 };
 
 // From VK_KHR_cooperative_matrix, which headers before 1.3.255 lack.
@@ -47,12 +47,12 @@ struct Features {
   VkPhysicalDeviceFeatures2 v10{};
 };
 
-// All devices in the order of preference: GPUs before processors, those with their own memory first. Errors:
-// kUnavailable if there is no loader.
+// Returns all devices in the order of preference: GPUs before processors, and those with their own memory first.
+// Errors: kUnavailable if there is no loader.
 Result<std::vector<DeviceInfo>> list_devices();
 
-// The first GPU, or the device whose name contains `wanted`. A processor is used only on request. Errors: kUnavailable
-// with the existing devices and what each lacks.
+// Returns the first GPU, or the device whose name contains `wanted`. A processor is used only on request. Errors:
+// kUnavailable with the existing devices and what each lacks.
 Result<DeviceInfo> choose_device(const std::string& wanted);
 
 }  // namespace zinc_rt::vulkan

@@ -60,7 +60,7 @@ namespace zinc_rt::vulkan {
 
 struct Api {
   VkInstance instance = nullptr;
-  PFN_vkGetInstanceProcAddr get_instance_function = nullptr;  // for what a driver may lack
+  PFN_vkGetInstanceProcAddr get_instance_function = nullptr;  // to look up functions that a driver may lack
 #define ZRT_DECLARE(name) PFN_vk##name name = nullptr;
   ZRT_VULKAN_FUNCTIONS(ZRT_DECLARE)
 #undef ZRT_DECLARE

@@ -6,7 +6,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Numbers of the SPIR-V specification.
+// Numbers from the SPIR-V specification.
 constexpr std::uint32_t kOpTypeVoid = 19, kOpTypeInt = 21, kOpConstant = 43, kOpVariable = 59,
                         kOpTypeCooperativeMatrix = 4456, kHeaderWords = 5, kBound = 3, kAccumulator = 2;
 
@@ -17,7 +17,7 @@ bool declares(std::uint32_t op) {
   return (op >= kOpTypeVoid && op <= kOpVariable) || op == kOpTypeCooperativeMatrix;
 }
 
-// The integer types in the module, and the constants made for matrices. All of them must precede other types.
+// The integer types of the module, and constants for matrix types. All of them must come before other types.
 class Integers {
  public:
   explicit Integers(std::uint32_t& bound) : bound_(bound) {}

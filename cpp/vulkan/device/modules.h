@@ -7,9 +7,9 @@
 
 namespace zinc_rt::vulkan {
 
-// How a kernel makes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form.
+// How a kernel computes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form only.
 enum class Fma : std::uint8_t { kNative, kGuardedByDoubles, kGuarded, kDoubles, kIntegers };
-// The fastest first.
+// The order in which forms are tried: the fastest first.
 inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuardedByDoubles, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};
 constexpr bool needs_doubles(Fma form) {
   return form == Fma::kGuardedByDoubles || form == Fma::kDoubles;

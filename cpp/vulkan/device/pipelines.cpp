@@ -19,7 +19,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Empty if the user has no such folder. Then nothing is kept.
+// Returns an empty path if the user has no cache folder. Then nothing is kept.
 std::filesystem::path cache_file(const DeviceInfo& info) {
   const std::filesystem::path folder = options::cache_folder();
   return folder.empty() ? folder : folder / ("vulkan-" + info.cache_id + ".bin");
@@ -32,7 +32,7 @@ const Module* find_module(std::string_view name) {
 
 }  // namespace
 
-// A driver itself refuses the file of another driver.
+// The driver itself refuses a file of another driver.
 void Device::open_cache() {
   std::string kept;
   if (const auto path = cache_file(info_); !path.empty()) {
@@ -46,7 +46,7 @@ void Device::open_cache() {
   if (api_->CreatePipelineCache(device_, &wanted, nullptr, &cache_) != VK_SUCCESS) cache_ = nullptr;
 }
 
-// Without the file the next start only takes longer, so errors here are logged and no more.
+// Without the file only the next start takes longer, so errors are logged and not returned.
 void Device::keep_cache() const {
   const auto path = cache_file(info_);
   std::size_t n = 0;
@@ -127,7 +127,7 @@ Status Device::make_pipelines(std::span<const KernelKey> keys) {
   for (std::size_t i = 1; i < std::min<std::size_t>(wanted.size(), std::thread::hardware_concurrency()); ++i)
     threads.emplace_back(work);
   work();
-  threads.clear();  // joins
+  threads.clear();  // joins the threads
   Status status;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (made[i])

@@ -1,5 +1,5 @@
 // Writes dispatches into a command buffer. Dispatches between two barriers may run in any order or at once.
-// Thread rule: one thread; it lives while its commands are recorded.
+// Thread rule: one thread. The object lives only while its commands are recorded.
 #pragma once
 
 #include <array>
@@ -13,15 +13,16 @@ namespace zinc_rt::vulkan {
 // The most bytes of push constants that a kernel may have. Every device has room for them.
 inline constexpr std::uint32_t kPushBytes = 128;
 
-// Faults that a test gives a device, to see that a comparison notices them.
+// Faults that a test injects, to see that its comparison notices them.
 struct Faults {
-  bool undecorated = false;        // kernels as glslc compiled them (strict.h)
-  bool shuffled = false;           // what may run in any order is recorded backwards
-  std::uint32_t lost_barrier = 0;  // of each so many barriers one is left out; 0: none
+  bool undecorated = false;        // use kernels as glslc compiled them, without strict.h
+  bool shuffled = false;           // record dispatches between two barriers in reverse order
+  std::uint32_t lost_barrier = 0;  // leave out one of each so many barriers; 0: none
   // These are not faults; the bits must stay the same:
-  bool more_barriers = false;     // one after each dispatch
-  bool timed = false;             // and a timestamp
-  bool matrices_by_hand = false;  // kernels with matrices, by what invocations make (kernels/vulkan/matrices.glsl)
+  bool more_barriers = false;  // a barrier after each dispatch
+  bool timed = false;          // a barrier and a timestamp after each dispatch
+  // Matrix kernels multiply without cooperative matrices (kernels/vulkan/matrices.glsl).
+  bool matrices_by_hand = false;
 };
 
 class Recorder {
@@ -32,7 +33,7 @@ class Recorder {
     if (stopwatch_ != nullptr) stopwatch_->mark(api_, commands_, nullptr);
   }
 
-  // The commands read the three numbers of workgroups from `counts` when they run.
+  // Records a dispatch. When the commands run, its three numbers of workgroups are read from `counts`.
   template <class Push>
   void dispatch(VkPipeline pipeline, const Push& push, VkBuffer counts, std::uint64_t offset) {
     static_assert(sizeof(Push) <= kPushBytes && sizeof(Push) % 4 == 0);
@@ -44,10 +45,11 @@ class Recorder {
   // Later dispatches see everything written before.
   void barrier();
   void copy(VkBuffer from, VkBuffer to, const VkBufferCopy& part);
-  // After the last call.
+  // Call this last.
   void finish();
 
-  // The beginning and end of all commands: submissions do not overlap, and the host sees what was written.
+  // The barrier at the beginning and end of all commands: submissions do not overlap, and the host sees what they
+  // wrote.
   static void full_barrier(const Api& api, VkCommandBuffer commands);
 
  private:
@@ -64,8 +66,8 @@ class Recorder {
   VkCommandBuffer commands_;
   VkPipelineLayout layout_;
   const Faults& faults_;
-  Stopwatch* stopwatch_;           // null: nobody wants it
-  std::vector<Dispatch> waiting_;  // since the last barrier
+  Stopwatch* stopwatch_;           // null: times are not measured
+  std::vector<Dispatch> waiting_;  // dispatches since the last barrier
   VkPipeline bound_ = nullptr;
   std::uint32_t n_barriers_ = 0;
 };

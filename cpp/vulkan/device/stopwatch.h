@@ -15,9 +15,9 @@ class Stopwatch {
   static Result<Stopwatch> make(const Api& api, VkPhysicalDevice physical, VkDevice device);
   void destroy(const Api& api, VkDevice device) const { api.DestroyQueryPool(device, pool_, nullptr); }
 
-  // Called while commands are recorded; null: at their beginning.
+  // Marks the end of a dispatch while commands are recorded. pipeline null: marks the beginning of the commands.
   void mark(const Api& api, VkCommandBuffer commands, VkPipeline pipeline);
-  // Around a submission.
+  // Call reset() before a submission and collect() after it.
   void reset(const Api& api, VkDevice device) const { api.ResetQueryPool(device, pool_, 0, kMarks); }
   void collect(const Api& api, VkDevice device);
 

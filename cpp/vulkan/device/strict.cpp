@@ -5,7 +5,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Numbers of the SPIR-V specification.
+// Numbers from the SPIR-V specification.
 enum Op : std::uint32_t {
   kOpSourceContinued = 2,
   kOpSource = 3,
@@ -91,7 +91,7 @@ std::vector<std::uint32_t> strict(std::span<const std::uint32_t> in, const Stric
   std::vector<std::uint32_t> out(in.begin(), in.begin() + kHeaderWords);
   int section = 0;
   for (std::size_t i = kHeaderWords; i < in.size(); i += length(i)) {
-    // Writes what belongs at the end of the sections before this instruction.
+    // Before the first instruction of a section, writes the additions to the sections before it.
     for (; section < section_of(op(i)); ++section) {
       if (section == 0)
         for (const Mode& m : kModes)

@@ -1,5 +1,5 @@
-// Makes a SPIR-V module keep to the arithmetic contract, whatever its author and compiler forgot. It adds NoContraction
-// to every float result, and the execution modes for 32-bit floats that the device has.
+// Changes a SPIR-V module so that it keeps the arithmetic contract, even where its source or compiler did not ask for
+// that. It adds NoContraction to every float result, and those execution modes for 32-bit floats that the device has.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,9 +10,9 @@
 namespace zinc_rt::vulkan {
 
 struct Strictness {
-  bool keep_denormals = false;     // DenormPreserve
-  bool round_to_even = false;      // RoundingModeRTE
-  bool keep_inf_nan_zero = false;  // SignedZeroInfNanPreserve
+  bool keep_denormals = false;     // execution mode DenormPreserve
+  bool round_to_even = false;      // execution mode RoundingModeRTE
+  bool keep_inf_nan_zero = false;  // execution mode SignedZeroInfNanPreserve
 };
 
 // REQUIRES: a module as glslc writes it, with one entry point.
