@@ -1,5 +1,5 @@
-// ARGMAX: token[r] is the index of the largest logit of row r, on a tie the lower index. NaN never wins; a row of NaN
-// gives 0.
+// ARGMAX: token[r] is the index of the largest logit of row r, on a tie the lower index. NaN never wins. A row of only
+// NaN has token 0.
 // Shapes: logits [n, v], token [n].
 // Order: none.
 #include "base/name_list.h"

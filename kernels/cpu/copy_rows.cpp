@@ -1,6 +1,6 @@
 // COPY_ROWS: rows[to[i]] = rows[from[i]] for each pair. A row is the recurrent state of a slot or of a checkpoint, or a
-// whole KV page. A row that is written may be in one pair only. It copies bits, not values, because the words of a page
-// may be f16 pairs or quantized blocks.
+// whole KV page. A row that is written may occur in one pair only. It copies bits, not values, because the words of a
+// page may be f16 pairs or quantized blocks.
 // Order: none.
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
-// EMBED: y[t] = scale * table[ids[t]], widened to float. An id outside the table gives a row of NaN, which the engine
-// reports; nothing outside the table is read.
+// EMBED: y[t] = scale * table[ids[t]], converted to float. An id outside the table yields a row of NaN, which the
+// engine reports; nothing outside the table is read.
 // Shapes: ids [n], table [v, d], y [n, d].
 // Order: none.
 #include <cmath>

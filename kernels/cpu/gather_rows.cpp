@@ -1,4 +1,4 @@
-// GATHER_ROWS: y[r] = x[rows[r]], the tokens whose logits are wanted. A row outside x gives NaN.
+// GATHER_ROWS: y[r] = x[rows[r]], where rows[] are the tokens whose logits are needed. A row outside x yields NaN.
 // Shapes: x [n, d], rows [r], y [r, d].
 // Order: none.
 #include <algorithm>

@@ -1,4 +1,5 @@
-// GELU: y = x Phi(x), Phi the normal distribution (exact::gelu; GLU has the tanh form). y may be x.
+// GELU: y = x Phi(x), where Phi is the cumulative normal distribution (exact::gelu). GLU uses the tanh form instead. y
+// may be x.
 // Shapes: x, y [n, f].
 // Order: element by element.
 #include "base/multiversion.h"

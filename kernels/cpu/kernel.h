@@ -1,6 +1,6 @@
 // How T-CPU calls a kernel: once per workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
-// `const CpuKernel kCpuKernel_<op>`; CMake lists them from the file names. The head of such a file defines the op: what
-// it computes, its shapes, and the order of its sums. "Rule N" means that of docs/arithmetic.md.
+// `const CpuKernel kCpuKernel_<op>`; CMake lists them from the file names. The comment at the head of such a file
+// defines the op: what it computes, its shapes, and the order of its sums. "Rule N" refers to docs/arithmetic.md.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct RowKernels;
 // reference runs.
 struct KernelSet {
   const char* name;
-  bool reads_panels = false;  // whether quantized weights should lie in row panels (quant/panels.h)
+  bool reads_panels = false;  // whether this set reads quantized weights as row panels (quant/panels.h)
   // Multiplies rows [begin, end) of W by the rows of x. Returns false, and does nothing, if the set does not support
   // these arguments.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
@@ -29,16 +29,16 @@ struct KernelSet {
 };
 
 struct CpuArgs {
-  void* const* buffers;          // the op's inputs then outputs, in the order of its rule; null: absent
+  void* const* buffers;          // the op's inputs, then its outputs, in the order of its rule; null: absent
   const std::uint32_t* symbols;  // values of CpuKernel::symbols
-  const void* push;              // push::<Op>
+  const void* push;              // the op's constants, a push::<Op>
   std::uint32_t n_tokens, n_outputs;
-  std::uint32_t wg[3];  // which workgroup this is
-  std::byte* lds;       // this thread's memory of CpuKernel::lds_bytes, aligned to 64
-  std::byte* shared;    // memory of CpuKernel::shared_bytes that all workgroups share, aligned to 64
+  std::uint32_t wg[3];  // index of this workgroup
+  std::byte* lds;       // CpuKernel::lds_bytes of memory for this thread, aligned to 64
+  std::byte* shared;    // CpuKernel::shared_bytes of memory that all workgroups share, aligned to 64
   const KernelSet* set = nullptr;
-  std::uint32_t packed = 0;     // bit i: quantized matrices of buffer i lie in row panels (quant/panels.h)
-  std::uint32_t n_threads = 1;  // threads that run the workgroups
+  std::uint32_t packed = 0;     // bit i: quantized matrices of buffer i are stored as row panels (quant/panels.h)
+  std::uint32_t n_threads = 1;  // number of threads that run the workgroups
 
   bool is_packed(std::size_t i) const { return (packed >> i & 1) != 0; }
   template <class T>
@@ -49,7 +49,7 @@ struct CpuArgs {
   const T& constants() const {
     return *static_cast<const T*>(push);
   }
-  // The value of a dimension symbol. Two of them, the rows of tokens and of outputs, are known only during a step.
+  // Returns the value of a dimension symbol. The numbers of tokens and of output rows are known only during a step.
   std::uint32_t dim(std::size_t symbol) const {
     const std::uint32_t value = symbols[symbol];
     if (value == 0xFFFFFFF0u) return n_tokens;
@@ -62,7 +62,7 @@ struct CpuArgs {
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
-  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1
+  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: one workgroup
   std::uint32_t tile = 1;
 };
 
@@ -73,8 +73,9 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional: work that runs before the first workgroup and leaves its results in args.shared. `prepare` is called
-  // n_prepare times, like `run`, with wg[0] counting the calls. n_prepare and shared_bytes may read the op's inputs.
+  // Optional: work that runs before the first workgroup and leaves its results in args.shared. Like `run`, `prepare`
+  // may be called on any thread. It is called n_prepare times, with the call's index in wg[0]. n_prepare and
+  // shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
   std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;

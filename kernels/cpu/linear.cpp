@@ -1,8 +1,9 @@
 // LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
 // Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
-// Types: x in a quantized type (made by QUANTIZE) takes the format's integer dot (rules 3 and 4). x in f32 takes the float dot
-//   (rule 4) of the weight row widened to float; this serves float weights and the debugging mode activations = f32.
-// Order: the dot's own, written in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
+// Types: if x is quantized (by QUANTIZE), the format's integer dot is used (rules 3 and 4). If x is f32, it is the
+//   float dot (rule 4) of x with the weight row, converted to float; this is used for float weights and for the
+//   debugging mode activations = f32.
+// Order: that of the dot, defined in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
 #include <algorithm>
 
 #include "base/name_list.h"
@@ -76,7 +77,7 @@ bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
   return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-// The form of h that a part is multiplied by: its type, or h rounded to bf16.
+// A form of h by which a part's weights are multiplied: its type, and whether h is rounded to bf16.
 struct Form {
   DType type;
   bool is_rounded;
@@ -88,7 +89,7 @@ Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& pa
   return {type, rounds_x(args.set, part.w_dtype, type, norm.n)};
 }
 
-// The memory of a token holds h in every form that parts may want, one after another.
+// The forms of h. A token's memory has room for all of them, one after another.
 constexpr Form kForms[] = {{DType::kF32, false},     {DType::kQ8A32, false}, {DType::kQ8A256, false},
                            {DType::kQ16A256, false}, {DType::kF32, true},    {DType::kQ8A32, true},
                            {DType::kQ8A256, true}};
@@ -110,7 +111,7 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 std::uint64_t norm_linear_shared(std::uint32_t d) {
   std::uint64_t bytes = 0;
   for (const Form& form : kForms) bytes += bytes_of(form, d);
-  return bytes | 64;  // see bf16_row_bytes
+  return bytes | 64;  // an odd number of cache lines, as in bf16_row_bytes
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {

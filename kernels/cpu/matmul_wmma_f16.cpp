@@ -1,5 +1,5 @@
-// MATMUL_WMMA_F16: c = a b^T for 16-bit floats, the matrix-unit form of LINEAR. A matrix unit sums in an order of its
-// own, so a tier offers this op only in arithmetic `fast`; this reference is what its tolerance is measured against.
+// MATMUL_WMMA_F16: c = a b^T for 16-bit floats, the matrix-unit form of LINEAR. A matrix unit has its own order of
+// sums, so a tier offers this op only in arithmetic `fast`; this reference is what its tolerance is measured against.
 // Shapes: a [n, k] f16, b [m, k] f16 or bf16, c [n, m] f32.
 // Order: the float dot of rule 4 over the widened values.
 #include <algorithm>

@@ -1,6 +1,6 @@
 // MOE_LINEAR: y[t][j] = LINEAR(x[t][rows == 1 ? 0 : j], w[ids[t][j]]) for the k experts that a token has chosen. An id
-// outside [0, e) gives NaN. A workgroup owns a tile of one expert's rows for all tokens, so that each expert's weights
-// are read once a step.
+// outside [0, e) yields NaN. A workgroup owns a tile of one expert's rows for all tokens, so that each expert's weights
+// are read once per step.
 // Shapes: x [n, rows * d], w [e, f, d], ids [n, k], y [n, k * f].
 // Order: as LINEAR; tokens, choices and outputs are independent.
 #include <algorithm>
@@ -21,7 +21,7 @@ constexpr NameList kSymbols{"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:
 
 constexpr std::uint32_t kGather = 32;  // choices of one expert that are computed together
 
-// The bytes of an activation row in its widest type.
+// Returns the bytes of an activation row in the type that takes the most.
 std::uint64_t widest_row(std::uint32_t d) {
   return (std::uint64_t{d} * 4 + 63) / 64 * 64;
 }

@@ -1,5 +1,5 @@
-// The reference functions on rows that several ops share. A fused op calls them one after another. All are pure and may
-// run in any number of threads.
+// The reference functions on rows that several ops share. A fused op calls several of them in sequence. All are pure
+// and may run on any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,16 @@
 
 namespace zinc_rt::cpu {
 
-// ssm_delta_net.cpp: one token of one v head. The state S is [k_dim, v_dim] and is updated. u and y have v_dim values.
+// ssm_delta_net.cpp: one token of one v head. S is the state [k_dim, v_dim], which is updated. u and y have v_dim
+// values.
 struct DeltaStep {
   const float *q, *k, *v;
   float decay, beta;
   std::uint32_t k_dim, v_dim;
   float *state, *u, *y;
 };
-// ssm_conv1d.cpp: one token of n channels. All pointers point to the first channel. The state has `taps` rows, `pitch`
-// floats apart, and is updated.
+// ssm_conv1d.cpp: one token of n channels. All pointers are to the first channel. The state has `taps` rows, which are
+// `pitch` floats apart. It is updated.
 struct ConvStep {
   const float *x, *w;
   std::uint32_t width, taps, n, pitch;
@@ -42,8 +43,8 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   return acc;
 }
 
-// Row functions that a kernel set may implement itself, with the same bits. The functions below that take a `set` run
-// the reference where the set's member is null.
+// Row functions that a kernel set may implement itself, with the same bits. The functions below that take a `set` use
+// the reference if the set's member is null.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
   void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
@@ -52,27 +53,28 @@ struct RowKernels {
   void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
   void (*delta_step)(const DeltaStep& step);
   void (*conv_step)(const ConvStep& step);
-  // linear_rows for w in f32, f16 or bf16 and x in f32, or in bf16 where rounds_x says so.
+  // linear_rows for w in f32, f16 or bf16. x is f32, or bf16 if rounds_x returned true.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // For arithmetic `fast` only; null elsewhere. rounds_x: whether linear_rows wants n rows of x, of type `x`, rounded
-  // to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line with
-  // zeros.
+  // For arithmetic `fast` only; else null. rounds_x: whether linear_rows needs x rounded to bf16, for weights of type
+  // `w` and n rows of x of type `x`. round_x rounds one row, once for all calls, and fills the row's last cache line
+  // with zeros.
   bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
   void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
-// The bytes from one bf16 row to the next: an odd number of cache lines, which spreads rows over the sets of a cache.
+// Returns the bytes from one bf16 row to the next: an odd number of cache lines, which spreads rows over the sets of a
+// cache.
 inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
   return (std::uint64_t{k} * 2 + 63) / 64 * 64 | 64;
 }
 
-// rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
+// rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row. w may be null. y may be x.
 void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,
                   const KernelSet* set = nullptr);
 
-// quantize.cpp: n floats to int8 with one scale, which is returned.
+// quantize.cpp: converts n floats to int8 with one scale and returns the scale.
 float quantize_block(const float* x, std::int8_t* q, int n);
 
-// quantize.cpp: k floats to blocks of the activation type.
+// quantize.cpp: converts k floats to blocks of the activation type.
 void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set = nullptr);
 
 // rope.cpp: rotates the first n_rot of each head's head_dim values by the angles of one position. table_row: n_rot/2
@@ -94,12 +96,13 @@ struct KvSide {
 };
 void kv_store(const float* row, const KvSide& side, const std::int32_t* pages, std::uint32_t pos);
 
-// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, which are x_pitch bytes apart. x_dtype is the
-// activation type of w_dtype, or f32, or bf16 if the set's rounds_x says so. scratch holds k floats; bias may be null.
+// linear.cpp: computes rows [begin, end) of W [rows, k] times n rows of x, which are x_pitch bytes apart. x_dtype is
+// the activation type of w_dtype, or f32, or bf16 if the set's rounds_x returned true. scratch: k floats. bias may be
+// null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
-  bool packed;  // W lies in row panels (quant/panels.h), except for the last rows if they do not fill one
+  bool packed;  // W is stored as row panels (quant/panels.h), except for its last rows if they do not fill one
   std::uint32_t rows;
   const float* bias;
   const void* x;
@@ -109,7 +112,7 @@ struct LinearArgs {
   float* y;  // y[t * y_pitch + row]
   std::uint64_t y_pitch;
   float* scratch;
-  const KernelSet* set = nullptr;  // null: the reference's own loop
+  const KernelSet* set = nullptr;  // null: the reference
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
@@ -136,16 +139,16 @@ void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const Norm
 std::uint64_t norm_linear_lds(std::uint32_t d);
 std::uint64_t norm_linear_shared(std::uint32_t d);
 
-// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it, several tokens at a time. The call for
-// expert 0 also writes NaN for ids without an expert. scratch has moe_linear_lds bytes.
+// moe_linear.cpp: computes rows [begin, end) of one expert's matrix for the tokens that chose it, several tokens at a
+// time. The call for expert 0 also writes NaN for ids without an expert. scratch: moe_linear_lds bytes.
 struct MoeLinearArgs {
   const void* w;
   DType w_dtype;
   bool packed;
-  std::uint64_t w_pitch;  // bytes from one expert to the next
+  std::uint64_t w_pitch;  // bytes from one expert's matrix to the next
   const void* x;
   DType x_dtype;
-  std::uint32_t rows;       // rows of x a token: 1, or one a choice
+  std::uint32_t rows;       // rows of x per token: 1, or one per choice
   const std::int32_t* ids;  // [n, k]
   std::uint32_t n, k, e, f, d;
   float* y;  // [n, k * f]
@@ -156,13 +159,14 @@ constexpr std::uint32_t kMoeTile = 64;  // rows of an expert that a workgroup co
 std::uint64_t moe_linear_lds(std::uint32_t d);
 void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint32_t begin, std::uint32_t end);
 
-// moe_sum.cpp: the weight of choice i, counted over the choices of all tokens.
+// moe_sum.cpp: returns the weight of choice i, where i counts the choices of all tokens.
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
 
-// flash_attn.cpp: query tokens [0, n) of a tile, from one or several slots, for the query heads of one kv head.
+// flash_attn.cpp: computes query tokens [0, n) of a tile, from one or several slots, for the query heads of one kv
+// head.
 constexpr std::uint32_t kAttendChunk = 128;  // positions (docs/arithmetic.md, rule 5)
-constexpr std::uint32_t kAttendRows = 64;    // pairs (query token, head) for which there is scratch memory
+constexpr std::uint32_t kAttendRows = 64;    // scratch memory is for this many pairs (query token, head)
 struct AttendTile {
   push::FlashAttn shape;
   const float* q;  // [n, n_heads * head_dim]
@@ -175,7 +179,7 @@ struct AttendTile {
   const std::int32_t* page_table;  // [slots, pages_per_slot]
   std::uint32_t pages_per_slot, n, kv_head;
   float* y;        // [n, n_heads * v_head_dim]
-  float* scratch;  // attend_scratch_floats, aligned to 64 bytes
+  float* scratch;  // attend_scratch_floats floats, aligned to 64 bytes
   // If not null, the tile is one token. The unmerged results of its chunks [chunk_begin, chunk_end) are written here,
   // and y is not written. Each chunk has a record of attend_record_floats per query head of the kv head, with the heads
   // of a chunk side by side: o, padded to a multiple of 16, then the chunk's maximum and its sum.
@@ -186,14 +190,14 @@ void attend(const AttendTile& tile);
 inline std::uint64_t attend_record_floats(std::uint64_t v_head_dim) {
   return (v_head_dim + 15) / 16 * 16 + 16;
 }
-// Enough scratch memory for any kernel set: a page of K or V, and per row its query, the scores of a chunk, and two
-// rows of values.
+// Returns enough scratch memory for any kernel set: a page of K or V, and for each row its query, the scores of a
+// chunk, and two rows of values.
 inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
   const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
   return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);
 }
-// attend_tile_of gives a workgroup's tile, for an attention kernel with the grid {n in tiles of `tile`, n_kv_heads}.
-// run_attend computes the tile.
+// attend_tile_of returns the tile of a workgroup, for an attention kernel with the grid {n in tiles of `tile`,
+// n_kv_heads}. run_attend computes the tile.
 AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile);
 void run_attend(const CpuArgs& args, const AttendTile& tile);
 

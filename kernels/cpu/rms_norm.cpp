@@ -1,5 +1,5 @@
-// RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). Without w the factor is left
-// out. group divides d: group = d norms the whole row, group = head_dim each head.
+// RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). If w is absent, y = x * r.
+// group divides d: group = d norms the whole row, group = head_dim each head.
 // Shapes: x [n, d], w [group] or absent, y [n, d].
 // Order: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps); then
 //   (x * r) * w.

@@ -2,7 +2,7 @@
 //   neox = 1: pairs (i, i + n_rot/2)
 //   neox = 0: pairs (2i, 2i + 1)
 //   (a, b) -> (a c - b s, a s + b c)
-// A position outside the table gives NaN.
+// A position outside the table yields NaN.
 // Shapes: x [n, d], pos [n], table [p, n_rot], which is n_rot/2 pairs (cos, sin) for each position, made on the host in
 //   double; y [n, d].
 // Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).

@@ -3,25 +3,23 @@
 //   bias [b, 2], pairs (token id, float) of all rows; mask [m], the words of all rows; token [n].
 //
 // The steps for a row, where l is its logits and i counts candidates from 0:
-//   0 Mask, where the row has one: the logits of tokens that it does not allow become minus infinity.
+//   0 Mask, if the row has one: the logits of tokens that the mask forbids become minus infinity.
 //   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
-//   2 Penalties, once for each token that the history holds.
+//   2 Penalties, once for each token of the row's history.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
 //     Presence, then count * frequency, are subtracted for generated tokens.
-//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit is taken, on a tie
-//     the lower id, and steps 4 and 5 are left out.
+//   3 If the temperature is 0, or below 2^-20, which has the same result: the token with the largest logit is picked,
+//     on a tie the lower id, and steps 4 and 5 are skipped.
 //     Else l = l * (1/temperature), and tokens become candidates in the order (l descending, id ascending).
 //   4 Cuts, one after another:
-//     top_k keeps the first k candidates.
-//     p_i = exp(l_i - l_0), so p_0 = 1.
-//     top_p keeps the shortest prefix whose sum of p reaches top_p of the total.
-//     min_p drops the candidates with p_i < min_p.
-//     typical_p keeps the candidates whose surprise is nearest to the mean: with d_i = l_i - l_0 and
-//     m = sum(p_i * d_i) / sum(p_i), those first in the order (|m - d_i| ascending, then as before), until their sum of
-//     p reaches typical_p of the total of the candidates left.
-//   5 Draw: u = Philox(seed, position) in [0, 1); the first i whose running sum of p exceeds u * the total of what is
-//     left.
-// A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, or infinity anywhere) gives
+//     top_k keeps the first k candidates. p_i = exp(l_i - l_0), so p_0 = 1. top_p keeps the shortest prefix whose sum
+//     of p reaches top_p of the total. min_p drops the candidates with p_i < min_p. typical_p keeps the candidates
+//     whose surprise is nearest to the mean: with d_i = l_i - l_0 and m = sum(p_i * d_i) / sum(p_i), the first ones in
+//     the order (|m - d_i| ascending, then the former order), until their sum of p reaches typical_p of the total of
+//     the remaining candidates.
+//   5 Draw: u = Philox(seed, position) in [0, 1); the first i whose running sum of p exceeds u * the total of the
+//     remaining candidates.
+// A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, or infinity anywhere) returns
 // kSampleNone. NaN logits come last in the order and are never drawn.
 // Order: sums run serially in the order of candidates (rule 7).
 #include <algorithm>
@@ -65,7 +63,7 @@ void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits
 
 void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t* counts, float* logits,
               std::uint32_t v) {
-  // counts[id]: how often the token was generated. One bit tells that its penalties have been applied.
+  // counts[id] is how often the token was generated. This bit says that its penalties have been applied.
   constexpr std::uint32_t kSeen = 0x80000000u;
   std::fill_n(counts, v, 0u);
   for (std::uint32_t i = p.n_prompt; i < p.n_history; ++i)
@@ -82,7 +80,7 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-// Cuts by typical_p: moves the candidates to keep to the front and returns their number. Before it, `logit` holds p_i
+// Applies typical_p: moves the candidates that stay to the front and returns their number. On entry `logit` holds p_i
 // and `distance` holds d_i.
 std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
   float total = 0.0f, sum = 0.0f;
@@ -109,8 +107,9 @@ std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, flo
 }
 
 // Moves the candidates that can still be drawn to the front, keeping their order, and returns their number. A candidate
-// less than 2^-24 times as likely as the first is less than half of the last bit of any sum with the first, so it
-// changes no sum and is never drawn. It may change the mean of typical_p, so do not call this there. NaN stays.
+// less than 2^-24 times as likely as the first is less than half of the last bit of any sum with the first. So it
+// changes no sum and is never drawn. It may change the mean of typical_p, so this is not used with typical_p. NaN
+// stays.
 std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   constexpr float kLeast = -17.0f;  // exp(-17) = 0.69 * 2^-24
   float top = -INFINITY;
@@ -124,15 +123,15 @@ std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   return kept;
 }
 
-// Ascends in the order of candidates. Both zeros have the same key; NaN comes last.
+// Returns a key whose ascending order is the order of candidates. Both zeros have the same key; NaN comes last.
 std::uint32_t sort_key(float logit) {
   if (logit != logit) return 0xffffffffu;
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// A radix sort by the bytes of the key, from the lowest. It is stable and ids ascend at first, so among equal logits
-// they ascend afterwards. `spare` has room for n candidates.
+// Radix sort by the bytes of the key, beginning with the lowest. It is stable and ids ascend at first, so among equal
+// logits they still ascend afterwards. `spare`: room for n candidates.
 void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   std::uint32_t begin[4][256] = {};
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -147,7 +146,7 @@ void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   }
 }
 
-// Steps 3 to 5 for a temperature above 0. spare, distance and order are scratch memory for v entries each.
+// Does steps 3 to 5 for a temperature above 0. spare, distance and order: scratch memory for v entries each.
 std::int32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
                   std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);

@@ -1,4 +1,4 @@
-// SLICE: the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
+// SLICE: copies the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
 // Shapes: x [n, groups * group], y [n, groups * width].
 // Order: none.
 #include <algorithm>

@@ -8,7 +8,7 @@
 //   u = (v - k S) b
 //   S = S + k u^T
 //   y = q S
-// Position 0 starts from S = 0. Tokens of one slot stand in ascending position.
+// Position 0 starts from S = 0. Tokens of one slot are in order of their positions.
 // Shapes: x [n, c], beta, alpha [n, n_v_heads], a, dt [n_v_heads], pos, slot [n],
 //   state [s, n_v_heads, k_dim, v_dim], updated in place; y [n, n_v_heads * v_dim].
 // Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens in order

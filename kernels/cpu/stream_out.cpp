@@ -1,5 +1,5 @@
 // STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring. Entry 0 of the ring
-// holds the count of entries ever written; the i-th of them lies at 1 + i mod (entries - 1). The host reads up to the
+// is the number of entries written so far; the i-th of them is at 1 + i mod (entries - 1). The host reads up to the
 // count; the engine sizes the ring so that one step cannot overwrite what the host has not read.
 // Shapes: token, slot [n], ring [entries, 4] u32, updated in place.
 // Order: rows ascending; one workgroup.

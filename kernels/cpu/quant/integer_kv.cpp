@@ -14,7 +14,7 @@ namespace {
 using digits::kMost;
 using kv_integer::kPageTokens;
 
-constexpr float kLeast = 0x1p-100f;  // of the largest magnitude; below it all codes are 0
+constexpr float kLeast = 0x1p-100f;  // a head whose largest magnitude is below this has only codes 0
 
 ZRT_MULTIVERSION Largest largest_of_head(const float* x, std::uint32_t n) {
   return largest_of(x, n);
@@ -41,7 +41,7 @@ std::uint16_t encode(const float* x, std::uint32_t n, std::int16_t* codes) {
   return d;
 }
 
-// Calls put(head, codes) for the heads of a row, and writes their scales.
+// Computes the codes of a row head by head, calls put(head, codes) for each, and writes the scales.
 template <class Put>
 void write_row(const float* row, void* page, std::uint32_t token, const IntegerPart& part, const Put& put) {
   auto* base = static_cast<std::byte*>(page);
@@ -61,7 +61,7 @@ ZRT_MULTIVERSION void digits_by(const float* x, std::uint32_t n, float inverse, 
   }
 }
 
-// Sums wrap around, since a cell that was not written may hold any codes.
+// Sums wrap around, because a cell that was not written may hold any codes.
 ZRT_MULTIVERSION void add_key_word(const std::int16_t* high, const std::int16_t* low, const std::int16_t* codes,
                                    std::uint32_t* high_sums, std::uint32_t* low_sums) {
   for (std::uint32_t j = 0; j < kPageTokens; ++j) {

@@ -9,14 +9,14 @@
 
 namespace zinc_rt::cpu {
 
-// The heads of a page part.
+// The heads in the K or V of a page and layer.
 struct IntegerPart {
   std::uint32_t n_heads, head_dim;
 };
 
 // Writes token `token` (0 to 15) of a page part: row has n_heads * head_dim values. In each head amax is the largest
-// |x|, d the least bf16 that is not below amax * (1 / 32639), and a code round(x * (1 / d)), held to -32639..32639. A head
-// with amax below 2^-100 is all 0; a NaN or an infinity in it makes its d NaN.
+// |x|, d the least bf16 that is not below amax * (1 / 32639), and a code round(x * (1 / d)), held to -32639..32639. A
+// head with amax below 2^-100 is all 0; a NaN or an infinity in it makes its d NaN.
 void write_integer_keys(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 void write_integer_values(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 
@@ -40,7 +40,7 @@ struct IntegerSums {
   std::int32_t high[kv_integer::kMaxHead];
   std::int32_t low[kv_integer::kMaxHead];
 };
-// Adds the 16 tokens of a page, those that were not written with digits 0.
+// Adds the values of a page's 16 tokens, weighted. The digits of tokens that were not written must be 0.
 void add_integer_values(const std::int16_t* high, const std::int16_t* low, const void* page, std::uint32_t head,
                         const IntegerPart& part, IntegerSums& sums);
 // o[i] = fma(float(high), 256, float(low)) * d

@@ -9,12 +9,12 @@
 namespace zinc_rt::cpu {
 
 struct Largest {
-  float magnitude;  // of those that are numbers
-  bool is_finite;   // whether all are
+  float magnitude;  // the largest magnitude of all values but NaN
+  bool is_finite;   // whether all values are finite
 };
 ZRT_INLINE Largest largest_of(const float* x, std::uint32_t n) {
   float magnitude = 0.0f;
-  float finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
+  float finite = 0.0f;  // sum of x * 0: 0, or NaN if some x is not finite
   for (std::uint32_t i = 0; i < n; ++i) {
     const float a = std::fabs(x[i]);
     magnitude = a > magnitude ? a : magnitude;

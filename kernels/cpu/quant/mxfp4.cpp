@@ -12,7 +12,8 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// q is twice the 4-bit float, so d carries the half. e = 0 and 1 give a subnormal d; e = 255 is 2^127, not a NaN.
+// q is twice the 4-bit float, so d is half the block's scale. e = 0 and 1 give a subnormal d; e = 255 is 2^127, not a
+// NaN.
 ZRT_INLINE float scale(std::uint8_t e) {
   return f32_from_bits(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
 }

@@ -19,9 +19,9 @@ namespace zinc_rt::cpu {
 constexpr std::uint32_t kPanelRows = 16;
 
 struct PanelField {
-  std::uint16_t offset;  // in the block
-  std::uint8_t bytes;    // of an element: 1, 2 or 4
-  std::uint8_t count;    // elements
+  std::uint16_t offset;  // of the field in the block
+  std::uint8_t bytes;    // bytes of an element: 1, 2 or 4
+  std::uint8_t count;    // number of elements
 };
 
 // The fields of a format's block, in the order in which a panel stores them. Empty for formats without panels.
@@ -30,16 +30,17 @@ inline bool has_panels(DType dtype) {
   return !panel_fields(dtype).empty();
 }
 
-// How many rows of a matrix with `rows` rows lie in panels.
+// Returns how many rows of a matrix with `rows` rows are in panels.
 constexpr std::uint32_t rows_in_panels(std::uint32_t rows) {
   return rows / kPanelRows * kPanelRows;
 }
 
-// Interleaves one group, n_blocks blocks per row. rows[r] points to the first block of row r; null stands for zeros.
+// Interleaves one group, with n_blocks blocks per row. rows[r] points to the first block of row r; null stands for
+// zeros.
 void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_blocks, std::byte* to);
 // Interleaves a matrix [rows, k] from the layout of a file. `to` has as many bytes and does not overlap it.
 void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to);
-// One row of a packed matrix as floats.
+// Converts one row of a packed matrix to floats.
 void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* matrix, std::uint32_t row,
                            float* to);
 

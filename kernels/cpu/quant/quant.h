@@ -12,16 +12,16 @@ namespace zinc_rt::cpu {
 struct QuantFormat {
   DType dtype;
   // The type to which QUANTIZE converts x for this format: kQ8A256 for K-quants, kQ8A32 for 32-blocks, kQ16A256 for
-  // fixed16. kF32 for float weights: x is not quantized.
+  // fixed16. kF32 for float weights, for which x is not quantized.
   DType act;
-  // y[0..k) = the row's values as float.
+  // Converts a row: y[0..k) are its values as floats.
   void (*dequantize_row)(const void* row, float* y, std::int64_t k);
   // Dot of a weight row with an activation row of type `act`, in the order of docs/arithmetic.md (rules 3 and 4).
   float (*dot)(const void* row, const void* act, std::int64_t k);
 };
 
 std::span<const QuantFormat* const> quant_formats();
-const QuantFormat* quant_format(DType dtype);  // nullptr when the dtype is no weight format
+const QuantFormat* quant_format(DType dtype);  // nullptr if the dtype is not a weight format
 
 // Dot of two float rows in the order of rule 4: groups of 256, in each 16 lanes (lane = k mod 16, fma) folded by a
 // fixed tree into v; acc = acc + v. The weight row is any format (dequantized group by group), x is float: `activations

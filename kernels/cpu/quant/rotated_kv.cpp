@@ -15,7 +15,7 @@ namespace {
 using kv::kBlock;
 using kv::kPageTokens;
 
-constexpr std::uint32_t kValueBytes = kBlock / 2;  // of a block of values, which are r4
+constexpr std::uint32_t kValueBytes = kBlock / 2;  // bytes of the codes of a block of values, which are r4
 constexpr std::uint16_t kHalfNan = 0x7e00u, kHalfInf = 0x7c00u;
 
 ZRT_MULTIVERSION Largest largest_of_block(const float* x) {
@@ -40,7 +40,7 @@ std::uint16_t encode_r8(const float* x, std::int8_t* codes) {
   return d;
 }
 
-// The codes nearest to z * factor, and their table values. Returns the sum of the squares of the table values.
+// Finds the codes nearest to z * factor, and their table values. Returns the sum of the squares of the table values.
 ZRT_MULTIVERSION std::int32_t nearest_codes(const float* z, float factor, std::uint8_t* codes, float* of_table) {
   for (std::uint32_t i = 0; i < kBlock; ++i) {
     const float y = z[i] * factor;
@@ -81,7 +81,7 @@ std::uint16_t encode_r4(const float* x, std::uint8_t* codes) {
   return d == kHalfInf ? kHalfNan : d;
 }
 
-// A block's codes as they lie in memory: 64 bytes of r8, 32 of r4. Returns the scale.
+// Writes a block's packed codes: 64 bytes for r8, 32 for r4. Returns the scale.
 std::uint16_t encode(DType type, const float* x, std::byte* packed) {
   if (type == DType::kR8) {
     std::int8_t codes[kBlock];
@@ -104,7 +104,7 @@ ZRT_MULTIVERSION void rotate_back_head(float* y, std::uint32_t n) {
   kv::rotate_back(y, n);
 }
 
-// Calls write(head, block, packed codes, scale) for all blocks of a row.
+// Encodes all blocks of a row and calls write(head, block, packed codes, scale) for each.
 template <class Write>
 void encode_row(const float* row, const RotatedPart& part, const Write& write) {
   for (std::uint32_t head = 0; head < part.n_heads; ++head, row += part.head_dim) {

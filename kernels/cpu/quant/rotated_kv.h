@@ -11,24 +11,25 @@
 
 namespace zinc_rt::cpu {
 
-// The heads of a page part.
+// The heads in the K or V of a page and layer.
 struct RotatedPart {
-  DType type;  // kR8 or kR4; of values kR4
+  DType type;  // kR8 or kR4 for keys, kR4 for values
   std::uint32_t n_heads, head_dim;
 };
 
-// Writes token `token` (0 to 15) of a page part: row has n_heads * head_dim values. Each head x, as H(s x), in blocks
-// of 64:
-//   r8  as q8_0 over 64: d = f16(amax * (1 / 127)), q = round(x * (1 / d)) held to -127..127, all 0 where d is 0
-//   r4  z = x * (126 / amax). For each of kFactors a code is how many of kMiddles lie below z * factor, t = dot(z,
-//       kTable[code]) by rule 4 and n the sum of kTable[code]^2; the first factor with the largest t * t / n is taken,
-//       whose error is the least: d = f16((t / n) * (amax * (64 / 126))). All 0 where amax is below 2^-100
-// A NaN or an infinity in the block, with r4 an amax above 2^100, or a d beyond f16 makes d NaN, and all codes 0 but for
-// such a d of r4.
+// Writes K or V of token `token` (0 to 15) to a page. row: n_heads * head_dim values. Each head x is rotated, H(s x),
+// and encoded in blocks of 64 values:
+//   r8  like q8_0, with 64 values: d = f16(amax * (1 / 127)), q = round(x * (1 / d)) clamped to -127..127; all 0 if
+//       d is 0
+//   r4  z = x * (126 / amax). For each of kFactors, a code is the number of kMiddles below z * factor, t = dot(z,
+//       kTable[code]) by rule 4, and n = the sum of kTable[code]^2. The first factor with the largest t * t / n has the
+//       least error and is used: d = f16((t / n) * (amax * (64 / 126))). All codes are 0 if amax is below 2^-100.
+// d is NaN if the block has a NaN or an infinity, if d exceeds f16, or, with r4, if amax is above 2^100. Then all codes
+// are 0, except if the d of r4 exceeds f16.
 void write_rotated_keys(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 void write_rotated_values(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 
-// H(s q) as int8 with one scale for 64, by the rule of QUANTIZE.
+// A rotated query, H(s q), as int8 with one scale per 64 values, by the rule of QUANTIZE.
 struct RotatedQuery {
   alignas(64) std::int8_t q[kv::kMaxHead];
   float d[kv::kMaxHead / kv::kBlock];
@@ -40,10 +41,10 @@ void rotate_query(const float* q, std::uint32_t head_dim, RotatedQuery& out);
 // of the vectors before rotation.
 void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, const RotatedPart& part, float* dots);
 
-// The end of an output, in place: y = s H(y) * (1 / head_dim).
+// The last step of an output, in place: y = s H(y) * (1 / head_dim).
 void rotate_output_back(float* y, std::uint32_t head_dim);
 
-// Of the values of a page's 16 tokens, one block of 64 of a head; type kR4.
+// One block of 64 columns of a head, in the values of a page's 16 tokens; their type is kR4.
 struct RotatedBlock {
   RotatedPart part;
   std::uint32_t head, block;

@@ -24,7 +24,7 @@ namespace zinc_rt::cpu {
 constexpr std::int64_t kGroup = 256;
 constexpr int kLanes = 16;
 
-// Exact in any order: |a| <= 128, |b| <= 128.
+// The sum of kCount products. It is exact in any order, because |a| <= 128 and |b| <= 128.
 template <int kCount>
 ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
   std::int32_t sum = 0;
