@@ -1,8 +1,8 @@
-// Attention over pages for AVX2. Everything but the entry is static: it is compiled for AVX2, and no copy of it may
-// serve code that is not.
+// Attention over pages for AVX2. Everything but the entry is static, because it is compiled for AVX2, and code for
+// other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx2.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first: what follows is written in its names.
+// The lanes header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/attend_body.h"
 
 namespace zinc_rt::cpu_simd {

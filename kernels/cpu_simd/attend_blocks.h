@@ -1,9 +1,9 @@
-// Attention of many rows on 16 lanes. A row is a query token of one slot with a head of one kv head; a lane holds a
-// row, and 16 rows are a block. The 16 partial sums of a score are then 16 registers, which the tree adds without a
-// shuffle; softmax stays within a lane too; and one broadcast of a key serves a whole block. q is transposed for this
-// once a tile.
+// Attention of many rows on 16 lanes. A row is a query token of one slot with a head of one kv head. A lane holds a
+// row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree adds without a
+// shuffle. The softmax stays within a lane too, and one broadcast of a key serves a whole block. For this q is
+// transposed once per tile.
 //
-// Lanes without a row, and rows that do not see a chunk, are computed with the others of their block. Their results are
+// Lanes without a row, and rows that do not see a chunk, are computed with the rest of their block. Their results are
 // not read.
 #pragma once
 
@@ -14,27 +14,27 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// From so many rows on a block is faster than one row at a time, even if it has lanes without a row.
+// From this many rows on, a block is faster than one row at a time, even if some of its lanes have no row.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// How many blocks compute their scores at once. They share the broadcast of a key; with one block at a time the loads
-// would be busier than the multiply-adds. With AVX2 the registers hold the sums of one block only.
+// How many blocks compute their scores at once. They share the broadcast of a key. With one block at a time, loads
+// would limit the multiply-adds. With AVX2 the registers hold the sums of one block only.
 constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
-// How many keys n blocks take at once. With AVX2 the sums of 6 keys would fit into the registers, but that is slower,
-// since every partial sum is written to memory once.
+// Returns how many keys n blocks multiply at once. With AVX2 the sums of 6 keys would fit into the registers, but that
+// is slower, because every partial sum is written to memory once.
 constexpr std::uint32_t keys_at_once(std::uint32_t n) {
   return kParts == 1 && n == 1 ? 8 : 4;
 }
-// How many rows take a value at once, and their sums.
+// How many rows are multiplied by a value at once, and how many sums that is.
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 
-// The order of lanes in which the tree of kernels/common/fold.h keeps at most four sums waiting: after lane i of this
-// order the last two sums are added, once for each 1 at the end of i in binary.
+// The order in which lanes are computed, so that the tree of kernels/common/fold.h never keeps more than four sums
+// waiting: after lane i of this order the last two sums are added, once for each 1 at the end of i in binary.
 constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 constexpr int kFoldLevels = 5;
 
-// Cuts n (at most 16) into pieces of up to kMost and calls f.operator()<size>(begin) for each.
+// Splits n (at most 16) into pieces of up to kMost and calls f.operator()<size>(begin) for each.
 template <std::uint32_t kMost, class F>
 ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   for (std::uint32_t begin = 0; begin < n;) {
@@ -76,7 +76,7 @@ ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
 }
 
 // scores[b][j][lane] = dot of the lane's row in q[b] [dim][lanes] with key j, for kN blocks and kKeys keys. This
-// function and add_rows are not inlined, so that all registers are free for their sums.
+// function and add_rows are not inlined, so that all registers are available for their sums.
 template <std::uint32_t kN, std::uint32_t kKeys>
 __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch, const float* k, std::uint64_t k_pitch,
                                           std::uint64_t dim, float* scores) {
@@ -120,8 +120,8 @@ __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch,
   }
 }
 
-// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows that are `width` floats apart. begins: o starts at
-// 0.
+// o[r] = fma(p[j][r], v_j, o[r]) for n tokens, whose values begin at v, and kN rows, which are `width` floats apart. If
+// `begins` is true, o starts at 0.
 template <std::uint32_t kN, int kColumns>
 ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, bool begins,
                                 float* o, std::uint64_t width) {
@@ -151,7 +151,7 @@ __attribute__((noinline)) void add_rows(const float* p, const float* v, std::uin
     for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, begins, o + at, width);
 }
 
-// A register is quads: quad i is four floats of row 4 i.
+// A register as quads of floats. Quad i holds four floats of row 4 i.
 typedef float Four __attribute__((vector_size(16)));
 ZRT_SIMD Four load_four(const float* p) {
   Four x;
@@ -171,7 +171,8 @@ ZRT_SIMD auto load_quads(const float* const* from, std::uint64_t at) {
   else
     return join(load_quads<kQuads / 2>(from, at), load_quads<kQuads / 2>(from + 2 * kQuads, at));
 }
-// Gives (a0, b0, a1, b1) of each quad where kHalf is 0, (a2, b2, a3, b3) where it is 2; with kPairs it moves pairs.
+// Interleaves two registers. For each quad it returns (a0, b0, a1, b1) if kHalf is 0, and (a2, b2, a3, b3) if it is 2.
+// With kPairs it moves pairs of floats.
 template <int kHalf, bool kPairs>
 ZRT_SIMD auto zip_quads(auto a, auto b) {
   constexpr int kN = sizeof(a) / sizeof(float);
@@ -182,7 +183,7 @@ ZRT_SIMD auto zip_quads(auto a, auto b) {
   }(std::make_integer_sequence<int, kN>());
 }
 
-// Transposes: to[i][lane] = from[lane][i] for i < dim and the lanes of a block.
+// Transposes a block: to[i][lane] = from[lane][i] for i < dim.
 __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t dim, float* to) {
   for (std::uint32_t lane = 0; lane < kLanes; lane += kPartLanes) {
     const float* const* rows = from + lane;
@@ -203,16 +204,16 @@ __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t
   }
 }
 
-// Which positions of a chunk the rows of a block see: at least one row sees those in [lo, hi), all rows see those in
-// [all_lo, all_hi), which may be empty. Rows [begin, end) of the block see any.
+// The positions of a chunk that the rows of a block see. At least one row sees those in [lo, hi). All rows see those in
+// [all_lo, all_hi), which may be empty. Only rows [begin, end) of the block see any.
 struct Seen {
   std::uint32_t begin, end, lo, hi, all_lo, all_hi;
 };
 
-// The rows of a tile. Positions of a chunk count from its start.
+// The rows of a tile. Positions in a chunk are counted from the chunk's start.
 struct Rows {
-  std::uint32_t begin[kRows], end[kRows];  // positions that a row sees
-  std::uint32_t lo[kRows], hi[kRows];      // positions of the chunk that it sees; lo = hi: none
+  std::uint32_t begin[kRows], end[kRows];  // positions that the row sees
+  std::uint32_t lo[kRows], hi[kRows];      // positions of the chunk that the row sees; lo = hi: none
   float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
 };
 
@@ -234,7 +235,8 @@ ZRT_SIMD Seen seen_by(const Rows& rows, std::uint32_t first, std::uint32_t n) {
   return seen;
 }
 
-// Turns the scores [kChunk][lanes] of a block into exponentials, in place; gives the maximum and sum of each row.
+// Turns the scores [kChunk][lanes] of a block into exponentials, in place, and computes the maximum and sum of each
+// row.
 __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                             const std::uint32_t* row_hi, float scale, float softcap, float* row_max,
                                             float* row_sum) {
@@ -246,7 +248,7 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
     bounds[1][r] = static_cast<float>(is_row ? row_hi[r] : seen.hi);
   }
   const Floats lo = load(bounds[0]), hi = load(bounds[1]);
-  Floats top = minus_inf, depth = minus_inf;  // over positions that all rows see: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over positions that all rows see; depth: the largest -s
   for (std::uint32_t j = seen.lo; j < seen.hi; ++j) {
     Floats s = load(scores + j * kLanes) * splat(scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -281,8 +283,8 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
   store(row_sum, waiting[kFoldLevels - 1]);
 }
 
-// Adds the values of a page to the rows of a block: the rows of a piece take the tokens that all of them see together,
-// and the others one by one.
+// Adds the values of a page to o of a block's rows. Tokens that all rows of a piece see are added to these rows
+// together, the others row by row.
 ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                 const std::uint32_t* row_hi, WidePage v, std::uint32_t page, float* o,
                                 std::uint32_t width) {
@@ -293,7 +295,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
       add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, false,
                   o + r * width, width);
   };
-  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet
+  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet and starts at 0
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
@@ -319,7 +321,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
   });
 }
 
-// Merges the chunk's maximum, sum and o of the rows that see it, from row `at` on, into their totals.
+// Merges the maximum, sum and o of the chunk into the totals of the rows from `at` on that see the chunk.
 __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std::uint32_t n, std::uint32_t at,
                                            const float* o, float* totals, std::uint32_t width) {
   const Floats m = load(rows.max + first), total = load(rows.total_max + first), both = max(m, total);
@@ -345,7 +347,7 @@ __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std:
   }
 }
 
-// Computes tokens [begin, end) of the tile, which are of one slot, for heads [h_begin, h_end): at most kRows rows.
+// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end): at most kRows rows.
 void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                    std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -398,7 +400,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
                         : prefetch(v, at + lo, least(hi, first_page + kPage) - lo);
       for (std::uint32_t b = 0; b < n_blocks;) {
-        // Takes neighbouring blocks that see the page together.
+        // Processes neighbouring blocks that see the page together.
         if (seen[b].lo >= page + kPage || seen[b].hi <= page) {
           ++b;
           continue;
@@ -423,7 +425,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       if (seen[b].lo < seen[b].hi)
         soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
                      c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
-    // For the rows that see the first chunk, it is the beginning of their totals.
+    // The first chunk that a row sees is written directly to the row's totals.
     float* chunk_o = at <= first ? totals : o;
     for (std::uint32_t page = first_page; page < hi; page += kPage) {
       const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);

@@ -1,6 +1,6 @@
-// Attention over integer cells (kernels/common/kv_integer.h) on 16 lanes, for any number of rows, as attend_body.h has it
-// for the others: included there. The lanes of a score are the 16 tokens of a page, those of an output are 16 values, and
-// a lane multiplies two codes by two digits at once, so that an integer sum needs no fold and a code is read as it lies.
+// Attention over integer cells (kernels/common/kv_integer.h) on 16 lanes, for any number of rows; attend_body.h
+// includes it. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies two
+// codes by two digits at once, so an integer sum needs no fold, and codes are used without conversion.
 #pragma once
 
 #include "kernels/common/kv_integer.h"
@@ -21,19 +21,20 @@ ZRT_SIMD Floats joined(const IntPart* high, const IntPart* low) {
   for (int l = 0; l < kParts; ++l) part(upper, l) = high[l], part(lower, l) = low[l];
   return fma(to_floats(upper), splat(256.0f), to_floats(lower));
 }
-// The scales of a page's 16 tokens.
+// Returns the scales of a page's 16 tokens.
 ZRT_SIMD Floats integer_scales(const std::byte* scales) {
   return as_floats(shift_left(load_u16(scales), 16));
 }
 
-// How many pages n rows take at once: the digits of a query are loaded once for all of them. Four gain nothing.
+// Returns how many pages n rows multiply at once: the digits of a query are loaded once for all of them. Four are not
+// faster.
 constexpr int integer_pages(int n) {
   return kIntegerSums / (2 * n) >= 2 ? 2 : 1;
 }
 
-// scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the tokens of
-// n pages, kPages at once. Memory is read faster from several places at once: both halves of the keys' values are taken
-// by turns.
+// scores[r] = integer_dots (integer_kv.h) of kQ queries with the tokens of n pages, kPages at once. A query is its high
+// digits, then its low ones. The loop alternates between both halves of the keys' values, because memory is read faster
+// from several places at once.
 template <int kQ, int kPages>
 __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t dim, float* const* scores) {
@@ -74,13 +75,13 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
   } while (n >= kPages);
 }
 
-// Turns 32 weights into digits of 16 bits, in place: the high ones, then the low ones.
+// Converts 32 weights to digits of 16 bits, in place: first the high ones, then the low ones.
 ZRT_SIMD void make_digits(float* weights, float inverse) {
   const Ints codes = codes_of_weights(weights, inverse);
   store(static_cast<void*>(weights), shift_right_signed_16(add_16(codes, splat(128 << 16 | 128)), 8));
   store(static_cast<void*>(weights + kLanes), shift_right_signed_16(shift_left_16(codes, 8), 8));
 }
-// Turns the exponentials of n rows into digits of weights, of pages [begin, end) of a chunk.
+// Converts the exponentials of n rows, in pages [begin, end) of a chunk, to digits of weights.
 __attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32_t n, const PartPage* values,
                                                    std::uint32_t begin, std::uint32_t end) {
   float scales[kChunk];
@@ -95,8 +96,8 @@ __attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32
           });
 }
 
-// o[r] from column `at` on = the sums of products of the rows' digits with the values of n_pages pages, times d[r].
-// Digits are those of make_digits, of whole chunks; the pages begin with page `page` of the chunk.
+// o[r] = d[r] times the sums of the row's digits times the values of n_pages pages, for kColumns columns from column
+// `at` on. `page` is the first page's index in the chunk. The digits are those of make_digits, for whole chunks.
 template <int kN, int kColumns>
 __attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const PartPage* pages,
                                               std::uint64_t page, std::uint64_t n_pages, std::uint64_t dim,
@@ -132,7 +133,7 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
       store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), joined(high[r][c], low[r][c]) * splat(d[r]));
 }
 
-// o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
+// Sets o of each row to the sum of its weights times the values of a chunk's pages, which begin at position `first`.
 template <int kN>
 ZRT_SIMD void add_integer_chunk(Row* const* rows, const PartPage* pages, std::uint32_t first, std::uint32_t dim,
                                 PagesAhead& ahead) {
@@ -155,7 +156,7 @@ ZRT_SIMD void add_integer_chunk(Row* const* rows, const PartPage* pages, std::ui
     for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at, ahead);
 }
 
-// attend_chunk over integer cells.
+// attend_chunk for integer cells.
 void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                           std::uint32_t last, float softcap) {
   attend_pages(

@@ -1,5 +1,5 @@
-// What attention of few rows (attend_body.h) and of many (attend_blocks.h) share: reading K and V of one slot and kv
-// head, a page at a time, as floats. Included after a lanes header.
+// Shared by attention of few rows (attend_body.h) and of many (attend_blocks.h): reads K and V of one slot and kv head,
+// a page at a time, as floats. Included after a lanes header.
 #pragma once
 
 #include "kernels/common/kv_page.h"
@@ -26,14 +26,15 @@ ZRT_SIMD std::uint32_t padded(std::uint32_t n) {
 struct Cache {
   const std::byte* memory;
   const std::int32_t* pages;
-  std::uint64_t pitch, cell, head;  // bytes: from page to page, from token to token, to the kv head in a token
+  // bytes: between pages, between tokens, and from a token's cell to the kv head.
+  std::uint64_t pitch, cell, head;
   DType kv;
   std::uint32_t dim;
 };
 ZRT_SIMD std::uint64_t bytes_of(DType kv, std::uint64_t n) {
   return kv == DType::kF32 ? 4 * n : kv == DType::kF16 ? 2 * n : n / 32 * 34;
 }
-// Keys and values have cells of the same type: rotated ones are attend_rotated.h's.
+// K and V have cells of the same type. Rotated cells have their own code in attend_rotated.h.
 ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch, std::uint32_t dim,
                         std::int32_t slot) {
   return {static_cast<const std::byte*>(memory),
@@ -45,15 +46,15 @@ ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::ui
           dim};
 }
 
-// A page: token j's row begins at values + j * pitch and has padded(dim) of them.
+// A page's keys or values. Token j's row is the padded(dim) values from values + j * pitch on.
 template <class T>
 struct Page {
   const T* values;
   std::uint64_t pitch;
-  std::int64_t ahead = 0;  // bytes from a value that is read to the one that is prefetched meanwhile
+  std::int64_t ahead = 0;  // bytes from the value being read to the one being prefetched
 };
 using WidePage = Page<float>;
-// A page of f16 values is read in place where the length of its rows is a multiple of 16.
+// A page of f16 values is read in place if the length of its rows is a multiple of 16.
 using Half = std::uint16_t;
 ZRT_SIMD Part load_part(const Half* p) {
   return load_part_f16(p);
@@ -83,7 +84,8 @@ ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
 ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
   return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
 }
-// Prefetches a page. The processor's own prefetching does not find the next page, since pages are not neighbours.
+// Prefetches a page. The processor's prefetcher does not find the next page, because pages of a slot are not
+// contiguous.
 ZRT_SIMD void prefetch(const Cache& cache, const std::byte* from, std::uint32_t n) {
   const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
   for (std::uint32_t j = 0; j < n; ++j, from += cache.cell)
@@ -98,19 +100,18 @@ ZRT_SIMD bool has_halves(const Cache& cache) {
 ZRT_SIMD bool has_floats(const Cache& cache) {
   return cache.kv == DType::kF32 && cache.dim % kLanes == 0;
 }
-// The page that holds position `at`, in place. Prefetches the memory at `ahead`, if that is not null.
+// Returns the page that holds position `at`, in place. Prefetches the memory at `ahead` if it is not null.
 template <class T>
 ZRT_SIMD Page<T> in_place(const Cache& cache, std::uint32_t at, const std::byte* ahead) {
   const std::byte* from = page_at(cache, at);
   return {reinterpret_cast<const T*>(from), cache.cell / sizeof(T), ahead == nullptr ? 0 : ahead - from};
 }
-// Prefetches into the second-level cache: tokens are usually a power of two apart, so the first level has few sets for
-// them.
+// Prefetches into the L2 cache. Tokens are usually a power of two bytes apart, so they map to few sets of the L1 cache.
 template <class T>
 ZRT_SIMD void ask_for(const T* p, std::int64_t ahead) {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(p) + ahead, 0, 2);
 }
-// The first n tokens of the page that holds position `at`, as floats.
+// Converts the first n tokens of the page that holds position `at` to floats.
 __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
   const std::byte* from = page_at(cache, at);
   const std::uint32_t width = padded(cache.dim), dim = cache.dim;
@@ -126,11 +127,11 @@ __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, s
   return {scratch, width};
 }
 
-// A head of page parts whose cells lie by pages and not by tokens, of one slot.
+// The K or V of one head in pages whose cells are interleaved by page, for one slot.
 struct PartCache {
   const std::byte* memory;
   const std::int32_t* pages;
-  std::uint64_t pitch, codes, scales;  // bytes: from page to page, into a page
+  std::uint64_t pitch, codes, scales;  // bytes: between pages; from a page's start to the head's codes and scales
   std::uint32_t dim;
 };
 ZRT_SIMD PartCache part_cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch,

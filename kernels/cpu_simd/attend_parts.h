@@ -1,5 +1,6 @@
-// What attention over cells that lie by pages shares, of integers (attend_integer.h) and rotated ones
-// (attend_rotated.h): the order in which a chunk's pages are read and prefetched, and weights that become integers.
+// Shared by attention over cells that are interleaved by page, integers (attend_integer.h) and rotated ones
+// (attend_rotated.h): the order in which a chunk's pages are read and prefetched, and the conversion of weights to
+// integers.
 #pragma once
 
 #include "kernels/common/digits.h"
@@ -11,15 +12,16 @@ namespace {
 // A head's codes and scales of one page.
 struct PartPage {
   const std::byte *codes, *scales;
-  std::int64_t ahead;  // bytes from a key's codes to what is prefetched while they are read
+  std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while they are read
 };
 
-// What is prefetched while values are read, which is by columns: pages line by line, one after the other.
+// What is prefetched while values are read. Values are read by columns, so their pages are not read in order; these
+// pages are prefetched line by line, one after the other.
 struct PagesAhead {
   const std::byte* codes[kChunk / kPage];
-  std::uint32_t lines;  // of a page
+  std::uint32_t lines;  // cache lines per page
   std::uint32_t n = 0, page = 0, line = 0;
-  // The next lines; `otherwise`, if there are none.
+  // Returns the address of the next lines; `otherwise` if there are none.
   ZRT_MEMBER const std::byte* take(std::uint32_t n_lines, const std::byte* otherwise) {
     if (page == n) return otherwise;
     const std::byte* from = codes[page] + kLine * line;
@@ -29,23 +31,23 @@ struct PagesAhead {
   }
 };
 
-// Two neighbouring numbers of 16 bits, in every lane.
+// Two neighbouring 16-bit numbers, broadcast to every lane.
 ZRT_SIMD IntPart two_of(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, sizeof both);
   return hold(splat_int_part(both));
 }
-// How many sums, of 16 lanes, stay in registers beside the operands. VNNI adds within the product, whose latency so
-// many sums cover.
+// How many sums, of 16 lanes each, stay in registers besides the operands. With VNNI the addition is part of the
+// product, so more sums are needed to hide its latency.
 constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
-// How many columns (1, 2 or 4) of 16 lanes are taken at once where n sums are wanted of each.
+// Returns how many columns (1, 2 or 4) of 16 lanes are computed at once if each has n sums.
 constexpr int sum_columns(int n) {
   const int columns = kIntegerSums / n;
   return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
 }
 
-// Scores of n keys' pages from position `first` of a chunk on, of those that a row sees. dots.operator()<at once>(pages,
-// n, scores) makes those of n pages, a multiple of how many it takes at once.
+// Computes the scores of n pages of keys, from position `first` of a chunk on, for the rows that see them.
+// dots.operator()<at once>(pages, n, scores) computes those of n pages, a multiple of the number at once.
 template <int kN, int kPages, class Dots>
 ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t first, std::uint32_t n,
                           const Dots& dots) {
@@ -64,8 +66,8 @@ ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t
   dots.template operator()<1>(pages + whole, n_pages - whole, scores);
 }
 
-// The numbers that make the weights of up to 16 rows integers, from the bits of their largest magnitudes: those of
-// quantize_to_digits.
+// The factors that convert the weights of up to 16 rows to integers, from the bits of their largest magnitudes. They
+// are those of quantize_to_digits.
 struct IntegerScales {
   float inverse[kLanes], d[kLanes];
 };
@@ -78,7 +80,7 @@ ZRT_SIMD void make_integer_scales(const std::int32_t* largest, IntegerScales& sc
   store(scales.inverse, where_usable(div(all, amax), zero));
   store(scales.d, where_usable(div(amax, all), splat(__builtin_nanf(""))));
 }
-// 32 weights as 16-bit codes.
+// Converts 32 weights to 16-bit codes.
 ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
   const Floats round = splat(12582912.0f);
   const auto code = [&](const float* w) __attribute__((always_inline)) {
@@ -87,8 +89,9 @@ ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
   return narrow_i16(code(weights), code(weights + kLanes));
 }
 
-// Makes the exponentials of a row weights: times the scales of the chunk's values, and 0 where the row does not see the
-// position, in pages [begin, end). `weights` may be the row's scores. Gives the bits of the largest magnitude.
+// Turns the exponentials of a row into weights, for the pages of positions [begin, end): multiplies them by the scales
+// of the chunk's values, and sets those of positions that the row does not see to 0. `weights` may be the row's scores.
+// Returns the bits of the largest magnitude.
 __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
                                              std::uint32_t end, float* weights) {
   const Ints magnitude = splat(0x7FFFFFFF);
@@ -108,9 +111,9 @@ __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales
   }
   return reduce_max(largest);
 }
-// Makes weights of n rows' exponentials, in pages [begin, end) of a chunk and what they leave of two pages together.
-// Those of row r go to weights_of(r), kChunk floats; then use(r, weights, begin, end, inverse, d) is called with the
-// pages and the numbers that make them integers.
+// Turns the exponentials of n rows into weights, in the pairs of pages that contain positions [begin, end) of a chunk.
+// The weights of row r are written to weights_of(r), kChunk floats. Then use(r, weights, begin, end, inverse, d) is
+// called, with the range of whole pairs and the factors that convert the weights to integers.
 template <class WeightsOf, class Use>
 ZRT_SIMD void weigh_rows(Row* const* rows, std::uint32_t n, const float* scales, std::uint32_t begin, std::uint32_t end,
                          const WeightsOf& weights_of, const Use& use) {
@@ -127,15 +130,15 @@ ZRT_SIMD void weigh_rows(Row* const* rows, std::uint32_t n, const float* scales,
   }
 }
 
-// Computes a chunk, as attend_chunk does. While keys are read the chunk's values are prefetched, and while values are
-// read the keys of the next chunk, a page of which has `key_lines` lines: memory is never idle, and what is read waits
-// in the second-level cache. score.operator()<kN>(rows, keys, first, n) makes the scores of n pages from position
-// `first` of the chunk on; add(values, begin, end, ahead) makes each row's o, of the pages [begin, end).
+// Computes a chunk, as attend_chunk does. While keys are read, the chunk's values are prefetched. While values are
+// read, the keys of the next chunk are prefetched, `key_lines` lines per page. So memory is never idle, and what is
+// read next is in the L2 cache. score.operator()<kN>(rows, keys, first, n) computes the scores of n pages from position
+// `first` of the chunk on. add(values, begin, end, ahead) computes each row's o over pages [begin, end).
 template <class Score, class Add>
 ZRT_SIMD void attend_pages(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                            std::uint32_t last, float softcap, std::uint32_t key_lines, const Score& score,
                            const Add& add) {
-  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the first-level cache for all rows
+  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the L1 cache while all rows use them
   const auto [begin, end, hi] = pages_seen_by(rows, n);
   const std::uint32_t n_pages = (end - begin) / kPage;
   PartPage keys[kChunk / kPage], values[kChunk / kPage];

@@ -1,10 +1,9 @@
-// Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows, as attend_body.h has it
-// for the others: included there. The lanes of a score are the 16 tokens of a page, those of an output are 16 values,
-// and a lane multiplies pairs of 16 bits, so that an integer sum needs no fold. Codes of keys are unsigned bytes, 128
-// above their value; -128 times the sum of the query's bytes is where a sum starts. Values of a chunk are looked up once
-// for all rows, a block of 64 columns at a time. Weights are not cut into digits: a value has 8 bits, so that a chunk's
-// sum of its products with whole codes stays within 32 bits, and float(sum) is fma(float(A), 256, float(B)): both are
-// the exact sum, rounded once.
+// Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows; attend_body.h includes
+// it. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies pairs of 16
+// bits, so an integer sum needs no fold. Codes of keys are unsigned bytes, 128 above their value, so a sum starts at
+// -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a block of 64 columns
+// at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products with whole codes fits
+// 32 bits. float(sum) equals fma(float(A), 256, float(B)), because both are the exact sum, rounded once.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
@@ -15,10 +14,10 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
-constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // of a block of values
+constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // bytes of the codes of a block of values
 
-// A row's query in memory of head_dim floats: for each word of four bytes its even and its odd bytes as pairs of 16
-// bits, then where the sum of each block starts, then the scale of each block.
+// Layout of a row's query in head_dim floats: for each word of four bytes, its even and its odd bytes as pairs of 16
+// bits; then the start of each block's sum; then the scale of each block.
 struct QueryWords {
   const std::int32_t* pairs;
   const std::int32_t* starts;
@@ -55,7 +54,7 @@ ZRT_SIMD PartCache rotated_cache_of(const cpu::AttendTile& tile, const void* mem
                        kv::scales_at(is_r8, tile.kv_head, tile.shape.n_kv_heads, dim), dim, slot);
 }
 
-// kTable, each value 128 more, as an unsigned byte.
+// kTable with 128 added to each value, as unsigned bytes.
 struct ShiftedTable {
   std::int8_t values[16];
 };
@@ -66,7 +65,7 @@ constexpr ShiftedTable shifted_table() {
 }
 constexpr ShiftedTable kShifted = shifted_table();
 
-// How many pages n rows take at once.
+// Returns how many pages n rows multiply at once.
 constexpr int rotated_pages(int n) {
   return kParts == 1 || n == 1 ? 2 : 1;
 }
@@ -74,7 +73,8 @@ constexpr int rotated_pages(int n) {
 template <int kQ, int kPages, bool kIsR8>
 __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t n_blocks, float* const* scores) {
-  constexpr std::uint64_t kWords = kv::kBlock / 8;  // whose prefetching and reading are one step, of two words of r8
+  // Steps per block. A step prefetches a line and multiplies two words of keys: two words of r8 codes, or one of r4.
+  constexpr std::uint64_t kWords = kv::kBlock / 8;
   const Ints low_bytes = splat(0x00FF00FF), nibbles = splat(0x0F0F0F0F);
   const Ints flip = splat(static_cast<std::int32_t>(0x80808080u));
   float* to[kQ];
@@ -143,11 +143,11 @@ __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const Part
   } while (n >= kPages);
 }
 
-// A chunk's values of one block, as kTable has them: [pairs of tokens][64 columns][2 tokens].
+// One block of a chunk's values, looked up in kTable: [pairs of tokens][64 columns][2 tokens].
 struct BlockOfValues {
   alignas(64) std::int16_t of[kChunk * kv::kBlock];
 };
-// Of n pages, the first of which is page `first` of the chunk. Prefetches n_lines lines ahead for every four tokens.
+// Looks up a block of n pages; the first is page `first` of the chunk. Prefetches n_lines lines ahead per four tokens.
 __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64_t first, std::uint64_t n,
                                               std::uint64_t row_bytes, std::uint64_t block, std::uint32_t n_lines,
                                               PagesAhead& ahead, BlockOfValues& values) {
@@ -160,7 +160,7 @@ __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64
       for (std::uint32_t i = 0; i < n_lines; ++i) __builtin_prefetch(later + i * kLine);
       for (std::uint32_t column = 0; column < kValueBytes; column += kLanes) {
         const std::byte* at = from + column;
-        // So ordered, a word's odd bytes are of the tokens after its even ones.
+        // In this order, the odd bytes of a word belong to the tokens after those of its even bytes.
         const Ints both = zip_bytes(at, at + 2 * row_bytes, at + row_bytes, at + 3 * row_bytes);
         const auto put = [&](const Ints& bytes, std::int16_t* pairs) __attribute__((always_inline)) {
           store(static_cast<void*>(pairs), shift_right_signed_16(shift_left_16(bytes, 8), 8));
@@ -172,14 +172,15 @@ __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64
     }
   }
 }
-// The scales of the values of a page's 16 tokens, into d[block] from position `at` of the chunk on.
+// Writes the scales of the values of a page's 16 tokens to d[block], from position `at` of the chunk on.
 ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_blocks, std::uint32_t at,
                                    float (*d)[kChunk]) {
   float memory[2][kMostBlocks * kPage];
   float *from = memory[0], *to = memory[1];
   for (std::uint32_t i = 0; i < n_blocks; ++i)
     store(from + i * kPage, load_f16(scales + i * 2 * kPage) * splat(1.0f / kv::kStoredScale));
-  // They lie by tokens. Numbers of even places go before those of odd ones, until each block's are together.
+  // The scales are stored by token. Each round puts numbers at even places before those at odd ones, until the scales
+  // of each block are contiguous.
   for (std::uint32_t left = n_blocks; left > 1; left /= 2) {
     for (std::uint32_t i = 0; i < n_blocks / 2; ++i) {
       const LanePairs pairs = load_pairs(from + 2 * i * kPage);
@@ -192,7 +193,8 @@ ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_bloc
   for (std::uint32_t i = 0; i < n_blocks; ++i) store(d[i] + at, load(from + i * kPage));
 }
 
-// o[r] from column `at` of a block on = the sums of the rows' codes times values, over pairs [begin, end), times d[r].
+// o[r] = d[r] times the sums of the row's codes times values over pairs [begin, end) of tokens, for kColumns columns
+// from column `at` of a block on.
 template <int kN, int kColumns>
 __attribute__((noinline)) void rotated_values(const std::int16_t* const* codes, const std::int16_t* values,
                                               std::uint64_t begin, std::uint64_t end, const float* d, float* const* o,
@@ -218,7 +220,7 @@ __attribute__((noinline)) void rotated_values(const std::int16_t* const* codes, 
     }
 }
 
-// A block of each row's o, of pages [begin, end) of a chunk. `scales` are those of the chunk's values.
+// Computes one block of each row's o over pages [begin, end) of a chunk. `scales` are those of the chunk's values.
 __attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t n, const PartPage* pages,
                                                  std::uint32_t begin, std::uint32_t end, std::uint32_t block,
                                                  std::uint32_t dim, const float* scales, std::uint32_t n_lines,
@@ -226,7 +228,7 @@ __attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t
   BlockOfValues values;
   look_up_values(pages, begin / kPage, (end - begin) / kPage, dim / 2, block, n_lines, ahead, values);
   for (std::uint32_t first = 0; first < n; first += kLanes) {
-    alignas(64) float weights[kLanes][kChunk];  // which become codes in place, the first half of each
+    alignas(64) float weights[kLanes][kChunk];  // converted to codes in place, in the first half of each row
     const std::uint32_t n_rows = least(n - first, kLanes);
     weigh_rows(
         rows + first, n_rows, scales, begin, end,
@@ -256,7 +258,7 @@ __attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t
   }
 }
 
-// attend_chunk over rotated cells.
+// attend_chunk for rotated cells.
 template <bool kIsR8>
 void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                           std::uint32_t last, float softcap) {

@@ -1,4 +1,4 @@
-// What attention of few rows shares for all cells (attend_body.h): a row, its softmax, and rows that are taken together.
+// Shared by attention of few rows over all types of cells (attend_body.h): a row, its softmax, and pieces of rows.
 #pragma once
 
 #include "kernels/cpu_simd/attend_blocks.h"
@@ -6,23 +6,23 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows take a page's keys or values at once, so that these are loaded and widened once for all of them.
+// How many rows are multiplied by a page's keys or values at once, so that these are loaded and converted once for all.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
 // A row: one query token and head.
 struct Row {
-  std::uint32_t begin, end;  // positions that it sees
-  std::uint32_t lo, hi;      // positions of the chunk that it sees, counted from its start
-  float scale;               // of its scores
+  std::uint32_t begin, end;  // positions that the row sees
+  std::uint32_t lo, hi;      // positions of the chunk that the row sees, counted from the chunk's start
+  float scale;               // factor of its scores
   const float* q;
-  float *scores, *o, *total;  // o: this chunk's sum of values
+  float *scores, *o, *total;  // o: the sum over this chunk's values
   float max, sum, total_max, total_sum;
   float* y;
-  float unit;  // where its weights become integers: their scale
+  float unit;  // scale of its weights, if these are integers
 };
 
-// Turns scores into exponentials, in place; gives the maximum and sum of the row. This one is for a row that sees the
-// whole chunk, without softcap.
+// Turns scores into exponentials, in place, and computes the maximum and sum of the row. This function is for a row
+// that sees the whole chunk, without softcap.
 ZRT_SIMD void soften_chunk(Row& row) {
   constexpr std::uint32_t kPages = kChunk / kPage;
   Floats s[kPages];
@@ -53,7 +53,7 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
   float* scores = row.scores;
   const auto is_whole = [&](std::uint32_t page)
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // over whole pages: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over whole pages; depth: the largest -s
   for (std::uint32_t j = begin; j < hi; j += kPage) {
     Floats s = load(scores + j) * splat(row.scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -82,7 +82,7 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
 ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
-// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
+// The part of a chunk that n rows see together: whole pages from position `begin` to `end`, and the last position.
 struct SeenPages {
   std::uint32_t begin, end, hi;
 };
@@ -92,7 +92,7 @@ ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
   return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
 }
 
-// Cuts the rows into pieces of up to kTogether and calls f.operator()<size>(rows of the piece) for each.
+// Splits the rows into pieces of up to kTogether and calls f.operator()<size>(rows of the piece) for each.
 template <class F>
 ZRT_SIMD void together(Row* const* rows, std::uint32_t n, F&& f) {
   in_pieces<kTogether>(n, [&]<std::uint32_t kN>(std::uint32_t r)

@@ -1,6 +1,6 @@
-// Dots of codes for AVX2, and for AVX-VNNI where the unit is compiled for it: each lane multiplies 4 codes by 4
-// activations that all lanes share. linear_body.h is written in these names; dots_avx512.h and dots_neon.h have the
-// same ones. Everything is static, since the unit that includes this is compiled for its instruction set.
+// Dots of codes for AVX2, and for AVX-VNNI if the unit is compiled for it: each lane multiplies 4 codes by 4
+// activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and linear_body.h uses only
+// these. Everything is static, because the unit that includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx2.h"
@@ -10,17 +10,18 @@ namespace {
 
 constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
 constexpr int kPairTile = 2;  // rows of x that 16-bit codes are multiplied by at once
-constexpr int kWideTile = 0;  // none: the registers hold the sums of one panel only
+constexpr int kWideTile = 0;  // none: the registers hold the sums of only one panel
 constexpr bool kHasWordPairs = false;
 
-// 32 bytes, or sums of their products.
+// 32 bytes, or the sums of their products.
 using Bytes = __m256i;
 ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::int32_t word;
   std::memcpy(&word, x, sizeof(word));
   return _mm256_set1_epi32(word);
 }
-// Forces the products to be computed here: GCC would keep them all for one expression at the end, and spill them.
+// Forces GCC to compute the products here. Otherwise it would keep them all for one expression at the end and spill
+// them.
 ZRT_SIMD void compute_now(Bytes& a, Bytes& b) {
   asm("" : "+x"(a), "+x"(b));
 }
@@ -30,7 +31,7 @@ ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
 }
 
 #if defined(__AVXVNNI__)
-// Exact in 32 bits; codes are unsigned.
+// With VNNI, sums are exact in 32 bits, and codes are unsigned.
 constexpr bool kScalesArePairs = false, kTakesSignedCodes = false, kSumsStartAnywhere = true;
 constexpr int steps_of(int, bool, int words) {
   return words;
@@ -49,10 +50,10 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return {_mm256_dpwssd_avx_epi32(sum.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(sum.hi, a.hi, b.hi)};
 }
 #else
-// Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
-// are added to 32 bits, so a scale is a pair of 16-bit numbers.
+// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold kSteps of them. When the sums are
+// added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
 constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
-// kSteps is a power of two, at most the number of `words` that share a scale.
+// Returns kSteps: a power of two, at most the number of `words` that share a scale.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {
   int steps = 1;
   while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
@@ -60,7 +61,7 @@ constexpr int steps_of(int largest_code, bool is_signed, int words) {
 }
 template <bool kSigned>
 ZRT_SIMD Bytes add_products(Bytes sum, bool is_first, Bytes codes, Bytes x) {
-  // Signed: codes from -128, x from -127, so that no sum of two products leaves 16 bits.
+  // Signed codes are at least -128 and x at least -127, so no sum of two products overflows 16 bits.
   const Bytes products = kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes))
                                  : _mm256_maddubs_epi16(codes, x);
   return is_first ? products : _mm256_add_epi16(sum, products);
@@ -79,14 +80,14 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
-  int n;  // products since the sum was last passed on; a compile-time constant at each use
+  int n;  // products added since `total` was last called; a compile-time constant at each use
   bool is_started = false;
-  // Where kSumsStartAnywhere: the sum that the first products are added to.
+  // If kSumsStartAnywhere: sets the sum to which the first products are added.
   ZRT_MEMBER void start(const Ints& at) {
     sums = at;
     is_started = true;
   }
-  // Adds codes . x[0..4); what is full is passed on to `total`.
+  // Adds codes . x[0..4). When the 16-bit sums are full, they are passed to `total`.
   template <class AddTo>
   ZRT_MEMBER void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
     const Bytes four = every_four(x);

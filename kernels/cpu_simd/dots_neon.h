@@ -1,5 +1,5 @@
-// Dots of codes for NEON, and for the dot product of bytes where the unit is compiled for it, under the names of
-// dots_avx2.h. Codes and activations are signed bytes. Everything is static, since the unit that includes this is
+// Dots of codes for NEON, and for the dot product of bytes if the unit is compiled for it, with the names of
+// dots_avx2.h. Codes and activations are signed bytes. Everything is static, because the unit that includes this is
 // compiled for its instruction set.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
 constexpr int kPairTile = 2;  // rows of x that 16-bit codes are multiplied by at once
-constexpr int kWideTile = 0;  // none: the registers hold the sums of one panel only
+constexpr int kWideTile = 0;  // none: the registers hold the sums of only one panel
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr bool kHasWordPairs = true;
 #else
@@ -19,7 +19,7 @@ constexpr bool kHasWordPairs = false;
 
 constexpr bool kTakesSignedCodes = true, kSumsStartAnywhere = false;
 #if defined(__ARM_FEATURE_DOTPROD)
-// Exact in 32 bits.
+// With the dot product, sums are exact in 32 bits.
 constexpr bool kScalesArePairs = false;
 constexpr int steps_of(int, bool, int words) {
   return words;
@@ -34,11 +34,11 @@ ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
   return dots * scale;
 }
 #else
-// Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
-// are added to 32 bits, so a scale is a pair of 16-bit numbers.
+// Without the dot product, products of 8-bit codes are added in pairs of 16 bits, which can hold kSteps of them. When
+// the sums are added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
 constexpr bool kScalesArePairs = true;
-// A power of two, at most the `words` that share a scale. Signed: codes from -128, x from -127, so that no sum of two
-// products leaves 16 bits.
+// Returns kSteps: a power of two, at most the `words` that share a scale. Signed codes are at least -128 and x at least
+// -127, so no sum of two products overflows 16 bits.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {
   int steps = 1;
   while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
@@ -66,8 +66,8 @@ ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
 template <int kSteps, bool>
 struct Sum {
   Ints sums;
-  int n;  // products since the sum was last passed on; a compile-time constant at each use
-  // Adds codes . x[0..4); what is full is passed on to `total`.
+  int n;  // products added since `total` was last called; a compile-time constant at each use
+  // Adds codes . x[0..4). When the sums are full, they are passed to `total`.
   template <class AddTo>
   __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
     std::int32_t word;
@@ -82,18 +82,18 @@ struct Sum {
 };
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
-// The same over two words of each row side by side, and for one or two rows of x: the matrix product of bytes takes 8
-// values of two rows of W and of two rows of x. The words come in order, interleaved.
+// The same for two words of each row side by side, and one or two rows of x, with the matrix product of bytes: it takes
+// 8 values of two rows of W and of two rows of x. The words are added in order, interleaved.
 template <int kSteps, int kRows>
 struct PairSum {
   Ints sums[2];  // sums of rows 4 i and 4 i + 1 of W; and of rows 4 i + 2 and 4 i + 3
-  // Makes of two words a register of rows 4 i and 4 i + 1 and one of rows 4 i + 2 and 4 i + 3, for each i.
+  // Interleaves two words into a register of rows 4 i and 4 i + 1 and one of rows 4 i + 2 and 4 i + 3, for each i.
   ZRT_SIMD void interleave(std::int32_t* even, std::int32_t* odd) {
     const Ints a = load_ints(even), b = load_ints(odd);
     store(even, four_ints(ZRT_EACH { return vzip1q_s32(a.q[i], b.q[i]); }));
     store(odd, four_ints(ZRT_EACH { return vzip2q_s32(a.q[i], b.q[i]); }));
   }
-  // Word w of 8, whose values of row r of x begin at x(r) + 4 w; total(r, sum) takes what is full.
+  // Adds word w of 8. The values of row r of x begin at x(r) + 4 w. When the sums are full, total(r, sum) is called.
   template <class X, class AddTo>
   __attribute__((always_inline)) void add(int w, const Ints& codes, X&& x, AddTo&& total) {
     const int at = 4 * (w - w % 2);

@@ -1,8 +1,8 @@
-// LINEAR on float weights for AVX-512. Everything but the entry is static: it is compiled for AVX-512, and no copy of
-// it may serve code that is not.
+// LINEAR on float weights for AVX-512. Everything but the entry is static, because it is compiled for AVX-512, and code
+// for other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first: what follows is written in its names.
+// The lanes header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/float_linear_body.h"
 
 namespace zinc_rt::cpu_simd {

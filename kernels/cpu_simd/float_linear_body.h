@@ -1,7 +1,7 @@
 // LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes this after
 // its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows are multiplied
-// by up to three rows of x in a group of 256 values of k, so that each load serves several sums, and eight sums are
-// folded at once. Lanes past the end of k add +0 * -0, which leaves them as they are.
+// by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums. Eight sums are
+// folded at once. Lanes past the end of k add +0 * -0, which does not change them.
 #pragma once
 
 #include "kernels/cpu/ops.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint32_t kGroup = 256;
 constexpr std::uint32_t kTileRows = 8;  // rows of W in a tile
 constexpr std::uint32_t kTileX = 3;     // rows of x in a tile: as many as the registers hold
-constexpr std::uint32_t kDirect = 12;   // up to so many rows of x, f32 weights are read in place
-constexpr std::uint32_t kTokens = 64;   // rows of x that take a group before the next one is read
+constexpr std::uint32_t kDirect = 12;   // up to this many rows of x, f32 weights are read in place
+constexpr std::uint32_t kTokens = 64;   // rows of x that are multiplied by a group before the next one is read
 
 struct WeightF32 {
   static constexpr std::uint32_t kBytes = 4;
@@ -41,11 +41,12 @@ ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
   return reinterpret_cast<const float*>(x.first + r * x.pitch);
 }
 
-// y[r][j] = y[r][j] + v of weight row j and x row r; w.n is a multiple of 16. Not inlined, so that all registers are
-// free for its sums.
+// y[r][j] = y[r][j] + v of weight row j and x row r. w.n is a multiple of 16. Not inlined, so that all registers are
+// available for its sums.
 template <class W, int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
-  constexpr int kPairs = columns_of(2 * kX, kSums);  // pairs of weight rows j and j + 4 that are taken at once
+  // Pairs of weight rows j and j + 4 that are multiplied at once.
+  constexpr int kPairs = columns_of(2 * kX, kSums);
   const std::uint64_t n = w.n;
   const float* from[kX];
   for (int r = 0; r < kX; ++r) from[r] = row_of(x, static_cast<std::uint64_t>(r));
@@ -85,9 +86,9 @@ ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*
   }
 }
 
-// A group as floats, padded to a multiple of 16 values, with its rows next to each other. In place, f32 rows at
-// distances of a power of two bytes would fall into few sets of the cache, so the copy pays where many rows of x take
-// it. 16-bit weights are widened as fast as they are read.
+// A group as floats, padded to a multiple of 16 values, with contiguous rows. In place, f32 rows at distances of a
+// power of two bytes would map to few sets of the cache, so the copy is worth its time if many rows of x use it. 16-bit
+// weights are converted as fast as they can be read.
 struct WideGroup {
   alignas(64) float w[kTileRows][kGroup];
   alignas(64) float x[kTileX][kGroup];
@@ -116,7 +117,7 @@ ZRT_SIMD XGroup fill_up(const XGroup& from, std::uint32_t rows, std::uint32_t n,
   return {reinterpret_cast<const std::byte*>(to.x), sizeof(to.x[0])};
 }
 
-// Adds the group to y of n <= kTokens rows of x.
+// Adds the products with the group to y, for n <= kTokens rows of x.
 template <class W>
 ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   const bool is_full = w.n % kLanes == 0;
@@ -132,7 +133,7 @@ ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (
   }
 }
 
-// Rows [m, m + n_rows) of W, where n_rows <= 8. The last row takes the place of rows that do not exist.
+// Rows [m, m + n_rows) of W, where n_rows <= 8. If n_rows < 8, the last row is used again for the missing rows.
 template <class W>
 void row_tile(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows) {
   const auto* w = static_cast<const std::byte*>(a.w);
@@ -159,7 +160,7 @@ void all_rows(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) 
   for (std::uint32_t m = begin; m < end; m += kTileRows) row_tile<W>(a, m, end - m < kTileRows ? end - m : kTileRows);
 }
 
-// RowKernels::float_linear.
+// Implements RowKernels::float_linear.
 void float_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   switch (a.w_dtype) {
     case DType::kF16: return all_rows<WeightF16>(a, begin, end);

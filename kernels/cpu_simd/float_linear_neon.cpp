@@ -1,7 +1,7 @@
-// LINEAR on float weights for NEON. Everything but the entry is static, as in the other sets' units.
+// LINEAR on float weights for NEON. Everything but the entry is static, as in the units of other sets.
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first: what follows is written in its names.
+// The lanes header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/float_linear_body.h"
 
 namespace zinc_rt::cpu_simd {

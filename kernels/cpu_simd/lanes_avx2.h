@@ -1,7 +1,7 @@
-// 16 lanes of floats or integers for AVX2, FMA and F16C: the lane width of docs/arithmetic.md (rules 4 and 5) and the
-// rows of a panel, so that a body written over them has the reference's order. lanes_avx512.h gives the same names.
-// Everything is static and always inlined: a file that includes this is compiled for AVX2, and no copy may serve code
-// that is not.
+// 16 lanes of floats or integers for AVX2, FMA and F16C. 16 is the lane width of docs/arithmetic.md (rules 4 and 5) and
+// the number of rows of a panel, so a body written with these lanes has the reference's order of sums. lanes_avx512.h
+// and lanes_neon.h define the same names. Everything is static and always inlined, because a file that includes this is
+// compiled for AVX2, and code for other processors must not use a copy of it.
 #pragma once
 
 #include <immintrin.h>
@@ -14,10 +14,10 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides operands, without running out of registers.
 constexpr int kSums = 4;
 
-struct Floats {  // lanes 0 to 7, 8 to 15
+struct Floats {  // lanes 0 to 7; lanes 8 to 15
   __m256 lo, hi;
 };
 struct Ints {  // 16 x i32, or 64 bytes
@@ -48,12 +48,12 @@ ZRT_SIMD Floats load_i8(const void* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
-// p[0], p[stride] .. p[15 * stride]
+// Loads p[0], p[stride] .. p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(stride));
   return {_mm256_i32gather_ps(p, at, 4), _mm256_i32gather_ps(p + 8 * stride, at, 4)};
 }
-// 0, 1 .. 15
+// Returns 0, 1 .. 15.
 ZRT_SIMD Floats lane_index() {
   return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};
 }
@@ -74,28 +74,28 @@ ZRT_SIMD Floats negate(const Floats& a) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_xor_ps(a.lo, sign), _mm256_xor_ps(a.hi, sign)};
 }
-// a > b ? a : b, also where one is NaN.
+// Returns a > b ? a : b, also if one is NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
 }
-// a > b ? x : y
+// Returns a > b ? x : y.
 ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
           _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
 }
-// a >= b ? x : y
+// Returns a >= b ? x : y.
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GE_OQ)),
           _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GE_OQ))};
 }
-// The largest lane, where none is NaN.
+// Returns the largest lane. REQUIRES: none is NaN.
 ZRT_SIMD float reduce_max(const Floats& a) {
   const __m256 eight = _mm256_max_ps(a.lo, a.hi);
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
-// fold16 of kernels/common/fold.h.
+// The sum of the lanes by fold16 of kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const __m256 eight = _mm256_add_ps(a.lo, a.hi);
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -162,7 +162,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return {_mm256_add_epi8(a.lo, b.lo), _mm256_add_epi8(a.hi, b.hi)};
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
   return {_mm256_srli_epi32(a.lo, bits), _mm256_srli_epi32(a.hi, bits)};
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
@@ -171,11 +171,11 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm256_slli_epi32(a.lo, bits), _mm256_slli_epi32(a.hi, bits)};
 }
-// Shifts each lane by as many bits as b's lane says, 0 to 31.
+// Shifts each lane left by the number of bits in b's lane, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm256_sllv_epi32(a.lo, b.lo), _mm256_sllv_epi32(a.hi, b.hi)};
 }
-// On the two 16-bit halves of each lane.
+// Adds the two 16-bit halves of each lane separately.
 ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
   return {_mm256_add_epi16(a.lo, b.lo), _mm256_add_epi16(a.hi, b.hi)};
 }
@@ -185,17 +185,17 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return {_mm256_srai_epi16(a.lo, bits), _mm256_srai_epi16(a.hi, bits)};
 }
-// a where b < c, else 0.
+// Returns a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm256_and_si256(_mm256_cmpgt_epi32(c.lo, b.lo), a.lo),
           _mm256_and_si256(_mm256_cmpgt_epi32(c.hi, b.hi), a.hi)};
 }
-// Byte i becomes values[code], codes from 0 to 15.
+// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm256_shuffle_epi8(table, codes.lo), _mm256_shuffle_epi8(table, codes.hi)};
 }
-// 16 bytes from each: lane i has byte i of a, b, c and d.
+// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
@@ -206,12 +206,12 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   return {four(_mm_unpacklo_epi8(x, y), _mm_unpacklo_epi8(z, w)),
           four(_mm_unpackhi_epi8(x, y), _mm_unpackhi_epi8(z, w))};
 }
-// From 16 x i16: the sums of two neighbours each.
+// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));
 }
-// Two signed 16-bit products a lane, added.
+// Multiplies the two signed 16-bit numbers of each lane and adds both products.
 ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
   return {_mm256_madd_epi16(a.lo, b.lo), _mm256_madd_epi16(a.hi, b.hi)};
 }
@@ -255,7 +255,7 @@ ZRT_SIMD Part load_part_bf16(const void* p) {
   const __m256i halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
   return _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16));
 }
-// Loaded once for several uses: GCC would read memory again for each.
+// Keeps a value in a register for several uses; GCC would read memory again for each.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+x"(x));
   return x;
@@ -283,7 +283,8 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+x"(x));
   return x;
 }
-// sum + dot_pairs(a, b). Written as instructions, since GCC 12 spills sums or copies them at each use.
+// Returns sum + dot_pairs(a, b). It is written as instructions, because GCC 12 spills the sums or copies them at each
+// use.
 ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVXVNNI__)
   return hold(_mm256_dpwssd_avx_epi32(sum, a, b));

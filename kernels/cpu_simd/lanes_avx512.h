@@ -1,6 +1,6 @@
-// 16 lanes of floats or integers for AVX-512 (F, BW, VL, DQ; FMA and F16C with it): the names of lanes_avx2.h, a
-// register each. Everything is static and always inlined: a file that includes this is compiled for AVX-512, and no
-// copy may serve code that is not.
+// 16 lanes of floats or integers for AVX-512 (F, BW, VL, DQ; with FMA and F16C), with the names of lanes_avx2.h. 16
+// lanes are one register. Everything is static and always inlined, because a file that includes this is compiled for
+// AVX-512, and code for other processors must not use a copy of it.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides operands, without running out of registers.
 constexpr int kSums = 16;
 
 struct Floats {
@@ -46,11 +46,11 @@ ZRT_SIMD Floats load_i8(const void* p) {
 ZRT_SIMD __m512i lane_numbers() {
   return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
-// p[0], p[stride] .. p[15 * stride]
+// Loads p[0], p[stride] .. p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   return {_mm512_i32gather_ps(_mm512_mullo_epi32(lane_numbers(), _mm512_set1_epi32(stride)), p, 4)};
 }
-// 0, 1 .. 15
+// Returns 0, 1 .. 15.
 ZRT_SIMD Floats lane_index() {
   return {_mm512_cvtepi32_ps(lane_numbers())};
 }
@@ -70,23 +70,23 @@ ZRT_SIMD Floats fma(const Floats& a, const Floats& b, const Floats& c) {
 ZRT_SIMD Floats negate(const Floats& a) {
   return {_mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(INT32_MIN)))};
 }
-// a > b ? a : b, also where one is NaN.
+// Returns a > b ? a : b, also if one is NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return {_mm512_max_ps(a.v, b.v)};
 }
-// a > b ? x : y
+// Returns a > b ? x : y.
 ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), y.v, x.v)};
 }
-// a >= b ? x : y
+// Returns a >= b ? x : y.
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ), y.v, x.v)};
 }
-// The largest lane, where none is NaN.
+// Returns the largest lane. REQUIRES: none is NaN.
 ZRT_SIMD float reduce_max(const Floats& a) {
   return _mm512_reduce_max_ps(a.v);
 }
-// fold16 of kernels/common/fold.h.
+// The sum of the lanes by fold16 of kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -118,7 +118,7 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
 
 // The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
-  const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // four lanes of a, four of b, four of a ..
+  const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // order: four lanes of a, four of b, four of a, ...
   return {_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), quarters)};
 }
 
@@ -146,7 +146,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return {_mm512_add_epi8(a.v, b.v)};
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
   return {_mm512_srli_epi32(a.v, static_cast<unsigned>(bits))};
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
@@ -155,11 +155,11 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm512_slli_epi32(a.v, static_cast<unsigned>(bits))};
 }
-// Shifts each lane by as many bits as b's lane says, 0 to 31.
+// Shifts each lane left by the number of bits in b's lane, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm512_sllv_epi32(a.v, b.v)};
 }
-// On the two 16-bit halves of each lane.
+// Adds the two 16-bit halves of each lane separately.
 ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
   return {_mm512_add_epi16(a.v, b.v)};
 }
@@ -169,16 +169,16 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return {_mm512_srai_epi16(a.v, static_cast<unsigned>(bits))};
 }
-// a where b < c, else 0.
+// Returns a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(b.v, c.v), a.v)};
 }
-// Byte i becomes values[code], codes from 0 to 15.
+// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm512_shuffle_epi8(table, codes.v)};
 }
-// 16 bytes from each: lane i has byte i of a, b, c and d.
+// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
@@ -186,17 +186,17 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   all = _mm512_inserti32x4(all, load_16(b), 1);
   all = _mm512_inserti32x4(all, load_16(c), 2);
   all = _mm512_inserti32x4(all, load_16(d), 3);
-  // Quarters have four bytes of each, then these change places.
+  // Each quarter now holds four bytes of each address; this puts its words in order.
   all = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
   const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return {_mm512_shuffle_epi8(all, _mm512_broadcast_i32x4(order))};
 }
-// From 16 x i16: the sums of two neighbours each.
+// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));
 }
-// Two signed 16-bit products a lane, added.
+// Multiplies the two signed 16-bit numbers of each lane and adds both products.
 ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
   return {_mm512_madd_epi16(a.v, b.v)};
 }
@@ -233,7 +233,7 @@ ZRT_SIMD Part load_part_f16(const void* p) {
 ZRT_SIMD Part load_part_bf16(const void* p) {
   return as_floats(shift_left(load_u16(p), 16)).v;
 }
-// Loaded once for several uses: GCC would read memory again for each.
+// Keeps a value in a register for several uses; GCC would read memory again for each.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+v"(x));
   return x;
@@ -261,7 +261,7 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+v"(x));
   return x;
 }
-// sum + dot_pairs(a, b)
+// Returns sum + dot_pairs(a, b).
 ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVX512VNNI__)
   return hold(_mm512_dpwssd_epi32(sum, a, b));
@@ -299,12 +299,12 @@ ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
 }
 // y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
 ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
-  // Quarters of a register, four lanes each, are of sums j, j + 4, j + 1 and j + 5.
+  // Each quarter of a register, four lanes, belongs to one sum: j, j + 4, j + 1 or j + 5.
   const auto four = [](__m512 a, __m512 b) __attribute__((always_inline)) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
   };
   const __m512 a = four(pairs[0].lanes, pairs[1].lanes), b = four(pairs[2].lanes, pairs[3].lanes);
-  // Two lanes a sum: 0, 0, 2, 2; 4, 4, 6, 6; 1, 1, 3, 3; 5, 5, 7, 7.
+  // Two lanes per sum, in the order 0, 0, 2, 2; 4, 4, 6, 6; 1, 1, 3, 3; 5, 5, 7, 7.
   const __m512 two = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
   const __m512 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xB1));
   const __m512i order = _mm512_setr_epi32(0, 8, 2, 10, 4, 12, 6, 14, 0, 0, 0, 0, 0, 0, 0, 0);

@@ -43,7 +43,7 @@ ZRT_SIMD Floats rsqrt(Floats x) {
   return r;
 }
 
-// The parts of e^x = (1 + t) 2^n: t, and n as the float n + 12582912.
+// e^x = (1 + t) 2^n, as its parts: t, and n as the float n + 12582912.
 template <class F>
 ZRT_SIMD F exp_part(const F& x, F& shifted) {
   const F round = splat(12582912.0f);
@@ -79,7 +79,7 @@ ZRT_SIMD Floats exp(Floats x) {
   const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(p, exp_power(shifted)));
   return select_ge(splat(-104.0f), x, splat(0.0f), bounded);
 }
-// exp for x in [-87, 0] or NaN: the same operations without those that only other x need.
+// exp for x in [-87, 0] or NaN: the same operations, without those that only other x need.
 ZRT_SIMD Floats exp_near(const Floats& x) {
   Floats shifted;
   const Floats t = exp_part(x, shifted);

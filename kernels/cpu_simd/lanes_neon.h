@@ -1,5 +1,5 @@
-// 16 lanes of floats or integers for NEON of 64-bit ARM: the names of lanes_avx2.h, four registers each. Everything is
-// static and always inlined, as there: units of other flags have copies of their own.
+// 16 lanes of floats or integers for NEON on 64-bit ARM, with the names of lanes_avx2.h. 16 lanes are four registers.
+// Everything is static and always inlined, because units with other compiler flags need their own copies.
 #pragma once
 
 #include <arm_neon.h>
@@ -12,7 +12,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides operands, without running out of registers.
 constexpr int kSums = 4;
 
 struct Floats {  // lanes 4 i to 4 i + 3
@@ -22,7 +22,7 @@ struct Ints {  // 16 x i32, or 64 bytes
   int32x4_t q[4];
 };
 
-// fn(0) to fn(3), a register each.
+// Calls fn(0) to fn(3), once per register.
 template <class Fn>
 ZRT_SIMD Floats four_floats(Fn&& fn) {
   return {fn(0), fn(1), fn(2), fn(3)};
@@ -33,7 +33,7 @@ ZRT_SIMD Ints four_ints(Fn&& fn) {
 }
 #define ZRT_EACH [&](int i) __attribute__((always_inline))
 
-// The bits of a register as lanes of another kind.
+// Reinterprets the bits of a register as lanes of another type.
 ZRT_SIMD uint32x4_t as_u32(int32x4_t a) {
   return vreinterpretq_u32_s32(a);
 }
@@ -59,7 +59,7 @@ ZRT_SIMD Floats load(const float* p) {
 ZRT_SIMD void store(float* p, const Floats& a) {
   for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, a.q[i]);
 }
-ZRT_SIMD uint16x4_t load_halves(const void* p, int i) {  // four from number 4 i on
+ZRT_SIMD uint16x4_t load_halves(const void* p, int i) {  // loads four numbers, beginning with number 4 i
   return vreinterpret_u16_u8(vld1_u8(static_cast<const std::uint8_t*>(p) + 8 * i));
 }
 ZRT_SIMD float32x4_t widen_f16(uint16x4_t halves) {
@@ -77,7 +77,7 @@ ZRT_SIMD Floats load_i8(const void* p) {
   return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
 }
-// p[0], p[stride] .. p[15 * stride]
+// Loads p[0], p[stride] .. p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   const std::int64_t step = stride;
   return four_floats(ZRT_EACH {
@@ -85,7 +85,7 @@ ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
     return float32x4_t{at[0], at[step], at[2 * step], at[3 * step]};
   });
 }
-// 0, 1 .. 15
+// Returns 0, 1 .. 15.
 ZRT_SIMD Floats lane_index() {
   return {float32x4_t{0, 1, 2, 3}, float32x4_t{4, 5, 6, 7}, float32x4_t{8, 9, 10, 11}, float32x4_t{12, 13, 14, 15}};
 }
@@ -105,23 +105,23 @@ ZRT_SIMD Floats fma(const Floats& a, const Floats& b, const Floats& c) {
 ZRT_SIMD Floats negate(const Floats& a) {
   return four_floats(ZRT_EACH { return vnegq_f32(a.q[i]); });
 }
-// a > b ? x : y
+// Returns a > b ? x : y.
 ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return four_floats(ZRT_EACH { return vbslq_f32(vcgtq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
 }
-// a >= b ? x : y
+// Returns a >= b ? x : y.
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return four_floats(ZRT_EACH { return vbslq_f32(vcgeq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
 }
-// a > b ? a : b, also where one is NaN, which the processor's own maximum would give.
+// Returns a > b ? a : b, also if one is NaN. The processor's own maximum would return NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return select_gt(a, b, a, b);
 }
-// The largest lane, where none is NaN.
+// Returns the largest lane. REQUIRES: none is NaN.
 ZRT_SIMD float reduce_max(const Floats& a) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.q[0], a.q[1]), vmaxq_f32(a.q[2], a.q[3])));
 }
-// fold16 of kernels/common/fold.h.
+// The sum of the lanes by fold16 of kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const float32x4_t four = vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3]));
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
@@ -190,7 +190,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vaddq_s8(as_s8(a.q[i]), as_s8(b.q[i]))); });
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
   return four_ints(ZRT_EACH { return as_s32(vshlq_u32(as_u32(a.q[i]), vdupq_n_s32(-bits))); });
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
@@ -199,11 +199,11 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], vdupq_n_s32(bits)); });
 }
-// Shifts each lane by as many bits as b's lane says, 0 to 31.
+// Shifts each lane left by the number of bits in b's lane, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], b.q[i]); });
 }
-// On the two 16-bit halves of each lane.
+// Adds the two 16-bit halves of each lane separately.
 ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s16(vaddq_s16(as_s16(a.q[i]), as_s16(b.q[i]))); });
 }
@@ -214,16 +214,16 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return shift_left_16(a, -bits);
 }
-// a where b < c, else 0.
+// Returns a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return four_ints(ZRT_EACH { return vandq_s32(as_s32(vcltq_s32(b.q[i], c.q[i])), a.q[i]); });
 }
-// Byte i becomes values[code], codes from 0 to 15.
+// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const int8x16_t table = vld1q_s8(values);
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
 }
-// 16 bytes from each: lane i has byte i of a, b, c and d.
+// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return vld1q_u8(static_cast<const std::uint8_t*>(p)); };
@@ -235,12 +235,12 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   const uint8x16_t low = vzip1q_u8(x, y), high = vzip2q_u8(x, y), low_2 = vzip1q_u8(z, w), high_2 = vzip2q_u8(z, w);
   return {words(low, low_2, false), words(low, low_2, true), words(high, high_2, false), words(high, high_2, true)};
 }
-// From 16 x i16: the sums of two neighbours each.
+// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const std::int16_t*>(from);
   vst1q_s16(static_cast<std::int16_t*>(to), vpaddq_s16(vld1q_s16(at), vld1q_s16(at + 8)));
 }
-// Two signed 16-bit products a lane, added.
+// Multiplies the two signed 16-bit numbers of each lane and adds both products.
 ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH {
     const int16x8_t x = as_s16(a.q[i]), y = as_s16(b.q[i]);
@@ -280,7 +280,7 @@ ZRT_SIMD Part load_part_f16(const void* p) {
 ZRT_SIMD Part load_part_bf16(const void* p) {
   return vreinterpretq_f32_u32(vshll_n_u16(load_halves(p, 0), 16));
 }
-// Loaded once for several uses: a compiler may read memory again for each.
+// Keeps a value in a register for several uses; a compiler may read memory again for each.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+w"(x));
   return x;
@@ -308,7 +308,7 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+w"(x));
   return x;
 }
-// sum + dot_pairs(a, b)
+// Returns sum + dot_pairs(a, b).
 ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
   const int16x8_t x = as_s16(a), y = as_s16(b);
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));

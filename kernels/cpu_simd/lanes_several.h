@@ -1,6 +1,6 @@
-// Several vectors that are used like one: each operation is done on all of them before the next. In a function whose
-// operations depend on each other, a processor cannot look ahead to the next call; with several vectors it has work
-// meanwhile. Included after a lanes header; functions of lanes_math.h take these in place of Floats.
+// Several vectors that are used like one: each operation is done on all of them before the next operation. If a
+// function's operations depend on each other, a processor cannot overlap them; with several vectors it has independent
+// work. Included after a lanes header. The functions of lanes_math.h accept these in place of Floats.
 #pragma once
 
 namespace zinc_rt::cpu_simd {
@@ -11,7 +11,7 @@ struct Several {
   V of[kN];
 
   ZRT_MEMBER Several() {}
-  ZRT_MEMBER Several(const V& all) {  // a constant
+  ZRT_MEMBER Several(const V& all) {  // all vectors are the same constant
     for (V& v : of) v = all;
   }
   template <class Fn>

@@ -6,7 +6,7 @@
 // tile products give the whole sum of a group and no sub-block's sum has to be scaled on its own.
 #include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_avx512.h"
-// The dots header comes first: what follows is written in its names.
+// The dots header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/fixed_group.h"
 #include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tiles_amx.h"
@@ -15,13 +15,14 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestRows = 32;  // with fewer, preparing a group costs more than it gains
-constexpr std::uint32_t kSweep = 256;      // rows of x that take a group before it must be prepared again
-constexpr std::uint32_t kPanels = 4;       // panels for which the rows of x are laid side by side once
+constexpr std::uint32_t kFewestRows = 32;  // with fewer rows, preparing a group costs more than AMX gains
+// Rows of x that are multiplied by a group before it must be prepared again.
+constexpr std::uint32_t kSweep = 256;
+constexpr std::uint32_t kPanels = 4;  // panels that share one contiguous copy of the rows of x
 
 using TileSums = std::int32_t[kTileRows][16];
 
-// A prepared group: words of signed bytes, and the factors of the epilogue.
+// A prepared group: words of signed bytes, and the factors by which the sums are multiplied.
 template <class Format>
 struct Unpacked {
   using F = Format;
@@ -51,7 +52,7 @@ struct Unpacked {
     F::each_word(group, s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
       const Ints values = F::kOffset == 0 ? codes : add_bytes(codes, every_byte(256 - F::kOffset));
       const Ints scale = scales[kParts == 1 ? 0 : w / 4];
-      // Values 0 and 2, then 1 and 3 of each word, as 16 bits.
+      // Extracts values 0 and 2, then 1 and 3 of each word, as 16 bits.
       const Ints even = multiply_16(shift_right_signed_16(shift_left_16(values, 8), 8), scale);
       const Ints odd = multiply_16(shift_right_signed_16(values, 8), scale);
       const Ints bits = splat(0x003F003F), byte = splat(0x00FF00FF);
@@ -62,8 +63,8 @@ struct Unpacked {
   ZRT_SIMD Ints multiply_16(const Ints& a, const Ints& b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
 };
 
-// The n rows of x that take a group, laid side by side once for all panels. In place, rows are a pitch apart, and their
-// tiles would be fetched from the second-level cache again and again.
+// A contiguous copy of the group's part of n rows of x, made once for all panels. In place, rows are a pitch apart, and
+// their tiles would be fetched from the L2 cache again and again.
 template <class F>
 struct Rows : RowTiles {
   alignas(64) std::int8_t qs[kSweep][kGroupValues];
@@ -102,8 +103,8 @@ ZRT_SIMD void finish(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_
   store(acc, fma(v, splat(rows.ds[row]), load(acc)));
 }
 
-// Starts the products of a tile of rows; AVX-512 works on the tile before meanwhile. kC: the first of two tiles of
-// sums.
+// Starts the products of a tile of rows. Meanwhile AVX-512 processes the sums of the previous tile. kC: the first of
+// two tile registers for sums.
 template <class F, int kC>
 ZRT_SIMD void step(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t tile, GroupSums* sums,
                    float (*acc)[16]) {
@@ -141,8 +142,8 @@ void sweep(const Unpacked<F>& group, const Rows<F>& rows, float (*acc)[16]) {
   }
 }
 
-// Multiplies all rows of x by rows [begin, end) of W. RowsOfGroup lays rows of x side by side for a group of W, and
-// multiply(group, rows, acc) adds that group of one panel to 16 sums of each row.
+// Multiplies all rows of x by rows [begin, end) of W. RowsOfGroup copies the part of the rows of x that belongs to a
+// group. multiply(group, rows, acc) adds the products of that group of one panel to 16 sums per row.
 template <class RowsOfGroup, class Multiply>
 void multiply_groups(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Multiply&& multiply) {
   Groups groups(a);
@@ -175,7 +176,7 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   return true;
 }
 
-// FIXED16: both planes of digits of W lie in its panels as the tiles want them, and are multiplied by both of x.
+// FIXED16: both planes of digits of W are stored in panels as tiles need them, and are multiplied by both planes of x.
 struct DigitRows : RowTiles {
   alignas(64) std::int8_t high[kSweep][kGroupValues], low[kSweep][kGroupValues];
   float ds[kSweep];
@@ -189,7 +190,7 @@ struct DigitRows : RowTiles {
     }
   }
 };
-// Sums of products of digits: of W's, then of x's.
+// Sums of products of digits. The first word of a name is W's digit, the second x's.
 struct DigitSums {
   TileSums high_high, low_high, high_low, low_low;
 };
@@ -218,7 +219,7 @@ void sweep_digits(const Group& group, const DigitRows& rows, float (*acc)[16]) {
     store_tile<1>(sums.low_high, kVectorPitch);
     store_tile<2>(sums.high_low, kVectorPitch);
     store_tile<3>(sums.low_low, kVectorPitch);
-    // Rows of the tile before this one are in it, too, where it is the last.
+    // If this is the last tile, it also has rows of the previous tile. These are skipped.
     for (std::uint32_t j = tile * kTileRows - first; j < kTileRows; ++j) {
       const Ints high = shift_left(load_ints(sums.high_high[j]), 8) + load_ints(sums.low_high[j]);
       const Ints low = shift_left(load_ints(sums.high_low[j]), 8) + load_ints(sums.low_low[j]);

@@ -6,7 +6,7 @@
 // x are multiplied by two panels at a time: four tiles of sums, where each loaded tile serves two products.
 #include "base/platform/processor_access.h"
 #include "kernels/cpu_simd/dots_avx512.h"
-// The dots header comes first: what follows is written in its names.
+// The dots header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tiles_amx.h"
 #include "kernels/cpu_simd/units.h"
@@ -14,16 +14,17 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestRows = 32;  // with fewer, widening W costs more than it gains
-constexpr std::uint32_t kSweep = 512;      // rows of x that take values of W before these must be widened again
-constexpr std::uint32_t kPanels = 4;       // panels whose sums lie side by side, so that y is stored in long rows
-constexpr std::uint32_t kManyRows = 128;   // from so many rows of x on, no cache keeps y until it is read
-constexpr std::uint32_t kStep = 32;        // values of k in a tile
-constexpr std::uint32_t kGroups = 4;       // groups that are widened at once
+constexpr std::uint32_t kFewestRows = 32;  // with fewer rows, converting W costs more than AMX gains
+// Rows of x that are multiplied by values of W before these must be converted again.
+constexpr std::uint32_t kSweep = 512;
+constexpr std::uint32_t kPanels = 4;      // panels whose sums are contiguous, so that y is stored in long rows
+constexpr std::uint32_t kManyRows = 128;  // from this many rows of x on, no cache keeps y until it is read
+constexpr std::uint32_t kStep = 32;       // values of k in a tile
+constexpr std::uint32_t kGroups = 4;      // groups that are converted at once
 constexpr std::uint32_t kGroupSteps = kGroupValues / kStep, kSteps = kGroups * kGroupSteps;
 
 using Bf16 = std::uint16_t;
-// A tile: kStep values of k of 16 rows of W. A row of the tile has two values of k of each row of W.
+// A tile: kStep values of k for 16 rows of W. A row of the tile has two values of k for each row of W.
 using WeightTile = Bf16[kStep / 2][2 * kLanes];
 using SumTile = float[kTileRows][16];
 
@@ -33,8 +34,8 @@ ZRT_SIMD __m512i round_both(const Floats& low, const Floats& high) {
 
 // ---- quantized weights ----
 
-// A code becomes a float by being placed among the bits of a large float, 128 + code for codes below 128 and
-// 2^15 + 128 + code for signed ones; the multiply-add that scales it subtracts the large float again.
+// A code becomes a float by being placed among the bits of a large float: 128 + code for codes below 128, and 2^15 +
+// 128 + code for signed ones. The multiply-add that scales it subtracts the large float again.
 template <class F>
 struct Places {
   static constexpr float kBase = F::kSigned ? 32768.0f : 128.0f;
@@ -42,7 +43,8 @@ struct Places {
   static constexpr __mmask64 kMask = 0x1111111111111111u << kByte;
   static_assert(F::kSigned || F::kLargest < 128);
 
-  // The indices of the codes for pair `pair` of each word, for rows from 8 * half on; lanes of one row are neighbours.
+  // The indices of the codes for pair `pair` of each word, for rows from 8 * half on. The two lanes of a row are
+  // neighbours.
   struct Order {
     alignas(64) std::uint8_t from[64];
   };
@@ -60,7 +62,7 @@ struct Places {
   }
 };
 
-// Spreads a number of each row over pairs of values: rows 0 to 7, then 8 to 15, each number twice.
+// Repeats a number of each row for pairs of values: rows 0 to 7, then 8 to 15, each number twice.
 struct Twice {
   Floats half[2];
 };
@@ -70,7 +72,7 @@ ZRT_SIMD Twice twice(const Floats& rows) {
            {_mm512_permutexvar_ps(_mm512_or_si512(low, _mm512_set1_epi32(8)), rows.v)}}};
 }
 
-// Widens 32 or 16 values of k: value = code * scale + begin.
+// Converts 32 or 16 values of k: value = code * scale + begin.
 struct Line {
   Twice scale, begin;
 };
@@ -112,7 +114,7 @@ void widen(const Group& group, WeightTile* to) {
 
 // ---- F16 and BF16 weights ----
 
-// Transposes 16 rows of words.
+// Transposes 16 rows of 16 words.
 ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
   __m512i two[16], four[16];
 #pragma GCC unroll 8
@@ -143,7 +145,7 @@ ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
   }
 }
 
-// kStep values, of which the first n are read and the others are zeros.
+// Converts kStep values, of which the first n are read and the others are zeros.
 template <bool kIsF16>
 ZRT_SIMD __m512i load_some(const std::uint16_t* from, std::uint32_t n) {
   const __m512i halves = n >= kStep ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi16((1u << n) - 1, from);
@@ -152,8 +154,7 @@ ZRT_SIMD __m512i load_some(const std::uint16_t* from, std::uint32_t n) {
                     {_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1))});
 }
 
-// Widens a group of a panel whose rows lie as in a plain matrix. The last row takes the place of rows that do not
-// exist.
+// Converts a group of a panel whose rows are stored as in a plain matrix. The last row is used again for missing rows.
 template <bool kIsF16>
 void widen_rows(const cpu::LinearArgs& a, const PanelRows& rows, std::uint32_t g, WeightTile* to) {
   const auto* w = static_cast<const std::uint16_t*>(a.w) + g * kGroupValues;
@@ -176,29 +177,29 @@ struct XTile {
   std::uint64_t pitch;  // bytes
 };
 
-// The sums of a tile of rows of x. Tiles are not a power of two bytes apart: a tile is loaded while stores to the one
-// before it are still pending, and the processor takes addresses with equal low bits for the same.
+// The sums of a tile of rows of x. Tiles are not a power of two bytes apart, because a tile is loaded while stores to
+// the previous one are still pending, and the processor treats addresses with equal low bits as the same.
 struct Sums {
   alignas(64) SumTile of[kPanels];
   float unused[kTileRows];
 };
 
-// Whether y is written past the caches: it is many whole cache lines in different pages, each of which would be read
-// before it is written.
+// Whether y is written past the caches. That is faster if y has many whole cache lines in different pages, because each
+// of them would be read before it is written.
 bool streams(const cpu::LinearArgs& a) {
   return a.n >= kManyRows && reinterpret_cast<std::uintptr_t>(a.y) % kVectorPitch == 0 &&
          a.y_pitch * sizeof(float) % kVectorPitch == 0;
 }
-// store_rows for a panel all of whose rows are wanted.
+// store_rows for a panel of which all rows are stored.
 ZRT_SIMD void stream_row(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, const float* sums) {
   const Floats v = load(sums);
   _mm512_stream_ps(a.y + t * a.y_pitch + panel, a.bias != nullptr ? (v + load(a.bias + panel)).v : v.v);
 }
 
-// Where the sums of a block of rows will be written. Its cache lines, which are in different pages, are prefetched
-// while the products are computed.
+// The memory to which the sums of a block of rows will be written. Its cache lines, which are in different pages, are
+// prefetched during the products.
 struct Output {
-  float* at;  // null: nothing is written yet, or y is streamed
+  float* at;  // null: nothing is prefetched yet, or y is written past the caches
   std::uint64_t pitch;
   ZRT_MEMBER void ask_for(std::uint32_t row) const {
     if (at == nullptr) return;
@@ -245,7 +246,7 @@ struct Block {
   RowTiles rows;
   bool is_streamed;
 
-  // Takes kX tiles of rows from `tile` on, and values of k from `k` on.
+  // Multiplies kX tiles of rows from `tile` on by the values of k from `k` on.
   template <int kX>
   void multiply_tiles(std::uint32_t tile, std::uint32_t k, std::uint32_t n_steps, const WeightTile (*w)[kSteps],
                       Sums* sums) const {
@@ -280,7 +281,7 @@ struct Block {
     }
   }
 
-  // widen_group(panel, g, tiles).
+  // widen_group(panel, g, tiles) converts group g of a panel.
   template <class Widen>
   void run(Widen&& widen_group) const {
     constexpr std::uint32_t kValues = kGroups * kGroupValues;
@@ -291,7 +292,7 @@ struct Block {
       for (std::uint32_t p = 0; p < n_panels; ++p)
         for (std::uint32_t s = 0; s < n_steps; s += kGroupSteps)
           widen_group(panels[p], (k + s * kStep) / kGroupValues, w[p] + s);
-      // Sums that are complete after one step need memory for two tiles only.
+      // If all of k takes one step, sums are complete after it, and memory for two tiles suffices.
       const auto sums_of = [&](std::uint32_t tile) { return sums + (a.k <= kValues ? 0 : tile); };
       std::uint32_t tile = 0;
       for (; tile + 2 <= rows.count(); tile += 2) multiply_tiles<2>(tile, k, n_steps, w, sums_of(tile));
@@ -307,7 +308,7 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen
       a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
         Block{a, panels, n_panels, first, {n}, is_streamed}.run(widen_group);
       });
-  if (is_streamed) _mm_sfence();  // before another thread learns that y is written
+  if (is_streamed) _mm_sfence();  // stores past the caches must end before another thread reads y
 }
 
 // ---- rows of x ----

@@ -1,5 +1,5 @@
 #include "kernels/cpu_simd/dots_avx2.h"
-// The dots header comes first: the body is written in its names.
+// The dots header comes first, because the body uses its names.
 #include "kernels/cpu_simd/linear_body.h"
 #include "kernels/cpu_simd/units.h"
 

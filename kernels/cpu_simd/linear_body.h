@@ -1,7 +1,7 @@
-// LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its dots_<isa>.h, which names
-// the vectors. The same code serves one row of x and many: kTile rows of x are multiplied by 16 rows of W at a time.
-// For few tiles, codes are read straight from the panel. For more, a group is unpacked once and all rows of x take it,
-// in wide tiles (kWideTile rows of x and two panels) where there are registers for that.
+// LINEAR on quantized weights for one instruction set. linear_<isa>.cpp includes this after its dots_<isa>.h, which
+// defines the vectors. The same code serves one row of x and many: it multiplies kTile rows of x by 16 rows of W at a
+// time. If there are few tiles, codes are read directly from the panel. If there are more, a group is unpacked once and
+// multiplied by all rows of x, in wide tiles (kWideTile rows of x and two panels) if there are registers for that.
 //
 // The bits are those of kernels/cpu/quant: integer dots are exact in any order, and each lane does the format's float
 // operations in the reference's order (docs/arithmetic.md, rule 3).
@@ -14,27 +14,29 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 template <int kSteps, int kRows>
-struct PairSum;  // defined by sets with kHasWordPairs
+struct PairSum;  // only sets with kHasWordPairs define it
 
-// How many rows of x take a group before it must be unpacked again; a multiple of the tiles.
+// How many rows of x are multiplied by a group before it must be unpacked again; a multiple of the tile sizes.
 constexpr std::uint32_t kTileRows = kWideTile != 0 ? kWideTile : kTile;
 constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
 static_assert(kTokens % kTileRows == 0);
-// For how many panels at once the numbers of a group's activations are computed; a single row computes them on the way.
+// The number of panels for which the numbers of a group's activations are computed at once. A single row computes them
+// in its tile.
 constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
-// Up to so many tiles of rows of x, each of them reads the group from its panel.
+// Up to this many tiles of rows of x, each tile reads the group from its panel.
 template <class F>
 constexpr std::uint32_t kFewTiles = kWideTile != 0 || !F::kIsK ? 2 : 1;
-constexpr std::uint32_t kFewestPlain = 3;  // from so many rows of x on, interleaving a plain matrix on the way pays
-constexpr std::uint64_t kAhead = 2;        // how many groups ahead memory is prefetched
+// From this many rows of x on, it is faster to interleave a plain matrix.
+constexpr std::uint32_t kFewestPlain = 3;
+constexpr std::uint64_t kAhead = 2;  // groups by which prefetching is ahead
 
-// A word of kP panels.
+// A word of codes from each of kP panels.
 template <int kP>
 struct Codes {
   Ints of[kP];
 };
 
-// A group in place in its panel.
+// A group that is read in its panel, without unpacking.
 template <class Format>
 struct Packed : Group {
   using F = Format;
@@ -52,7 +54,7 @@ struct Packed : Group {
   ZRT_MEMBER Floats d(int, int s) const { return F::d(*this, s); }
   ZRT_MEMBER Floats m(int, int s) const { return F::m(*this, s); }
   ZRT_MEMBER Ints scale(int, int j) const { return as_scale(F::sc(*this, j)); }
-  // Numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
+  // Returns numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
   ZRT_MEMBER Ints sum_factors(int, int p) const {
     if constexpr (F::kHasMin)
       return as_pairs(F::min(*this, 2 * p), F::min(*this, 2 * p + 1));
@@ -64,7 +66,7 @@ struct Packed : Group {
   ZRT_SIMD Ints as_scale(const Ints& sc) { return kScalesArePairs ? as_pairs(sc, sc) : sc; }
 };
 
-// The unpacked groups of kPanelsAtOnce panels. They are kept in plain memory and read by whole vectors: the compiler
+// The unpacked groups of kPanelsAtOnce panels. They are in plain memory and read as whole vectors, because the compiler
 // would copy a struct of vectors in halves, and reading a vector that was written in halves is slow.
 template <class Format, int kPanelsAtOnce>
 struct Unpacked {
@@ -112,8 +114,8 @@ struct Unpacked {
   ZRT_MEMBER Ints sum_factors(int p, int i) const { return load_ints(panels[p].factors[i]); }
 };
 
-// The sums of kT rows of x over the words that a Source gives. add(w, codes, x, total): x(t) gives the 32 values of row
-// t for the 8 words; total(p, t, sum) is called with sums that are full.
+// The sums of kT rows of x over the words of a Source. add(w, codes, x, total): x(t) returns the 32 values of row t for
+// the 8 words. When a sum is full, total(p, t, sum) is called.
 template <class Source, int kT>
 struct Sums {
   using F = typename Source::F;
@@ -152,8 +154,8 @@ ZRT_SIMD void each_sum(Fn&& fn) {
   repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA { repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { fn(p, t); }); });
 }
 
-// Multiplies kT rows of x, in q8a32, by one group of 32-blocks. x[t] points at the group in row t, numbers[t] at its
-// numbers. acc has 16 floats for each row and kTokens rows for each panel.
+// Multiplies kT rows of x, in q8a32, by one group of 32-blocks. x[t] points to the group in row t, numbers[t] to its
+// numbers. acc has 16 floats per row, and kTokens rows per panel.
 template <class Source, int kT>
 ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers, float (*acc)[16]) {
   using F = typename Source::F;
@@ -205,12 +207,13 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
                          float (*acc)[16]) {
   using F = typename Source::F;
   constexpr int kP = Source::kP;
-  constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // how many scales 32 values have
+  constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // scales per 32 values
   Ints isum[kP][kT];
   each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA { isum[p][t] = splat(0); });
   for (int s = 0; s < 8; ++s) {
     Sums<Source, kT> sums;
-    // Formats with two scales give their words in order, so that a sum never mixes codes of both.
+    // Formats with two scales per 32 values return their words in order, so that a sum never mixes codes with different
+    // scales.
     group.each_word(s, [&](auto w, const Codes<kP>& codes) ZRT_INLINE_LAMBDA {
       sums.add(
           w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t]->qs + 32 * s; },
@@ -241,7 +244,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
   });
 }
 
-// Takes n rows of x in tiles. x points at the group in the first row; rows are x_pitch bytes apart.
+// Multiplies n rows of x in tiles. x points to the group in the first row; rows are x_pitch bytes apart.
 template <class Source>
 ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pitch, std::uint32_t n,
                     const Numbers* numbers, float (*acc)[16]) {
@@ -259,7 +262,7 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
       tile_small<Source, n_rows>(group, rows, numbers + t, acc + t);
     t += n_rows;
   };
-  // There are few sizes of tiles, since each is code of its own for every format. The last wide tile may include rows
+  // Only few tile sizes are used, because each is separate code for every format. The last wide tile may include rows
   // whose sums are not read.
   if constexpr (Source::kP > 1) {
     while (t < n) tile(std::integral_constant<int, kWideTile>{});
@@ -300,15 +303,15 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
         tiles(unpacked, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
       }
   }
-  // With few rows of x, memory is the limit: a panel is read to its end, with prefetching across the pages at which the
-  // processor's own prefetching stops. A panel without a neighbour is read the same way.
+  // With few rows of x, memory is the limit. So a panel is read to its end before the next one, with prefetching across
+  // page boundaries, where the processor's own prefetcher stops. A panel without a neighbour is read the same way.
   for (int p = n_unpacked; p < n_panels; ++p)
     for (std::uint32_t g = 0; g < n_groups; ++g) {
       const Packed<F> group{groups.at(panels[p], g)};
       groups.ask_for(panels[p], g + kAhead);
       tiles(group, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
     }
-  // Row by row, since panels are neighbours in y and its rows are in different pages.
+  // Row by row, because panels are neighbours in a row of y, and the rows of y are in different memory pages.
   for (std::uint32_t t = 0; t < n; ++t)
     for (int p = 0; p < n_panels; ++p)
       store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
@@ -317,7 +320,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
 template <class F>
 bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
-  // Sweeps have about the same length, so that none unpacks a group for a few rows only.
+  // Sweeps have about the same length, so that no sweep unpacks a group for only a few rows.
   const std::uint32_t n_sweeps = (a.n + kTokens - 1) / kTokens;
   const std::uint32_t n_tiles = (a.n + kTileRows - 1) / kTileRows;
   const std::uint32_t sweep = (n_tiles + n_sweeps - 1) / n_sweeps * kTileRows;
@@ -330,7 +333,7 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   return true;
 }
 
-// KernelSet::linear_rows.
+// Implements KernelSet::linear_rows.
 bool panel_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   if (a.x_dtype == DType::kF32 || (!a.packed && a.n < kFewestPlain)) return false;
   if (a.w_dtype == DType::kFixed16) {

@@ -1,5 +1,5 @@
-// LINEAR on fixed16 weights (docs/arithmetic.md, rule 4): included by linear_body.h. A code of W is put together of its
-// digits and multiplied as 16 bits, two codes of a row at a time, by both digits of x.
+// LINEAR on fixed16 weights (docs/arithmetic.md, rule 4); linear_body.h includes it. A code of W is assembled from its
+// two digits to 16 bits. Two codes of a row at a time are multiplied by both digits of x.
 #pragma once
 
 #include "kernels/cpu_simd/fixed_group.h"
@@ -7,12 +7,13 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFixedWords = kGroupValues / 2;  // of two codes each
-constexpr std::uint32_t kFixedSweep = 64;                // rows of x that take a group before the next one is read
-constexpr std::uint32_t kFixedPanels = 4;                // that take the rows of x, once these are widened
-constexpr std::uint64_t kFixedAhead = 2;                 // groups ahead for which memory is prefetched
+constexpr std::uint32_t kFixedWords = kGroupValues / 2;  // words of two codes each
+constexpr std::uint32_t kFixedSweep = 64;  // rows of x that are multiplied by a group before the next one is read
+// Panels that use the digits of x after these were widened to 16 bits once.
+constexpr std::uint32_t kFixedPanels = 4;
+constexpr std::uint64_t kFixedAhead = 2;  // groups by which prefetching is ahead
 
-// Words of four bytes become two words of two signed 16-bit numbers: of bytes 0 and 2, and of bytes 1 and 3.
+// Splits words of four bytes into two words of two signed 16-bit numbers: bytes 0 and 2, and bytes 1 and 3.
 ZRT_SIMD Ints even_bytes(const Ints& a) {
   return shift_right_signed_16(shift_left_16(a, 8), 8);
 }
@@ -20,9 +21,9 @@ ZRT_SIMD Ints odd_bytes(const Ints& a) {
   return shift_right_signed_16(a, 8);
 }
 
-// A group of a row of x: its digits as pairs of 16 bits, in the order of the codes' words.
+// A group of a row of x: its digits as pairs of 16 bits, in the order of the words of codes.
 struct WideDigits {
-  alignas(64) std::int32_t high[2][kFixedWords / 2], low[2][kFixedWords / 2];  // of even bytes, of odd ones
+  alignas(64) std::int32_t high[2][kFixedWords / 2], low[2][kFixedWords / 2];  // for even bytes, for odd bytes
   float d;
 
   ZRT_MEMBER void fill(const ActBlockQ16A256& x) {
@@ -37,7 +38,7 @@ struct WideDigits {
   }
 };
 
-// Two words of codes of each of 16 rows.
+// Two words of codes for each of 16 rows.
 struct FixedCodes {
   Ints even, odd;
 };
@@ -57,7 +58,7 @@ struct KeptCodes {
   }
 };
 
-// Multiplies kT rows of x by a group; read(w) gives the codes.
+// Multiplies kT rows of x by a group. read(w) returns the codes.
 template <int kT, class Read>
 ZRT_SIMD void fixed_tile(const Floats& d, const WideDigits* x, float (*acc)[16], Read&& read) {
   Ints high[kT], low[kT];
@@ -74,7 +75,7 @@ ZRT_SIMD void fixed_tile(const Floats& d, const WideDigits* x, float (*acc)[16],
   repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { add_fixed_group(high[t], low[t], d, x[t].d, acc[t]); });
 }
 
-// n rows of x in tiles.
+// Multiplies n rows of x in tiles.
 template <class Read>
 ZRT_SIMD void fixed_tiles(const Floats& d, const WideDigits* x, std::uint32_t n, float (*acc)[16], Read&& read) {
   std::uint32_t t = 0;
@@ -113,7 +114,7 @@ void fixed_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first,
       store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
 }
 
-// Rows [begin, end) of fixed16 weights times all rows of x.
+// Computes rows [begin, end) of fixed16 weights times all rows of x.
 void fixed_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
   for (std::uint32_t first = 0; first < a.n; first += kFixedSweep) {

@@ -1,7 +1,7 @@
 #include <sys/auxv.h>
 
 #include "kernels/cpu_simd/dots_neon.h"
-// The dots header comes first: the body is written in its names.
+// The dots header comes first, because the body uses its names.
 #include "kernels/cpu_simd/linear_body.h"
 #include "kernels/cpu_simd/units.h"
 

@@ -1,5 +1,5 @@
-// What the tiles of LINEAR read, which is groups of row panels (also of plain matrices) and activations; and where
-// their sums go. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+// The input and output of LINEAR's tiles: groups of row panels (also of plain matrices), activations, and rows of y.
+// Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -18,12 +18,14 @@ template <class F>
 using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
 
 template <class F>
-constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;  // codes are read as unsigned numbers that are 128 larger
+// Then codes are used as unsigned numbers that are 128 larger.
+constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;
 template <class F>
 constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
 
-// The numbers that the tiles need of a group of a row of x, beside its values. For K-quants: the sums of kSub values,
-// as pairs of 16 bits. For others: of each block the sum as a float, for the minimum, or that times -kOffsetOf.
+// The numbers that the tiles need from a group of a row of x, besides its values. For K-quants: the sums of kSub
+// values, as pairs of 16 bits. For other formats: for each block the sum as a float, for the minimum, or that sum times
+// -kOffsetOf.
 struct alignas(32) Numbers {
   std::int32_t of[8];
 };
@@ -50,18 +52,18 @@ void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, 
     y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
 }
 
-// Which rows of W: [begin, end), in the panel that begins with row `first`.
+// Rows [begin, end) of W, in the panel that begins with row `first`.
 struct PanelRows {
   std::uint32_t first, begin, end;
 };
 
-// The groups of W. Panels are read in place, or interleaved on the way from a plain matrix.
+// Reads the groups of W. Panels are read in place. A plain matrix is interleaved while it is read.
 struct Groups {
   explicit Groups(const cpu::LinearArgs& args)
       : a(args), w_row(row_bytes(a.w_dtype, a.k)), w_group(row_bytes(a.w_dtype, kGroupValues)) {}
   const cpu::LinearArgs& a;
   const std::uint64_t w_row, w_group;
-  alignas(64) std::byte interleaved[kLargestGroup];  // used where W is a plain matrix
+  alignas(64) std::byte interleaved[kLargestGroup];  // used if W is a plain matrix
 
   ZRT_MEMBER Group at(const PanelRows& rows, std::uint32_t g) {
     const std::uint32_t left = (a.k - g * kGroupValues) / 32;
@@ -71,7 +73,7 @@ struct Groups {
     interleave(rows, w + g * w_group, n_blocks);
     return {interleaved, n_blocks};
   }
-  // Prefetches memory that is to be read soon; g may be past the end.
+  // Prefetches memory of group g, which may be past the end.
   ZRT_MEMBER void ask_for(const PanelRows& rows, std::uint32_t g) const {
     if (!a.packed) return;
     const auto* at = static_cast<const std::byte*>(a.w) + rows.first * w_row + g * w_group * cpu::kPanelRows;
@@ -85,7 +87,7 @@ struct Groups {
   }
 };
 
-// Calls fn(panels, n) for the panels of rows [begin, end), at most kMost at a time.
+// Calls fn(panels, n) for the panels that contain rows [begin, end), at most kMost at a time.
 template <std::uint32_t kMost, class Fn>
 void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
   for (std::uint32_t m = begin; m < end;) {
@@ -101,7 +103,7 @@ void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end
   }
 }
 
-// Calls fn(F()) with the format of this type; false for types that have none.
+// Calls fn(F()) with the format of this dtype. Returns false if the dtype has none.
 template <class Fn>
 bool with_format(DType dtype, Fn&& fn) {
   switch (dtype) {

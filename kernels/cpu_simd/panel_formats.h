@@ -1,14 +1,14 @@
 // How each format's codes, scales and minimums are read from a group of a row panel (kernels/cpu/quant/panels.h): a
-// vector holds one word of each of 16 rows. Included by the units of kernels/cpu_simd after their dots_<isa>.h.
+// vector holds one word for each of 16 rows. Included by the units of kernels/cpu_simd after their dots_<isa>.h.
 //
 // A format F has
 //   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
-//   kSigned           codes are signed bytes; else unsigned, of value code - kOffset, at most kLargest
+//   kSigned           codes are signed bytes; else unsigned, at most kLargest, and stand for code - kOffset
 //   kSub              K-quants: values that share a scale, 16 or 32
 //   each_word(g, s, fn)  fn(word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
-//   d(g, s), m(g, s)  scale and minimum as the reference multiplies them (K-quants: of the group, m = -dmin)
+//   d(g, s), m(g, s)  scale and minimum by which the reference multiplies (K-quants: the group's, with m = -dmin)
 //   sc(g, j)          K-quants: scale j in each lane;  min(g, j): minimum j
-// where g is the group: its first byte, and its blocks of 32.
+// where g is the group: its first byte, and its number of blocks of 32.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace {
 
 struct Group {
   const std::byte* at;
-  int n_blocks;  // of 32 values, 1 to 8
+  int n_blocks;  // number of blocks of 32 values, 1 to 8
 };
 
 template <int... kAt, class Fn>
@@ -48,7 +48,8 @@ ZRT_SIMD Ints low_nibbles(const Ints& bytes) {
 ZRT_SIMD Ints high_nibbles(const Ints& bytes) {
   return shift_right(bytes, 4) & every_byte(15);
 }
-// For blocks of 32 values whose byte i holds values i and i + 16: the low nibbles of word i are word i of the values.
+// For blocks of 32 values whose byte i holds values i and i + 16: the low nibbles of word i of the codes are word i of
+// the values, and the high nibbles are word i + 4.
 template <class Fn>
 ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
   repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {
@@ -57,7 +58,7 @@ ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
     fn(std::integral_constant<int, i + 4>{}, high_nibbles(bytes));
   });
 }
-// Bits 4 w to 4 w + 3 of each lane as 0 or 16 in bytes 0 to 3.
+// Returns bits 4 w to 4 w + 3 of each lane, each as 0 or 16, in bytes 0 to 3.
 ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
   const Ints four = shift_right(bits, 4 * w);
   return (shift_left(four, 4) & splat(0x10)) | (shift_left(four, 11) & splat(0x1000)) |
@@ -130,7 +131,7 @@ struct Iq4Nl : Small {
 };
 struct Mxfp4 : Small {
   static constexpr int kOffset = 12, kLargest = 24;
-  ZRT_SIMD Floats d(const Group& g, int s) {  // 2^(e - 128); e of 0 and 1 are subnormal
+  ZRT_SIMD Floats d(const Group& g, int s) {  // 2^(e - 128); for e = 0 and 1 it is subnormal
     const Ints e = load_u8(g.at + 16 * s), two = splat(2);
     const Ints subnormal = where_less(e, two, shift_left(splat(0x00200000), e & splat(1)));
     const Ints normal = where_less(splat(1), e, shift_left(e - splat(1), 23));
@@ -151,7 +152,7 @@ struct Super {
   static constexpr int kOffset = 0;
   ZRT_SIMD Floats d(const Group& g, int) { return load_f16(g.at); }
   ZRT_SIMD Floats m(const Group& g, int) { return negate(load_f16(g.at + kHalfVector)); }
-  // Byte j % 4 of a word as an unsigned number.
+  // Returns byte j % 4 of each lane as an unsigned number.
   ZRT_SIMD Ints byte_of(const Ints& word, int j) { return shift_right(word, 8 * (j % 4)) & splat(255); }
 };
 // The packed scales of Q4_K and Q5_K are described in kernels/cpu/quant/k_scales.h.

@@ -1,6 +1,6 @@
 #include "kernels/cpu_simd/dots_avx512.h"
 #include "kernels/cpu_simd/units.h"
-// The dots header comes first: the body is written in its names.
+// The dots header comes first, because the body uses its names.
 #include "kernels/cpu_simd/peak_body.h"
 
 namespace zinc_rt::cpu_simd {

@@ -1,5 +1,5 @@
-// Measures an upper bound for the speed of LINEAR's tiles: their multiply-adds of bytes, with no other work. Included
-// by peak_<isa>.cpp after its dots_<isa>.h.
+// Measures an upper bound for the speed of LINEAR's tiles: runs their multiply-adds of bytes without any other work.
+// peak_<isa>.cpp includes this after its dots_<isa>.h.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Returns the same bytes, in a way that the compiler cannot see through.
+// Returns the same bytes, in a way that hides from the compiler that they are the same.
 ZRT_SIMD Bytes others(Bytes codes) {
   asm("" : "+v"(codes));
   return codes;
@@ -17,7 +17,7 @@ ZRT_SIMD void want(Bytes sum) {
   asm volatile("" : : "v"(sum));
 }
 
-// Each sum is a chain of dependent operations. So many chains hide the latency and fit into the registers.
+// Each sum is a chain of dependent operations. This number of chains hides their latency and fits into the registers.
 template <int... kChain>
 ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence<int, kChain...> chains) {
   static constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};

@@ -1,8 +1,8 @@
-// The row functions for AVX-512. Everything but the table is static: it is compiled for AVX-512, and no copy of it
-// may serve code that is not.
+// The row functions for AVX-512. Everything but the table is static, because it is compiled for AVX-512, and code for
+// other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first: what follows is written in its names.
+// The lanes header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/rows_body.h"
 #include "kernels/cpu_simd/ssm_body.h"
 

@@ -23,7 +23,7 @@ ZRT_SIMD void store_some(float* p, std::uint32_t n, Floats x) {
   std::memcpy(p, lane, n * sizeof(float));
 }
 
-// The float dot of x with itself. Lanes past the end add +0 * -0, which leaves them as they are.
+// The float dot of x with itself. Lanes past the end add +0 * -0, which does not change them.
 ZRT_SIMD float sum_of_squares(const float* x, std::uint32_t n) {
   float acc = 0.0f;
   for (std::uint32_t first = 0; first < n; first += 256) {
@@ -54,8 +54,8 @@ void rms_norm(const float* x, const float* w, float* y, std::uint32_t d, std::ui
   }
 }
 
-// The numbers that quantize a block: q = round(x * inverse), and its d. NaN and infinities are found by their bits,
-// which are larger than those of every finite number.
+// The factors that quantize a block: q = round(x * inverse), and the block's d. NaN and infinities are recognized by
+// their bits, which are larger than those of every finite number.
 struct Scale {
   float inverse, d;
 };
@@ -66,7 +66,7 @@ ZRT_SIMD std::int32_t largest_bits(const float* x) {
   for (int i = kLanes; i < kBlock; i += kLanes) largest = max(largest, as_ints(load(x + i)) & mask);
   return reduce_max(largest);
 }
-// The scales of 16 blocks, from the bits of their largest magnitudes; codes go up to `most`.
+// Computes the scales of 16 blocks from the bits of their largest magnitudes. Codes range up to `most`.
 ZRT_SIMD void find_scales(const std::int32_t* largest, float most, Scale* scale) {
   float amax[kLanes], inverse[kLanes], d[kLanes];
   std::memcpy(amax, largest, sizeof(amax));
@@ -167,7 +167,8 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
-// How many vectors GLU takes at once, since the operations on a single one depend on each other.
+// How many vectors GLU computes at once. The operations on a single vector depend on each other, so a processor cannot
+// overlap them.
 constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {

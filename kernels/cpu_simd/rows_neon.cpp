@@ -1,7 +1,7 @@
-// The row functions for NEON. Everything but the table is static, as in the other sets' units.
+// The row functions for NEON. Everything but the table is static, as in the units of other sets.
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first: what follows is written in its names.
+// The lanes header comes first, because the files after it use its names.
 #include "kernels/cpu_simd/rows_body.h"
 #include "kernels/cpu_simd/ssm_body.h"
 

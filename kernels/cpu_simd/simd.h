@@ -5,14 +5,14 @@
 #include <cstdint>
 
 #define ZRT_SIMD static inline __attribute__((always_inline))
-#define ZRT_MEMBER __attribute__((always_inline))  // of a template, which is inline already
+#define ZRT_MEMBER __attribute__((always_inline))  // for members of templates, which are inline already
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kLanes = 16;
 
-// How many columns (1 to 4) of n sums each a loop takes at once, where `sums` fit into the registers.
+// Returns how many columns (1 to 4) of n sums each a loop computes at once, if the registers hold `sums` sums.
 constexpr int columns_of(int n, int sums) {
   return sums / n < 1 ? 1 : sums / n > 4 ? 4 : sums / n;
 }

@@ -1,4 +1,4 @@
-// The types that both versions of tile_instructions.h take: the true one and that of the tests.
+// The types that both versions of tile_instructions.h use: the real one and that of tests_cpp/amx_sim.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// LDTILECFG's operand.
+// The operand of the instruction LDTILECFG.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -19,7 +19,7 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64, "as the processor reads it");
 
-// Bits of edx of the processor's leaf 7.
+// Bits of edx of CPUID leaf 7.
 enum class TileProducts : unsigned { kBf16 = 22, kBytes = 25 };
 
 }  // namespace
