@@ -11,9 +11,9 @@ namespace zinc_rt {
 
 // The available memory in bytes.
 struct DeviceBudget {
-  std::uint64_t free = 0, total = 0;  // of the device, for regions of kDeviceLocal and kBar
-  std::uint64_t host = 0;             // of the host, for experts
-  // Ring::scratch_bytes of the graphs.
+  std::uint64_t free = 0, total = 0;  // device memory, for regions of kDeviceLocal and kBar
+  std::uint64_t host = 0;             // host memory, for experts
+  // Returns Ring::scratch_bytes of the graphs.
   std::function<Result<std::uint64_t>(const Prepared&)> scratch_bytes;
 };
 

@@ -22,10 +22,10 @@ struct RegionSpan {
 
 struct Layout {
   MemoryPlan plan;
-  // By buffer name. Activations are not here, because each stage has its own map.
+  // Where each buffer is, by its name. Activations are not here, because each stage has its own map.
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one per graph; all share one arena
-  std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
+  std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for 16 tokens
   // Experts in host memory although the device has memory of its own.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
@@ -52,7 +52,7 @@ struct LayoutOptions {
   bool weights_mapped = true;
   // From this layer on, the experts' matrices go to regions of kHostVisible. Mapped weights stay where they are.
   std::uint32_t first_host_layer = kNoHostLayer;
-  std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
+  std::uint64_t scratch_bytes = 0;  // from Ring::scratch_bytes
   // The matches of the tier's patterns in each graph; empty: none.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };

@@ -29,9 +29,10 @@ struct Prepared {
   lower::StepLimits limits;
   ir::Graph prefill, decode;          // as the family wrote them
   ir::Graph prefill_low, decode_low;  // fused and quantized
-  ir::Graph state_copy;               // a COPY_ROWS for each recurrent state; no nodes where the model has none
-  ir::Graph page_copy;                // a COPY_ROWS over whole KV pages; no nodes where the model has none
-  std::vector<std::vector<lower::JoinedNodes>> joins;  // what the tier may join in each of run_graphs
+  ir::Graph state_copy;               // a COPY_ROWS for each recurrent state; without nodes if the model has none
+  ir::Graph page_copy;                // a COPY_ROWS over whole KV pages; without nodes if the model has none
+  // The matches of the tier's patterns, for each of run_graphs.
+  std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
 
   // The graphs that run, in the order of Layout::activations.
@@ -40,12 +41,13 @@ struct Prepared {
 
 // The properties of a tier that are needed before memory is laid out.
 struct Target {
-  bool maps_weights = true;                      // it uses weights in the mapped file
-  const DeviceBudget* budget = nullptr;          // null: the tier computes in host memory
-  std::span<const std::string_view> joins{};     // ring::Ring::joins
-  const kernel::KernelTable* kernels = nullptr;  // ring::Ring::kernels: what cannot be run is not fused; null: all can
-  bool is_fast = false;                          // ring::Ring::is_fast: arithmetic `fast` computes with floats
-  std::string_view kv_dtype = {};                // the default type of the KV cache if no option names one; empty: i16
+  bool maps_weights = true;                   // whether the tier reads weights in the mapped file
+  const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory
+  std::span<const std::string_view> joins{};  // ring::Ring::joins
+  // ring::Ring::kernels: ops without a kernel are not fused; null: every op has one.
+  const kernel::KernelTable* kernels = nullptr;
+  bool is_fast = false;            // ring::Ring::is_fast: arithmetic `fast` computes with floats
+  std::string_view kv_dtype = {};  // the default type of the KV cache if no option names one; empty: i16
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

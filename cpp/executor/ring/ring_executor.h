@@ -13,7 +13,7 @@ namespace zinc_rt {
 
 class RingExecutor final : public Executor {
  public:
-  // options.tier: the name of a tier in the ring registry.
+  // options.tier: the name of a tier in ring/registry.h.
   static Result<std::unique_ptr<RingExecutor>> open(const std::string& path, const ExecutorOptions& options);
   ~RingExecutor() override;
 
@@ -43,7 +43,7 @@ class RingExecutor final : public Executor {
   Status lower_graphs();
   Result<lower::Location> locate(const ir::Graph& graph, const lower::ActivationMap& activations,
                                  ir::BufferId id) const;
-  // The host's view of a buffer by its name.
+  // Returns the host's view of a buffer.
   Result<std::span<std::byte>> host_view(const std::string& name) const;
   Status bind_views();
 
@@ -51,7 +51,7 @@ class RingExecutor final : public Executor {
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   Status wait(ring::Fence fence);
-  // Floats of a region of the plan; valid until the next step.
+  // Reads floats from a region of the plan. The result is valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
   // Submits one group of output rows, beginning with `first`, and the body's packets from `from` on.
   Status begin_group(std::size_t first, std::uint32_t from);
@@ -72,13 +72,13 @@ class RingExecutor final : public Executor {
   // buffer.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
-    std::int32_t* rope_positions = nullptr;  // null: the graph takes positions
+    std::int32_t* rope_positions = nullptr;  // null: RoPE reads `positions`
     std::int32_t* text_ends = nullptr;       // null: attention is causal
     std::int32_t* token_types = nullptr;     // null: the model has none
     std::int32_t* output_rows = nullptr;
     // Null for models with embeddings, which pick nothing.
     std::int32_t *output_slots = nullptr, *history = nullptr;
-    std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs
+    std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs (token id, float)
     SampleParams* sampling = nullptr;
     std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring
@@ -89,9 +89,9 @@ class RingExecutor final : public Executor {
     const StepInput* input = nullptr;
     const ring::PacketBatch* batch = nullptr;
     ring::StepDims dims{};
-    std::size_t first = 0;  // output row of the group
+    std::size_t first = 0;  // the group's first output row
     std::uint32_t count = 0;
-    std::uint32_t next = 0;  // the packet behind those that were submitted
+    std::uint32_t next = 0;  // the first packet that was not submitted yet
     bool is_processed = false;
     ring::Fence fence{};
   };
@@ -100,15 +100,15 @@ class RingExecutor final : public Executor {
   ExecutorInfo info_;
   std::unique_ptr<ring::Ring> ring_;
   std::unordered_map<std::string, ring::Buffer> regions_;
-  std::unordered_map<std::string, lower::Location> weight_locations_;  // by buffer name
+  std::unordered_map<std::string, lower::Location> weight_locations_;  // key: buffer name
   ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
   Views views_;
   StepCheck check_;
   Begun begun_;
-  bool has_mapped_weights_ = false;  // kernels read them where the file is mapped
+  bool has_mapped_weights_ = false;  // kernels read weights in the mapped file
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
-  std::uint32_t drained_ = 0;             // entries of the output ring that were read
+  std::uint32_t drained_ = 0;             // entries of the output ring that were read so far
 };
 
 }  // namespace zinc_rt

@@ -42,11 +42,11 @@ class AmdRing final : public Ring {
   // every wave reads them.
   struct Step {
     AmdDevice::Memory packets, arguments;
-    std::uint64_t submission = 0;  // the last one that used it
+    std::uint64_t submission = 0;  // the last submission that used it
   };
   struct Code {
     KernelCode kernel;
-    std::uint64_t image;  // on the device
+    std::uint64_t image;  // address on the device
   };
   explicit AmdRing(ProvenDevice proven)
       : proven_(std::move(proven)),
@@ -77,7 +77,7 @@ class AmdRing final : public Ring {
   Step steps_[4];
   PacketBuilder builder_;
   std::unique_ptr<PacketRecorder> recorder_;  // null: ZINC_RT_PACKET_LOG is not set
-  std::size_t body_end_ = 0;                  // in the builder: the packets before the fence
+  std::size_t body_end_ = 0;                  // dwords in the builder before the packet that sets the fence
   std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;

@@ -15,14 +15,15 @@ namespace zinc_rt::ring {
 
 struct KernelCode {
   std::string name;
-  std::uint64_t entry = 0;  // in the image
+  std::uint64_t entry = 0;  // offset in the image
   std::uint32_t lds_bytes = 0, argument_bytes = 0;
   std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
   std::uint32_t n_vgprs() const { return ((rsrc1 & 63) + 1) * 8; }
 };
 
 struct CodeObject {
-  std::vector<std::byte> image;  // aligned to kCodeAlign; 256 bytes more than the code, which is fetched ahead
+  // Aligned to kCodeAlign; 256 bytes longer than the code, because the device fetches ahead.
+  std::vector<std::byte> image;
   std::vector<KernelCode> kernels;
 };
 inline constexpr std::uint64_t kCodeAlign = 4096;

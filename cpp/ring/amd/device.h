@@ -23,14 +23,14 @@ class PacketPath {
   // Runs the `n_dwords` of packets at `at` after everything submitted earlier. REQUIRES: has_space(). Errors: the
   // driver's.
   virtual Status submit(std::uint64_t at, std::uint32_t n_dwords) = 0;
-  virtual std::string state() const = 0;  // how far it is, for messages
+  virtual std::string state() const = 0;  // progress of the queue, for messages
 };
 
 // How the device is made to see what the host has written through its window.
 enum class HostWrites : std::uint8_t {
-  kRegisters,  // a packet that asks for it by a register and waits for another
-  kPacket,     // a packet of its own, for queues whose packets may name no registers
-  kDriver,     // nothing: the driver does it with each submission
+  kRegisters,  // a packet writes a register to request the flush and waits for another register
+  kPacket,     // a special packet, for queues whose packets may not name registers
+  kDriver,     // no packet: the driver flushes with each submission
 };
 
 class AmdDevice {
@@ -38,11 +38,11 @@ class AmdDevice {
   // The memory domain. The host sees both: the device's memory through the device's window, the BAR.
   enum class Domain : std::uint8_t {
     kDevice,
-    kHost,  // of the host, which device and host see without caches between them
+    kHost,  // host memory, which device and host see without caches between them
   };
   struct Memory {
     std::byte* host = nullptr;
-    std::uint64_t va = 0;  // on the device
+    std::uint64_t va = 0;  // address on the device
     std::uint64_t bytes = 0, handle = 0;
   };
   // A word of 64 bits that both the device and the host see.
@@ -58,7 +58,7 @@ class AmdDevice {
   virtual HostWrites host_writes() const = 0;
   // Errors: kInternal with the kernel's report if the device has had a fault.
   virtual Status check() = 0;
-  virtual kernel::Target target() const = 0;  // whose code it runs
+  virtual kernel::Target target() const = 0;  // the target whose code it runs
   virtual std::string describe() const = 0;   // for people
 };
 

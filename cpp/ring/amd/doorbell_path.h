@@ -9,13 +9,13 @@ namespace zinc_rt::ring {
 
 // The format of a queue's packets and counters.
 struct QueueFormat {
-  std::uint32_t unit;    // dwords: what rptr, wptr and the doorbell count
-  std::uint32_t behind;  // the doorbell gets wptr less this
+  std::uint32_t unit;    // rptr, wptr and the doorbell count units of this many dwords
+  std::uint32_t behind;  // what is subtracted from wptr for the doorbell
   void (*indirect)(PacketBuilder& builder, std::uint64_t at, std::uint32_t n_dwords);
 };
-extern const QueueFormat kPm4Format;      // of the compute driver
-extern const QueueFormat kAqlFormat;      // packets of 64 bytes that carry PM4
-extern const QueueFormat kUserPm4Format;  // of user-mode queues
+extern const QueueFormat kPm4Format;      // PM4, for queues of the compute driver
+extern const QueueFormat kAqlFormat;      // AQL packets of 64 bytes that carry PM4
+extern const QueueFormat kUserPm4Format;  // PM4, for user-mode queues
 
 class DoorbellPath final : public PacketPath {
  public:
@@ -35,7 +35,7 @@ class DoorbellPath final : public PacketPath {
   Memory memory_;
   const QueueFormat& format_;
   PacketBuilder builder_;
-  std::uint64_t put_ = 0;  // of dwords
+  std::uint64_t put_ = 0;  // dwords written so far
 };
 
 }  // namespace zinc_rt::ring

@@ -28,7 +28,7 @@ struct SyncobjDestroy {
 };
 struct TimelineWait {
   u64 handles, points;
-  i64 until_ns;  // of the monotonic clock
+  i64 until_ns;  // deadline, by the monotonic clock
   u32 n_handles, flags, first_signaled, pad;
 };
 
@@ -64,9 +64,9 @@ union Context {
 struct Info {
   u64 result;
   u32 bytes, query;
-  u32 selector[4];  // of the query: a kind of engine or firmware, an instance
+  u32 selector[4];  // arguments of the query: an engine or firmware, and an instance
 };
-struct DeviceInfo {  // as much of it as is asked for; the kernel writes no more
+struct DeviceInfo {  // only the fields that are used; the kernel writes no more than this size
   u32 ids[12];
   u32 n_cus, pad[21];
   u64 flags, va_begin, va_end;
@@ -78,7 +78,7 @@ struct EngineInfo {
   u64 capabilities;
   u32 start_alignment, size_alignment, rings;
   u32 version;       // major << 16 | minor << 8 | revision
-  u32 n_user_slots;  // newer kernels alone write it
+  u32 n_user_slots;  // only newer kernels write it
   u32 pad;
 };
 struct FirmwareInfo {
@@ -92,7 +92,7 @@ struct MemoryInfo {
 };
 struct FaultInfo {
   u64 va;
-  u32 status, hub;  // status 0: there was none
+  u32 status, hub;  // status 0: there was no fault
 };
 struct BoListEntry {
   u32 handle, priority;
@@ -113,14 +113,14 @@ struct CsChunk {
 union Cs {
   struct {
     u32 context, list, n_chunks, flags;
-    u64 chunks;  // of pointers
+    u64 chunks;  // address of an array of pointers
   } in;
   u64 handle;
 };
 union WaitCs {
   struct {
     u64 handle;
-    u64 until_ns;  // of the monotonic clock
+    u64 until_ns;  // deadline, by the monotonic clock
     u32 engine, instance, ring, context;
   } in;
   u64 is_busy;
@@ -169,9 +169,9 @@ enum Firmware : u32 { kMe = 4, kPfp = 5, kMec = 8, kMes = 0x1A };
 enum Engine : u32 { kGraphics = 0, kCompute = 1 };
 enum Chunk : u32 { kChunkIb = 1, kChunkBos = 6 };
 enum UserqOp : u32 { kUserqCreate = 1, kUserqFree = 2 };
-inline constexpr u32 kIbSynchronizes = 1u << 6;  // caches, before and after it
+inline constexpr u32 kIbSynchronizes = 1u << 6;  // writes back and invalidates caches before and after the buffer
 inline constexpr u32 kWaitAll = 1u << 0, kWaitForSubmit = 1u << 1;
-inline constexpr u32 kNotTold = ~u32{0};  // what n_user_slots is before it is asked for
+inline constexpr u32 kNotTold = ~u32{0};  // value of n_user_slots if the kernel did not write it
 inline constexpr u64 kPageBytes = 4096;
 
 }  // namespace zinc_rt::ring::drm

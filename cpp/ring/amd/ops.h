@@ -10,11 +10,12 @@ namespace zinc_rt::ring {
 class AmdPlanner;
 struct AmdCall;
 using AmdOp = gpu::Op<AmdPlanner, AmdCall>;
-using AmdKernel = gpu::Kernel<AmdOp>;  // its name: also of the function in the images, where the op has one of its own
+// name: the op's; if the op has its own kernel, also the function's name in the images.
+using AmdKernel = gpu::Kernel<AmdOp>;
 using AmdJoin = gpu::Join<AmdPlanner, AmdCall>;
 
 std::span<const AmdOp> amd_ops();
-std::span<const AmdJoin> amd_joins();  // joins.cpp
+std::span<const AmdJoin> amd_joins();  // defined in joins.cpp
 std::span<const std::string_view> amd_join_patterns();
 
 kernel::KernelTable make_amd_table(kernel::Target target);

@@ -30,9 +30,9 @@ inline constexpr u32 kOneDwordNop = 0xFFFF1000;
 // Registers of SET_SH_REG, by dword address; the packet names them from kShBase on.
 inline constexpr u32 kShBase = 0x2C00, kShEnd = 0x3000, kUconfigBase = 0xC000;
 enum Register : u32 {
-  kStartX = 0x2E04,  // then Y, Z
+  kStartX = 0x2E04,  // followed by Y and Z
   kNumThreadX = 0x2E07,
-  kPgmLo = 0x2E0C,  // address >> 8, then >> 40
+  kPgmLo = 0x2E0C,  // low word: address >> 8; high word: address >> 40
   kScratchBaseLo = 0x2E10,
   kPgmRsrc1 = 0x2E12,
   kPgmRsrc2 = 0x2E13,
@@ -67,7 +67,7 @@ inline constexpr u32 kAfterTheHost = kBetweenDispatches | kInvInstructions | kIn
 
 // RELEASE_MEM at the end of the pipe: flushes, then writes a value.
 inline constexpr u32 kFlushTimestampEvent = 0x14, kEndOfPipeIndex = 5;
-inline constexpr u32 kReleaseFlags = 0x0070F000;  // all caches written back and invalidated, in sequence
+inline constexpr u32 kReleaseFlags = 0x0070F000;  // writes back and invalidates all caches, in sequence
 inline constexpr u32 kReleaseWriteBackL2 = 1u << 21;
 inline constexpr u32 kReleaseEvent = kFlushTimestampEvent | kEndOfPipeIndex << kEventIndexShift | kReleaseFlags;
 inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;

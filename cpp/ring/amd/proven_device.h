@@ -26,7 +26,7 @@ class ProvenDevice {
  private:
   explicit ProvenDevice(std::unique_ptr<AmdDevice> device) : device_(std::move(device)) {}
   std::unique_ptr<AmdDevice> device_;
-  AmdDevice::Memory page_;  // the fence's
+  AmdDevice::Memory page_;  // holds the fence
   std::unique_ptr<PacketQueue> queue_;
 };
 

@@ -15,7 +15,7 @@ namespace zinc_rt::ring {
 
 // One kind of queue of one driver.
 struct SubmitPath {
-  std::string_view name;  // as in ZINC_RT_AMD_PATH
+  std::string_view name;  // the value of ZINC_RT_AMD_PATH that selects it
   std::string_view description;
   Result<std::unique_ptr<AmdDevice>> (*make)();
 };
@@ -24,9 +24,9 @@ struct SubmitPath {
 Result<std::chrono::milliseconds> device_limit();
 // Opens the first path whose device runs a fence and then every kind of packet correctly. Errors: what each path lacks.
 Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit);
-// The path that ZINC_RT_AMD_PATH names; without the variable, all of them. Errors: kInvalidArgument.
+// Returns the path that ZINC_RT_AMD_PATH names, or all paths if the variable is not set. Errors: kInvalidArgument.
 Result<std::vector<SubmitPath>> wanted_paths(std::span<const SubmitPath> paths);
-// One line for people: how the test of each path went.
+// One line for people: the result of each path's test.
 std::string describe_proofs(std::span<const SubmitPath> paths);
 // Checks each path: its test, its packets, many buffers, and a kernel from these images.
 std::vector<DeviceCheck> check_paths(std::span<const SubmitPath> paths, std::span<const CodeImage> images);

@@ -25,33 +25,34 @@ struct Axis {
 
 struct OpRow {
   ir::Op op;
-  std::vector<const char*> symbols;  // symbols_of
+  std::vector<const char*> symbols;  // result of symbols_of
   // The workgroups of the op's own kernel. For an op that is planned otherwise, the first axis still counts the rows.
   Axis grid[3];
   Keys keys = Keys::kNone;
-  std::uint32_t threads = 0;  // of a workgroup of its own kernel; 0: it has none, or the plan says it
+  // Threads of a workgroup of the op's own kernel; 0: it has none, or the plan chooses the number.
+  std::uint32_t threads = 0;
   struct Limit {
     std::size_t symbol;
-    std::uint32_t most;  // that the kernels have room for
+    std::uint32_t most;  // the largest value for which the kernels have room
   };
   std::vector<Limit> limits = {};
 };
 template <class Planner, class Call>
 struct Op : OpRow {
-  void (*plan)(Planner& planner, const Call& call);  // its launches
+  void (*plan)(Planner& planner, const Call& call);  // plans the launches
 };
 
 // A tier's description of its kernels.
 struct Kernels {
-  std::string_view tier;         // which begins messages
-  std::span<const DType> cells;  // of the KV cache's keys
+  std::string_view tier;         // begins messages
+  std::span<const DType> cells;  // types of the KV cache's keys
   std::string (*name)(const OpRow& row, DType key);
 };
 
 // An op's opcode in lower case, which is its kernel's name.
 std::string kernel_name(ir::Op op);
 
-// A kernel and the numbers of its symbols.
+// A loaded kernel: its row in the table and the values of its symbols.
 template <class Row>
 struct Kernel : kernel::SlotKernel {
   const Row* op;
@@ -69,11 +70,11 @@ kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows
 
 // Whether a file of that name belongs to a row.
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
-// Reads the slots of a row's file. Errors: as read_kernel.
+// Reads the symbols' values from the file of a row. Errors: as read_kernel.
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
-// Errors: kCorrupt for a file that cannot be read or whose symbols differ from the op's; kUnavailable for another
-// target, or for a number beyond a limit of the row; kInvalidArgument for a symbol without a number; kNotFound for an
-// op without a row.
+// Reads the kernel of a .zrt file. Errors: kCorrupt for a file that cannot be read or whose symbols differ from the
+// op's; kUnavailable for another target, or for a number beyond a limit of the row; kInvalidArgument for a symbol
+// without a number; kNotFound for an op without a row.
 template <class Row>
 Result<Kernel<Row>> read_kernel(const Kernels& kernels, std::span<const Row> rows, std::span<const std::byte> zrt,
                                 kernel::Target target) {

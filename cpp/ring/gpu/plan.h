@@ -60,7 +60,7 @@ class Scratch {
   // Frees everything after the first `bytes` bytes.
   void free_behind(std::uint64_t bytes) { used_ = bytes; }
   std::uint64_t used() const { return used_; }
-  std::uint64_t most() const { return most_; }  // that was ever used
+  std::uint64_t most() const { return most_; }  // the largest value of used() so far
 
  private:
   std::uint64_t used_ = 0, most_ = 0;

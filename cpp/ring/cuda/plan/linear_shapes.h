@@ -8,24 +8,24 @@ namespace zinc_rt::ring {
 
 // A kernel for products, and its launch.
 struct Shape {
-  const char *image, *function;  // image: of those with the weights' type in their name
-  std::uint32_t columns;         // rows of x a workgroup
-  std::uint32_t block_rows;      // rows of W a workgroup
+  const char *image, *function;  // image: the part of its name before the weights' type
+  std::uint32_t columns;         // rows of x per workgroup
+  std::uint32_t block_rows;      // rows of W per workgroup
   std::uint32_t shared;
   std::uint32_t threads = 256;
-  std::uint32_t walkers = 0;         // so many workgroups share all blocks and items; 0: a workgroup each
-  bool walk_over_columns = false;    // they share tiles of columns too
-  std::uint32_t sharers = 1;         // float_columns.cuh: warps that share a group
-  bool starts_next_at_once = false;  // it lets the next launch start before its inputs are there
+  std::uint32_t walkers = 0;         // if not 0, this many workgroups share all blocks and items
+  bool walk_over_columns = false;    // they also share tiles of columns
+  std::uint32_t sharers = 1;         // float_columns.cuh: warps that share a group of k
+  bool starts_next_at_once = false;  // the kernel lets the next launch start before its own inputs are ready
 };
 
 // The type of x that weights are multiplied by, as kernels know it.
 inline cuda::ActType act_type(DType weights) {
   return static_cast<cuda::ActType>(act_dtype(weights));
 }
-// The types of the matrices, without repeats.
+// Returns the types of the matrices, each once.
 std::vector<DType> types_of(const std::vector<Matrix>& matrices);
-// How many blocks of `block_rows` rows of W the matrices of a type have.
+// Returns how many blocks of `block_rows` rows of W the matrices of a type have.
 std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
 // How many rows of x a matrix is multiplied by; for experts the average per expert.
 std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts);
@@ -56,7 +56,7 @@ class Shapes {
          const std::vector<Matrix>& matrices, const Experts& experts);
 
   bool is_tiled() const { return is_tiled_; }
-  bool is_by_digits() const { return is_by_digits_; }  // of experts
+  bool is_by_digits() const { return is_by_digits_; }  // for experts
   Shape of(DType dtype) const { return of(dtype, tile_); }
   Shape of(DType dtype, const cuda::TileShape& tile) const;
   // How many rows of x a workgroup, or an item of experts, handles.

@@ -25,7 +25,8 @@ namespace op_symbol = gpu::op_symbol;
 
 // What a place in the arguments stands for.
 enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
-constexpr Place place_of(PlaceKind kind, std::uint64_t number) {  // a ValueId, or bytes from the scratch memory's begin
+// number: a ValueId, or an offset in scratch memory, in bytes.
+constexpr Place place_of(PlaceKind kind, std::uint64_t number) {
   return {static_cast<std::uint64_t>(kind) << 60 | number};
 }
 constexpr PlaceKind kind_of(Place place) {
@@ -39,12 +40,12 @@ struct Launch {
   std::string image, function;
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block = 1, shared = 0;  // threads; bytes of dynamic shared memory
-  std::vector<std::byte> args;          // by value, with places
-  std::vector<std::uint32_t> places;    // where in args
+  std::vector<std::byte> args;          // the kernel's arguments, by value; addresses are places
+  std::vector<std::uint32_t> places;    // offsets of the places in args
   // Matrices that the kernel copies by tensor maps. The driver makes a map when the launch is built. Rows have k values
   // of two bytes, experts are expert_bytes apart, and a box is box_rows rows by kWgmmaValues values.
   struct Tensor {
-    std::uint32_t at;  // of the map in args
+    std::uint32_t at;  // offset of the tensor map in args
     Place w;
     std::uint32_t k, rows, box_rows, n_experts;
     std::uint64_t expert_bytes;
@@ -52,10 +53,12 @@ struct Launch {
   std::vector<Tensor> tensors;
 };
 
-// A packet that is being planned as launches. Its operands are values of the batch; its dimension is the bucket.
+// A packet that is being planned as launches. Its operands are values of the batch; its numbers of rows are those of
+// the bucket.
 struct OpCall : gpu::Call<Place> {
-  std::uint32_t rows_symbol;  // rows that the first axis of the grid counts: a number or a symbol of args.h
-  bool has_places = false;    // positions, slots and the page table are copies that step_begin makes
+  // Number of rows that the first axis of the grid counts, or a symbol of args.h for it.
+  std::uint32_t rows_symbol;
+  bool has_places = false;  // kernels read copies of positions, slots and the page table, which step_begin makes
 };
 
 class Planner {
@@ -69,8 +72,8 @@ class Planner {
   bool is_fast() const { return device_.is_fast; }
   // Memory of the packets that are being planned together.
   Place scratch(std::uint64_t bytes) { return place_of(PlaceKind::kScratch, scratch_.take(bytes)); }
-  // Ends the plan of the packets so far: frees their scratch memory, and the sorted choices that no later packet reads
-  // (is_read(value)).
+  // Ends the plan of the packets so far. Frees their scratch memory, and the sorted choices unless a later packet reads
+  // them (is_read(value)).
   template <class IsRead>
   void end_packets(const IsRead& is_read) {
     if (sorted_.ids && !is_read(sorted_.ids)) sorted_ = {}, kept_ = 0;
@@ -96,8 +99,8 @@ class Planner {
   bool are_known(Place ids, Place items) const { return ids == known_ids_ && items == known_items_; }
   void set_known(Place ids, Place items) { known_ids_ = ids, known_items_ = items; }
 
-  // The arguments of an op's kernel, with the op's operands. The symbols are those of a struct of names (cuda::symbol),
-  // or else the rows and then the op's own symbols.
+  // Returns the arguments of an op's kernel, with the op's operands. The symbols are those named in `Symbols`
+  // (cuda::symbol). args_of_op uses the number of rows and then the op's own symbols.
   template <class Symbols>
   cuda::OpArgs args(const OpCall& call, const typename Symbols::template Of<std::uint32_t>& symbols) const {
     cuda::OpArgs args = args_without_symbols(call);
@@ -124,7 +127,7 @@ class Planner {
 
   const DeviceProfile& device_;
   gpu::Scratch scratch_;
-  std::uint64_t kept_ = 0;  // bytes of it
+  std::uint64_t kept_ = 0;  // bytes of scratch memory that outlive the packets being planned
   Sorted sorted_;
   SortedAt sorted_at_{};
   Place known_ids_, known_items_;
@@ -144,9 +147,9 @@ bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
 // x in tiles of rows (digit_rows.cu), for products by digits of sub-scales or by FIXED16. columns 0: no product reads
 // this layout.
 struct DigitRows {
-  std::uint32_t columns = 0;  // rows of a tile
+  std::uint32_t columns = 0;  // rows per tile
   Place tiles = {};
-  bool is_all = false;  // no product wants x otherwise
+  bool is_all = false;  // all products read x in this layout only
 };
 constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
   return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns);
@@ -171,18 +174,20 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
 // What a product does besides multiplying matrices by x.
 struct LinearWith {
-  Place residual = {};         // absent, or rows to which y is added besides
-  const Norm* norm = nullptr;  // null, or x is a row of floats, which becomes one of its type by it
-  DigitRows digits = {};       // what plan_digits left, if the launch before makes it of x; else a launch here does
+  Place residual = {};  // absent, or rows to which y is also added
+  // If not null, x is a row of floats, which the product normalizes and quantizes itself.
+  const Norm* norm = nullptr;
+  // The result of plan_digits if the launch before writes this layout; else a launch is planned here.
+  DigitRows digits = {};
   const GluOf* glu = nullptr;
-  Place floats = {};  // absent, or one row (of experts one a choice) that the product quantizes itself to x
+  Place floats = {};  // absent, or one row (for experts one per choice) that the product quantizes itself into x
 };
 // Plans one launch per matrix type.
 void plan_linear(Planner& planner, const OpCall& call, const Products& products, const LinearWith& with = {});
 // The forms in which a norm's rows are wanted. An absent form is not wanted.
 struct NormedRows {
   Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
-  DigitRows digits = {}, fixed = {};  // of q8a256, of q16a256
+  DigitRows digits = {}, fixed = {};  // for q8a256; for q16a256
 
   Place& of(DType dtype) {
     switch (dtype) {
@@ -225,7 +230,7 @@ std::span<const CudaJoin> cuda_joins();
 // The launches of a part of a batch, for one device and bucket.
 struct PartPlan {
   std::vector<Launch> launches;
-  std::uint64_t scratch_bytes = 0;  // that the launches need, exactly
+  std::uint64_t scratch_bytes = 0;  // exactly what the launches need
 };
 // calls: of the packets from `first` on.
 PartPlan plan_part(const PacketBatch& batch, std::uint32_t first, std::span<const OpCall> calls,
