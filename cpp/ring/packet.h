@@ -1,6 +1,7 @@
 // The work for a ring: kernel dispatches over buffer objects, with what each reads, writes and waits for. A batch is
-// built once per model and stage; StepDims holds the few numbers that change from step to step. It depends on no tier:
-// each tier turns it into packets of its own. Thread rule: immutable after lowering; the ring only reads it.
+// built once per model and stage; StepDims holds the few numbers that change from step to step. A batch does not depend
+// on the tier. Each tier turns it into its own packets.
+// Thread rule: immutable after lowering; the ring only reads it.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +38,15 @@ struct Binding {
   std::uint32_t bo = 0;  // 0: the optional operand is absent
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  ValueId value = kNoValue;  // in PacketBatch::values; kNoValue: absent
+  ValueId value = kNoValue;  // index in PacketBatch::values; kNoValue: absent
 };
 
 // The extents that the graph leaves open, and the longest history of the step.
 struct StepDims {
-  std::uint32_t n_tokens = 0;     // query tokens
-  std::uint32_t n_outputs = 0;    // rows with logits
-  std::uint32_t n_positions = 0;  // of the longest history with the step's tokens; 0: not known. It changes no bit.
+  std::uint32_t n_tokens = 0;   // query tokens
+  std::uint32_t n_outputs = 0;  // rows with logits
+  // Length of the longest history, including the step's tokens; 0: unknown. It changes no bit.
+  std::uint32_t n_positions = 0;
   bool operator==(const StepDims&) const = default;
 };
 
@@ -60,14 +62,15 @@ struct Packet {
   std::int32_t layer = -1;
   Kernel kernel;
   GridExtent grid[3];
-  std::uint32_t first_binding = 0, n_bindings = 0;  // in PacketBatch::bindings: n_inputs that are read, then written
+  // Range in PacketBatch::bindings: n_inputs that are read, then those that are written.
+  std::uint32_t first_binding = 0, n_bindings = 0;
   std::uint32_t n_inputs = 0;
-  std::uint32_t first_push = 0, push_bytes = 0;  // in PacketBatch::push
+  std::uint32_t first_push = 0, push_bytes = 0;  // range in PacketBatch::push
 };
 
 struct Value {
   Binding at;
-  std::uint32_t last_use = 0;  // the last packet that reads it, or that writes it where none does
+  std::uint32_t last_use = 0;  // the last packet that reads it; if none does, the packet that writes it
 };
 
 // Packet `to` waits for packet `from`, because both access these bytes and at least one of them writes them.
@@ -113,27 +116,27 @@ struct PacketBatch {
   std::vector<Binding> bindings;
   std::vector<std::byte> push;
   std::vector<Value> values;
-  std::vector<Edge> edges;     // by `to`; an edge that follows from others is left out
-  std::vector<Joined> joined;  // by `first`, then by the order of the patterns
-  // Where a run may stop: layer_end[i] is the number of packets up to the end of layer i, body_end the number before
-  // the output rows are gathered. A step may run [0, body_end) once and [body_end, end) several times, for groups of
-  // output rows.
+  std::vector<Edge> edges;     // sorted by `to`; an edge that follows from others is left out
+  std::vector<Joined> joined;  // sorted by `first`, then by the order of the patterns
+  // The packets after which a run may stop. layer_end[i] is the number of packets up to the end of layer i. body_end is
+  // the number of packets before the output rows are gathered. A step may run [0, body_end) once and [body_end, end)
+  // several times, for groups of output rows.
   std::vector<std::uint32_t> layer_end;
   std::uint32_t body_end = 0;
 };
 
-// A part of a batch and the numbers of the step: what Ring::submit takes.
+// A part of a batch, and the numbers of the step. This is the argument of Ring::submit.
 struct Submission {
   const PacketBatch* batch = nullptr;  // must live until the fence is waited for
-  std::uint32_t first = 0, count = 0;  // packets
+  std::uint32_t first = 0, count = 0;  // a range of packets
   StepDims dims;
 };
 
-// Computes the values and edges from packets and bindings.
+// Computes the batch's values and edges from its packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
-// For tiers that order packets by barriers. [i]: a barrier stands before packet i, because i waits for a packet after
-// the previous barrier. A part that is submitted by itself (from body_end) begins after a barrier.
+// For tiers that order packets by barriers. The result is true at i if a barrier must precede packet i, because i waits
+// for a packet after the previous barrier. A part that is submitted by itself (from body_end) begins after a barrier.
 std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission fit its batch. Every tier calls this first. Errors: kInvalidArgument.
@@ -141,8 +144,8 @@ Status check_ranges(const Submission& submission);
 // Checks that the ring has handed out this fence, that is, one of 1 to n_given. `tier` begins messages. Errors:
 // kInvalidArgument.
 Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
-// Checks that a packet's kernel is one of the n_loaded ones and accepts the packet's operands. The kernel is null if
-// none has its number. `tier` begins messages. Errors: kInvalidArgument.
+// Checks that a packet's kernel is one of the n_loaded ones and accepts the packet's operands. kernel: the loaded
+// kernel with the packet's id; null if there is none. `tier` begins messages. Errors: kInvalidArgument.
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
                     std::size_t n_loaded);
 

@@ -1,4 +1,5 @@
-// What a tier says about itself. A tier's folder defines one constant of this type in its tier.cpp.
+// The description of a tier: its name, whether it can run here, and how to create its ring. A tier's folder defines one
+// constant of this type in its tier.cpp.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,13 @@ struct RingOptions {
   bool fast = false;         // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
-// The number of devices of a tier that computes on the host. They are parts of the host, told apart only by number.
+// The number of devices of a tier that computes on the host. These devices share the host; only their numbers differ.
 inline constexpr std::uint32_t kHostDevices = 64;
 
 struct Tier {
   std::string name;         // as in ZINC_RT_TIER: "t_cpu"
   std::string description;  // one line for people
-  int priority;             // `auto` takes the highest that is available; negative: only when forced
+  int priority;             // `auto` picks the highest one that is available; negative: used only when forced
   // Empty if the tier can run here, else the reason and what to do about it.
   std::string (*unavailable_reason)();
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
@@ -37,8 +38,9 @@ struct Tier {
   std::string (*built_with)() = nullptr;
   // Null: there are none.
   const Diagnostics* diagnostics = nullptr;
-  std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
-  // The type of KV cache that kernels of arithmetic `fast` want if nobody names one. Empty: the same as for `exact`.
+  // The most query tokens of a step, unless an option sets it; 0: the executor's default.
+  std::uint32_t chunk_cap = 0;
+  // The default type of the KV cache in arithmetic `fast`. Empty: the same as in `exact`.
   std::string_view fast_kv_dtype = {};
 };
 

@@ -58,7 +58,7 @@ struct CpuArgs {
   }
 };
 
-// Which types of the op's key operand a kernel serves.
+// The types of the op's key operand for which there are kernels.
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {

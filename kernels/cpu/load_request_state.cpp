@@ -1,5 +1,5 @@
 // LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field], a word of the slot table. A slot or field outside the table
-// gives 0xFFFFFFFF.
+// yields 0xFFFFFFFF.
 // Shapes: slots [s, fields] u32, slot [n], value [n].
 // Order: none.
 #include "base/name_list.h"

@@ -1,5 +1,5 @@
 // MOE_GATE_UP: for each of a token's k chosen experts, gate = LINEAR(x, gate_w[id]) and up = LINEAR(x, up_w[id]): two
-// MOE_LINEARs. An id outside [0, e) gives NaN.
+// MOE_LINEARs. An id outside [0, e) yields NaN.
 // Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f].
 // Order: as LINEAR.
 #include <algorithm>

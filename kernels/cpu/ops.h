@@ -117,7 +117,7 @@ struct LinearArgs {
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // linear.cpp, for the fused ops. norm_linear_prepare computes h = RMS_NORM(x, norm_w) once per token and, with
-// `quantize`, quantizes it to the type that each part's format wants. norm_linear then computes rows [begin, end) of
+// `quantize`, quantizes it to the type that each part's format needs. norm_linear then computes rows [begin, end) of
 // each part's LINEAR(h).
 struct NormLinearPart {
   const void* w;

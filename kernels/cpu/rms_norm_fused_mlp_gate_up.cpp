@@ -1,5 +1,5 @@
-// RMS_NORM_FUSED_MLP_GATE_UP: h = RMS_NORM(x, norm_w), quantized as each weight's format wants (quantize = 1) or kept
-// float (0); gate = LINEAR(h, gate_w), up = LINEAR(h, up_w).
+// RMS_NORM_FUSED_MLP_GATE_UP: h = RMS_NORM(x, norm_w), quantized to the type that each weight's format needs (quantize
+// = 1) or kept float (0); gate = LINEAR(h, gate_w), up = LINEAR(h, up_w).
 // Shapes: x [n, d]; gate_w, up_w [f, d]; gate, up [n, f].
 // Order: that of the ops, so the bits are theirs.
 #include <algorithm>

@@ -1,6 +1,6 @@
-// RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), quantized as each weight's format wants (quantize = 1) or kept float
-// (0); q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b), v = LINEAR(h, v_w, v_b). A workgroup holds a tile of the rows
-// of q, k and v laid end to end.
+// RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), quantized to the type that each weight's format needs (quantize = 1) or
+// kept float (0); q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b), v = LINEAR(h, v_w, v_b). A workgroup computes a
+// tile of the concatenated rows of q, k and v.
 // Shapes: x [n, d]; q_w [nq, d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv].
 // Order: that of the ops, so the bits are theirs.
 #include <algorithm>

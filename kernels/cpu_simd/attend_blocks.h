@@ -25,7 +25,7 @@ constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
 constexpr std::uint32_t keys_at_once(std::uint32_t n) {
   return kParts == 1 && n == 1 ? 8 : 4;
 }
-// How many rows are multiplied by a value at once, and how many sums that is.
+// How many rows are multiplied by a value at once, and how many registers of sums they may use.
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 

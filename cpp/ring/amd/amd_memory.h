@@ -9,7 +9,7 @@ namespace zinc_rt::ring {
 
 struct AmdObject {
   AmdDevice::Memory memory;
-  std::uint64_t bytes = 0;  // as many as were requested
+  std::uint64_t bytes = 0;  // as requested, without rounding to pages
   Heap heap = Heap::kDeviceLocal;
   AmdDevice::Domain domain = AmdDevice::Domain::kDevice;
 };

@@ -1,6 +1,6 @@
-// A ring on an AMD GPU, over any of its drivers. A submission becomes one buffer of packets, written anew for each
-// step: per op the registers that change and a dispatch, with a barrier where an edge needs one, and a fence at the
-// end. The buffer is the same on every path to the device; the device's own ring holds 4 dwords per buffer.
+// A ring on an AMD GPU, through any of its drivers. Each submission is written as one buffer of packets. Each op has
+// the registers that change and a dispatch, with a barrier if an edge requires one. A fence is at the end. The buffer
+// is the same on every path to the device; the device's own ring holds 4 dwords per buffer.
 #pragma once
 
 #include <memory>
@@ -57,13 +57,13 @@ class AmdRing final : public Ring {
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain);
-  // Plans a submission. has_memory: buffer objects exist.
+  // Plans a submission. has_memory: whether its buffer objects exist.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;
   Status grow_scratch(std::uint64_t bytes);
   Status write_packets(Step& step);
   std::vector<LoggedRegion> logged_regions() const;
-  // Submits what the builder holds. The fence becomes `value`.
+  // Submits the packets in builder_. The fence becomes `value`.
   Status run(const Step& step, std::uint64_t value);
 
   ProvenDevice proven_;

@@ -26,7 +26,7 @@ class PacketPath {
   virtual std::string state() const = 0;  // progress of the queue, for messages
 };
 
-// How the device is made to see what the host has written through its window.
+// How the host's writes through the window become visible to the device.
 enum class HostWrites : std::uint8_t {
   kRegisters,  // a packet writes a register to request the flush and waits for another register
   kPacket,     // a special packet, for queues whose packets may not name registers

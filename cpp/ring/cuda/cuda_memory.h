@@ -36,17 +36,19 @@ class CudaMemory : public BufferObjects<CudaObject> {
   std::byte* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : at(binding.bo).data + binding.offset;
   }
-  // Device memory for a copy of a binding in host memory. It is made on the first call and does not count as allocated.
+  // Returns device memory for a copy of a binding in host memory. It is allocated on the first call and is not included
+  // in allocated_bytes().
   Result<std::byte*> shadow(const Binding& binding);
   std::uint64_t allocated_bytes() const { return allocated_; }
 
  private:
   const Driver& driver_;
-  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::byte*> shadows_;  // by bo, offset, bytes
+  // key: bo, offset, bytes.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::byte*> shadows_;
   std::uint64_t allocated_ = 0;
 };
 
-// Allocates device memory. Errors say what was asked for and what is free.
+// Allocates device memory. Errors: kExhausted with the requested and the free bytes.
 Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes);
 
 }  // namespace zinc_rt::ring

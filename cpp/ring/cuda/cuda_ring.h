@@ -32,7 +32,7 @@ class CudaRing final : public Ring {
   Status use_scratch(const Buffer& buffer) override;
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) override;
-  // Weights have a layout of their own (kernels/cuda/weights.cuh), made on the device.
+  // Weights have the tier's own layout (kernels/cuda/weights.cuh), which is written on the device.
   bool repacks_weights() const override { return true; }
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
@@ -67,7 +67,7 @@ class CudaRing final : public Ring {
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   Status fits(const Submission& submission) const;
   Result<CUfunction> function(const std::string& image, const std::string& name);
-  // cuda_graph.cpp
+  // Defined in cuda_graph.cpp:
   Result<Graph> build(const Submission& submission, StepDims bucket);
   // The copies of host memory that a submission reads: where each value's copy is, and what step_begin has to copy.
   struct Copies {
@@ -76,7 +76,7 @@ class CudaRing final : public Ring {
   };
   Result<Copies> copies_of(const Submission& submission, StepDims bucket);
   Result<std::vector<Launch>> plan(const Submission& submission, StepDims bucket);
-  // Writes the tensor map of a matrix at w into the launch's arguments.
+  // Asks the driver for the tensor map of a matrix at address w and writes it into the launch's arguments.
   Status encode(const Launch::Tensor& tensor, const void* w, Launch& launch) const;
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
@@ -88,7 +88,7 @@ class CudaRing final : public Ring {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
-  bool overlaps_launches_ = false;  // programmatic dependent launch
+  bool overlaps_launches_ = false;  // the device supports programmatic dependent launch
   DeviceProfile profile_;
   std::string description_;
   kernel::KernelTable table_{kernel::Target::kSm90};
@@ -96,26 +96,28 @@ class CudaRing final : public Ring {
   std::vector<LoadedKernel> kernels_;  // id - 1
   std::unordered_map<std::string, CUmodule> modules_;
   std::unordered_map<std::string, CUfunction> functions_;
-  std::unordered_map<CUfunction, std::uint32_t> shared_limits_;  // raised so far, in bytes
+  // The limit of dynamic shared memory, in bytes, if it was raised.
+  std::unordered_map<CUfunction, std::uint32_t> shared_limits_;
   std::unordered_map<Key, Graph, KeyHash> graphs_;
 
-  // Shared with the device: the numbers of the last kHeaders steps, the word that counts steps, and device memory.
+  // Memory that the host shares with the device: the numbers of the last kHeaders steps, and the word that counts
+  // steps. Both are in pinned_. words_ is device memory.
   cuda::StepHeader* headers_ = nullptr;
   std::atomic<std::uint32_t>* done_ = nullptr;
   std::byte *pinned_ = nullptr, *words_ = nullptr;
   // scratch_: the memory in use; own_scratch_: null if scratch_ is a buffer object from the executor.
   std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;
   std::uint64_t scratch_bytes_ = 0;
-  // For uploads and reads: pinned memory and device memory, each in two halves with the event of their last use.
+  // Staging for uploads and reads: pinned memory and device memory, in two halves, each with the event of its last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
   std::uint64_t read_back_bytes_ = 0;
   CUevent staged_[2] = {};
   int next_half_ = 0;
   std::uint64_t submissions_ = 0, dispatches_ = 0;
-  Status broken_;  // a device fault, which stays
+  Status broken_;  // the first device fault; all later calls return it
 };
 
-// The device to use. Errors: kUnavailable with the reason why none can be used.
+// Returns the device to use. Errors: kUnavailable with the reason why none can be used.
 Result<CUdevice> find_cuda_device(const Driver& driver, std::uint32_t index);
 
 }  // namespace zinc_rt::ring

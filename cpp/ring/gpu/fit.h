@@ -32,8 +32,8 @@ Status fits(std::string_view tier, const Submission& submission, std::span<const
   return {};
 }
 
-// For tiers whose plans name values: checks that each binding of a submission is a value of its batch and that all
-// values lie in `memory`. REQUIRES: the check above passed. Errors: kInvalidArgument.
+// For tiers whose plans refer to values: checks that each binding of a submission is a value of its batch and that all
+// values are in `memory`. REQUIRES: fits() returned no error. Errors: kInvalidArgument.
 template <class Memory>
 Status values_fit(std::string_view tier, const Submission& submission, const Memory& memory) {
   const PacketBatch& batch = *submission.batch;

@@ -28,7 +28,7 @@ struct AllocMemory {
 struct FreeMemory {
   u64 handle;
 };
-struct MapMemory {  // and UNMAP_MEMORY_FROM_GPU
+struct MapMemory {  // the struct of UNMAP_MEMORY_FROM_GPU, too
   u64 handle, gpu_ids;
   u32 n_gpus, n_done;  // n_done is a result and must be n_gpus
 };
@@ -45,7 +45,8 @@ struct DestroyEvent {
 };
 // In the kernel's header this is a union of the memory exception and the hardware exception. The layout is the same.
 struct EventData {
-  u32 not_present, read_only, no_execute, imprecise;  // of a hardware exception: reset type, cause, memory lost, gpu_id
+  // In a hardware exception these are: reset type, cause, memory lost, gpu_id.
+  u32 not_present, read_only, no_execute, imprecise;
   u64 va;
   u32 gpu_id, error_type;
   u64 ext;
@@ -83,13 +84,13 @@ static_assert(is_size_of<GetVersion>(kGetVersion) && is_size_of<CreateQueue>(kCr
               is_size_of<MapMemory>(kUnmapMemory) && is_size_of<AvailableMemory>(kAvailableMemory) &&
               is_size_of<RuntimeEnable>(kRuntimeEnable) && sizeof(EventData) == 48);
 
-enum Flag : u32 {  // of AllocMemory
+enum Flag : u32 {  // flags of AllocMemory
   kVram = 1u << 0,
   kGtt = 1u << 1,
   kUncached = 1u << 25,
   kCoherent = 1u << 26,
   kNoSubstitute = 1u << 28,
-  kPublic = 1u << 29,  // of kVram: the host can access it, all of it where the BAR is resizable
+  kPublic = 1u << 29,  // with kVram: the host can access the memory, all of it if the BAR is resizable
   kExecutable = 1u << 30,
   kWritable = 1u << 31,
 };
@@ -101,15 +102,15 @@ inline constexpr u32 kMostPriority = 15, kMostPercentage = 100;
 inline constexpr u64 kPageBytes = 4096, kEopBytes = 4096, kDoorbellBytes = 0x2000;
 inline constexpr u64 kAddressBits = 47;
 
-// An AQL queue's words (HSA's amd_queue_t) are among others that the firmware reads; rptr and wptr point to them.
+// Words of an AQL queue (HSA's amd_queue_t). rptr and wptr are among other words that the firmware reads.
 struct AqlWords {
   u32 before_wptr[14];
   u64 wptr;
   u32 aperture_highs[2];
-  u32 last_cu, last_wave;  // of a compute unit
+  u32 last_cu, last_wave;  // last_wave: the last one of a compute unit
   u32 before_rptr[12];
   u64 rptr;
-  u32 rptr_offset;  // from the start of this struct
+  u32 rptr_offset;  // offset of rptr from the start of this struct
   u32 tmpring, scratch_descriptor[4];
   u64 scratch, scratch_bytes;
   u32 lane_scratch_bytes, properties;
@@ -119,7 +120,7 @@ static_assert(offsetof(AqlWords, wptr) == 56 && offsetof(AqlWords, last_cu) == 7
               offsetof(AqlWords, properties) == 180);
 inline constexpr u32 kAqlPointersOf64Bits = 1u << 1, kWavesOfACu = 32;
 
-// Where the kernel saves a queue's waves when it takes the device away. The kernel refuses other sizes.
+// The sizes of the memory where the kernel saves a queue's waves when it preempts the queue. It refuses other sizes.
 struct SaveArea {
   u64 ctl_stack_bytes, ctx_save_bytes, buffer_bytes;
 };
@@ -129,7 +130,7 @@ constexpr SaveArea save_area_of(u64 n_cus) {
   const u64 n_waves = n_cus * kWavesOfACu, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
   return {ctl, save, round_up(save + 32 * n_waves)};
 }
-// For 64 compute units, as an R9700 has: the sizes that others saw on that card.
+// Sizes for 64 compute units, as an R9700 has. Others have reported these sizes for that card.
 static_assert(save_area_of(64).ctl_stack_bytes == 0x7000 && save_area_of(64).ctx_save_bytes == 0x1D47000 &&
               save_area_of(64).buffer_bytes == 0x1D57000);
 

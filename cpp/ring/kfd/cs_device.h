@@ -22,9 +22,9 @@ class CsDevice final : public DrmDevice {
   Result<std::uint64_t> run(std::uint64_t at, std::uint32_t n_dwords);
   void wait(std::uint64_t handle) const;
 
-  drm::u32 context_ = 0;                      // 0: not made
-  std::vector<drm::BoListEntry> objects_;     // live ones
-  std::uint64_t listed_ = ~std::uint64_t{0};  // n_changes() when they were listed
+  drm::u32 context_ = 0;                      // 0: not created
+  std::vector<drm::BoListEntry> objects_;     // live buffer objects
+  std::uint64_t listed_ = ~std::uint64_t{0};  // value of n_changes() when objects_ was filled
 };
 
 }  // namespace zinc_rt::ring

@@ -22,7 +22,7 @@ class KfdConnection {
   int drm_fd() const { return drm_fd_; }
   // Errors: the attempted action and the kernel's words.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // A slot in the page of doorbells.
+  // Returns a doorbell, mapping the page of doorbells if necessary.
   Result<AmdDevice::Word*> doorbell(std::uint64_t offset);
 
  private:
@@ -38,7 +38,7 @@ class KfdConnection {
 
 class KfdDevice final : public AmdDevice {
  public:
-  // type: of its queue.
+  // type: the type of the device's queue.
   static Result<std::unique_ptr<AmdDevice>> make(kfd::QueueType type);
   ~KfdDevice() override;
 

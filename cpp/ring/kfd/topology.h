@@ -15,10 +15,10 @@ struct Node {
   std::uint32_t gpu_id = 0, render_minor = 0, n_cus = 0;
   GfxVersion gfx;
   std::uint64_t memory_bytes = 0;
-  std::uint64_t cwsr_bytes = 0, ctl_stack_bytes = 0;  // 0: this kernel does not say
+  std::uint64_t cwsr_bytes = 0, ctl_stack_bytes = 0;  // 0: this kernel does not report it
 };
 std::vector<Node> read_topology();
-// The target whose code a GPU runs (ring/amd/gpus.h). Errors: kUnavailable.
+// Returns the target whose code a GPU runs (ring/amd/gpus.h). Errors: kUnavailable.
 Result<kernel::Target> target_of(const Node& node);
 
 }  // namespace zinc_rt::ring::kfd

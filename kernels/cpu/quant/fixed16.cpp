@@ -1,8 +1,8 @@
 // FIXED16: blocks of 256 codes of 16 bits, |code| <= 32,639, as two planes of digits (kernels/common/digits.h), and d, a
-// power of two. What F16 and BF16 matrices become when a model is loaded.
+// power of two. F16 and BF16 matrices are converted to it when a model is loaded.
 // w = d * code, exact.
 // dot: a code of x is two digits, too. A = sum code * high_x, B = sum code * low_x, exact in 32 bits.
-// v = fma(float(A), 256, float(B)) * d; acc = fma(v, d_x, acc), blocks ascending.
+//   v = fma(float(A), 256, float(B)) * d; acc = fma(v, d_x, acc), blocks ascending.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

@@ -14,9 +14,9 @@ struct IntegerPart {
   std::uint32_t n_heads, head_dim;
 };
 
-// Writes token `token` (0 to 15) of a page part: row has n_heads * head_dim values. In each head amax is the largest
-// |x|, d the least bf16 that is not below amax * (1 / 32639), and a code round(x * (1 / d)), held to -32639..32639. A
-// head with amax below 2^-100 is all 0; a NaN or an infinity in it makes its d NaN.
+// Writes K or V of token `token` (0 to 15) to a page. row: n_heads * head_dim values. For each head, amax is the
+// largest |x|, d is the least bf16 that is not below amax * (1 / 32639), and a code is round(x * (1 / d)), clamped to
+// -32639..32639. If amax is below 2^-100, all codes are 0. If the head has a NaN or an infinity, its d is NaN.
 void write_integer_keys(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 void write_integer_values(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 

@@ -1,10 +1,11 @@
 // Row panels: the form in which the fast kernel sets read quantized weights. 16 rows of a matrix are interleaved so
 // that a vector of 16 lanes holds one 32-bit word of each row (lane = row) and no sum crosses lanes. Bytes are
-// permuted, never changed: a matrix takes as many bytes as in its file, and panel p begins where row 16 p would.
+// permuted, never changed: a matrix takes as many bytes as in its file, and panel p begins where row 16 p begins in the
+// file.
 //
-// A panel is its groups of 256 values in order, the last one possibly shorter. In a group each field of the format's
-// block (below) lies for all blocks of the group: block, then element of the field, then 16 rows. Rows beyond the last
-// full panel lie after the panels, as in the file.
+// A panel is its groups of 256 values in order; the last group may be shorter. A group is stored field by field (the
+// fields of the format's block are listed below). For each field the order is: block, element of the field, row. Rows
+// beyond the last full panel follow the panels and are stored as in the file.
 // Thread rule: pure functions.
 #pragma once
 

@@ -40,7 +40,7 @@ void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullp
 // Experts. Returns the products of an op of experts, or nothing.
 std::optional<Products> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
-// MOE_GATE_TOPK. It leaves the choices sorted as the first products that read them want.
+// MOE_GATE_TOPK. It also sorts the choices in the order in which the first products after it read them.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
 // For one token: plans the first n of these calls as one: the LINEAR whose rows RESIDUAL_RMS_NORM adds, if present; the
 // norm; QUANTIZE; MOE_GATE_TOPK. The router's workgroups make the normalized row. As CudaJoin::plan.

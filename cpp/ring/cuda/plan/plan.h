@@ -81,8 +81,8 @@ class Planner {
   }
   std::uint64_t scratch_bytes() const { return scratch_.most(); }
 
-  // The choices sorted by expert, which a launch leaves in scratch memory. All later packets that read `ids` use them,
-  // until they are sorted anew.
+  // The choices sorted by expert, which a launch writes to scratch memory. All later packets that read `ids` use them,
+  // until choices are sorted again.
   struct Sorted {
     Place ids = {};
     std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
@@ -204,8 +204,8 @@ struct NormedRows {
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
-// Where the launch that writes the expert ids should leave the choices sorted, so that the later `products` find them
-// in the order they want. columns: choices per item; 0: they read the choices unsorted.
+// Where the launch that writes the expert ids should also write the choices sorted by expert, in the order in which the
+// later `products` read them. columns: choices per item; 0: they read the choices unsorted.
 struct Sorting {
   std::uint32_t columns = 0;
   Planner::SortedAt at = {};
