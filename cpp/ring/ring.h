@@ -57,7 +57,8 @@ class Ring {
   virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
   virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
-  // The device's memory. Empty on tiers whose buffer objects are in host memory, where writing a page takes it.
+  // Returns the device's memory. Returns nullopt on tiers whose buffer objects are in host memory, which is taken page
+  // by page when it is first written.
   virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
   // Scratch is device memory in which the kernels of one op pass data to each other. scratch_bytes: what the packets
   // need in steps of up to `most`. use_scratch: gives the ring a buffer object of kDeviceLocal for it; free it after
@@ -83,7 +84,8 @@ class Ring {
 
   virtual const kernel::KernelTable& kernels() const = 0;
   // Patterns of packets that this tier may run as one, in the order in which it tries them (lower/join.h has their
-  // syntax). Lowering finds the matches and keeps the memory that they need (PacketBatch::joined).
+  // syntax). Lowering finds the matches, and ensures that the memory that they keep is not reused
+  // (PacketBatch::joined).
   virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // device and kernel set, for people

@@ -36,7 +36,7 @@ struct Tier {
   std::string (*details)() = nullptr;
   // One line for people: what this build contains of the tier, on any machine. Null: nothing to report.
   std::string (*built_with)() = nullptr;
-  // Null: there are none.
+  // Null: the tier has no diagnostics.
   const Diagnostics* diagnostics = nullptr;
   // The most query tokens of a step, unless an option sets it; 0: the executor's default.
   std::uint32_t chunk_cap = 0;

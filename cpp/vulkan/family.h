@@ -45,7 +45,7 @@ struct ModelShape {
   bool is_neox = false;         // RoPE rotates pairs (i, i + n_rot/2); otherwise (2i, 2i + 1)
   bool has_post_norms = false;  // attention and feed-forward are followed by a norm too
   bool has_value_norm = false;  // heads of V are normed, without weights
-  // Attn_q also computes a gate for each head, by which attention's output is multiplied.
+  // The tensor attn_q also computes a gate for each head, by which attention's output is multiplied.
   bool has_query_gate = false;
   bool has_layer_scale = false;            // a layer may scale the residual stream at its end
   std::string_view ffn_norm = "ffn_norm";  // name of the tensor for the norm before the feed-forward

@@ -107,7 +107,7 @@ struct MemoryRequest {
   std::uint32_t kv_pages = 0;  // 0: as many as default_pages and the device allow
 };
 
-// Plans and allocates. Errors: kExhausted with what is wanted and what is available; kUnavailable for a tensor larger
+// Plans and allocates. Errors: kExhausted with the requested and the available bytes; kUnavailable for a tensor larger
 // than the device allocates at once, and for heads that are not whole blocks of kv_dtype.
 Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request);
 

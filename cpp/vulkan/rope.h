@@ -9,7 +9,7 @@
 
 namespace zinc_rt::vulkan {
 
-// Position p turns pair i by p * frequencies[i]. Cosine and sine are multiplied by magnitude.
+// At position p, pair i is rotated by p * frequencies[i]. Cosine and sine are multiplied by magnitude.
 struct RopeAngles {
   std::vector<double> frequencies;
   double magnitude = 1;

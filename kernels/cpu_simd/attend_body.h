@@ -157,8 +157,8 @@ ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, 
   for (int r = 0; r < kN; ++r) p[r] = rows[r]->scores + page, o[r] = rows[r]->o;
   add_weighted<kN>(rows, p, v, width, page, o);
 }
-// Merges the chunk of `n` rows into their totals. It processes as many rows at once as have factors, two each, to fill
-// the lanes.
+// Merges the chunk of `n` rows into their totals. It processes 8 rows at once, because their factors, two per row, fill
+// the 16 lanes.
 __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uint32_t width) {
   constexpr std::uint32_t kAtOnce = kLanes / 2;
   for (; n > 0; rows += least(n, kAtOnce), n -= least(n, kAtOnce)) {

@@ -26,7 +26,7 @@ struct Layout {
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one per graph; all share one arena
   std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for 16 tokens
-  // Experts in host memory although the device has memory of its own.
+  // The experts that are in host memory although the device has its own memory.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };

@@ -12,7 +12,7 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 using i64 = std::int64_t;
 
-// Of the DRM core.
+// Structs of the DRM core.
 struct Version {
   u32 major, minor, patch, pad;
   u64 name_bytes, name, date_bytes, date, text_bytes, text;
@@ -32,7 +32,7 @@ struct TimelineWait {
   u32 n_handles, flags, first_signaled, pad;
 };
 
-// amdgpu's structs. If the kernel has a union of input and output, each is a struct here.
+// Structs of amdgpu. As in the kernel's header, some are unions of the input and the output of a call.
 union GemCreate {
   struct {
     u64 bytes, alignment, domains, flags;

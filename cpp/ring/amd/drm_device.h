@@ -14,7 +14,7 @@ namespace zinc_rt::ring {
 class AddressSpace {
  public:
   AddressSpace(std::uint64_t begin, std::uint64_t end) { gaps_[begin] = end - begin; }
-  // 0: there is none.
+  // Returns the address of a free range; 0 if there is none.
   std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment);
   void give_back(std::uint64_t va, std::uint64_t bytes);
 
@@ -50,7 +50,7 @@ class DrmDevice : public AmdDevice {
   std::unique_ptr<DrmConnection> drm_;
   Mappings mappings_;
   AddressSpace addresses_;
-  std::map<std::uint64_t, drm::u32> mapped_;  // handles, by address
+  std::map<std::uint64_t, drm::u32> mapped_;  // key: address; value: handle
   std::uint64_t n_changes_ = 0;
   drm::u32 timeline_ = 0;  // 0: not made
   std::uint64_t point_ = 0;

@@ -19,7 +19,7 @@ std::span<const AmdJoin> amd_joins();  // defined in joins.cpp
 std::span<const std::string_view> amd_join_patterns();
 
 kernel::KernelTable make_amd_table(kernel::Target target);
-// Errors: as gpu::read_kernel.
+// Reads a kernel from its .zrt file. Errors: as gpu::read_kernel.
 Result<AmdKernel> read_amd_kernel(std::span<const std::byte> zrt, kernel::Target target);
 
 }  // namespace zinc_rt::ring

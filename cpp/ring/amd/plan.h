@@ -24,7 +24,7 @@ struct AmdLaunch {
   std::uint32_t threads = 0;  // threads of a workgroup
   std::uint32_t groups[3] = {1, 1, 1};
   bool waits = false;  // for all earlier launches
-  rdna::OpArgs args;   // or another struct of arguments, which has the same size
+  rdna::OpArgs args;   // or another struct of arguments of the same size
 };
 
 // A packet that is being planned as launches. Its operands are addresses; its dimensions are those of the step.

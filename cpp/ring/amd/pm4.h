@@ -44,7 +44,7 @@ enum Register : u32 {
 };
 inline constexpr u32 kMostUserData = 16;
 
-// PGM_RSRC2.
+// Fields of the register PGM_RSRC2.
 inline constexpr u32 kScratchEnable = 1u << 0, kUserSgprShift = 1, kUserSgprMask = 31, kLdsShift = 15, kLdsMask = 511,
                      kLdsUnit = 512;
 constexpr u32 lds_field(u32 bytes) {

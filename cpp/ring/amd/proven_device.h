@@ -20,7 +20,7 @@ class ProvenDevice {
   const AmdDevice& device() const { return *device_; }
   PacketQueue& queue() { return *queue_; }
   const PacketQueue& queue() const { return *queue_; }
-  // The fence's present or next value. Each submission raises it.
+  // The largest value that the fence has or will have. Each submission raises it.
   std::uint64_t last_fence = 1;
 
  private:

@@ -68,7 +68,7 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
   return copies;
 }
 
-// The launches of a submission, with addresses filled in.
+// Plans the launches of a submission and fills in addresses.
 Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   ZRT_TRY(auto copies, copies_of(submission, bucket));

@@ -28,7 +28,7 @@ struct AllocMemory {
 struct FreeMemory {
   u64 handle;
 };
-struct MapMemory {  // the struct of UNMAP_MEMORY_FROM_GPU, too
+struct MapMemory {  // also the struct of UNMAP_MEMORY_FROM_GPU
   u64 handle, gpu_ids;
   u32 n_gpus, n_done;  // n_done is a result and must be n_gpus
 };

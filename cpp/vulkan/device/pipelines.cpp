@@ -1,4 +1,4 @@
-// A device's pipelines, and the file that keeps the code that the driver compiled for them.
+// A device's pipelines, and the cache file for the code that the driver compiled for them.
 #include <unistd.h>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// KGroup: values; kLargestGroupRow: bytes per row of a group, largest for FIXED16.
+// kGroup: values; kLargestGroupRow: bytes per row of a group, largest for FIXED16.
 constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 514;
 
 // Scales come before codes, so that codes are aligned to whole vectors.

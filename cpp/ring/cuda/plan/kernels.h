@@ -16,7 +16,7 @@ using LoadedKernel = gpu::Kernel<CudaOp>;
 kernel::KernelTable make_cuda_table();
 // The patterns of cuda_joins, in their order.
 std::span<const std::string_view> cuda_join_patterns();
-// Errors: as gpu::read_kernel.
+// Reads a kernel from its .zrt file. Errors: as gpu::read_kernel.
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt);
 
 // The positions of the operands of an op that reads a page table, and of the symbol that holds the table's width. -1:
@@ -26,7 +26,7 @@ struct Pages {
 };
 Pages pages_of(ir::Op op);
 
-// A packet of a batch, for steps of up to `bucket`. kernels: indexed by Kernel::id - 1; they include the packet's.
+// Returns the call of a packet, for steps of up to `bucket`. kernels: the loaded kernels, indexed by Kernel::id - 1.
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket);
 // The bytes of scratch memory that steps of up to `most` need: the largest need of any bucket and part.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,

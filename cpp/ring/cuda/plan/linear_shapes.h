@@ -38,8 +38,8 @@ Shape glu_shape(const DeviceProfile& device, DType dtype);
 // linear_fixed_row.cuh: one row of x times matrices of FIXED16. columns 0: it does not take them. is_glu: these are
 // gate and up, followed by a GLU.
 Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k, bool is_glu);
-// The kernel that multiplies `rows` rows of x with matrices of a type by digits of sub-scales. columns 0: there is no
-// such kernel.
+// Returns the shape of the kernel that multiplies `rows` rows of x by matrices of a type, by digits of sub-scales.
+// columns 0: there is no such kernel.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);
 // How many rows of x are in a tile of plan_digits' layout for these products.
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows);
@@ -59,7 +59,7 @@ class Shapes {
   bool is_by_digits() const { return is_by_digits_; }  // for experts
   Shape of(DType dtype) const { return of(dtype, tile_); }
   Shape of(DType dtype, const cuda::TileShape& tile) const;
-  // How many rows of x a workgroup, or an item of experts, handles.
+  // How many rows of x a workgroup, or an item of experts, computes.
   std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
 
  private:

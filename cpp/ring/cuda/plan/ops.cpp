@@ -51,7 +51,7 @@ void quantize(Planner& p, const OpCall& c) {
 // Shared memory that workgroups request only to be spread over all multiprocessors. The workgroups of a short launch
 // begin while the previous products end, and would otherwise all go to the multiprocessors that become free first.
 std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
-  // KMostEach: workgroups per multiprocessor; kReserved: bytes that the driver takes from each workgroup.
+  // kMostEach: workgroups per multiprocessor; kReserved: bytes that the driver takes from each workgroup.
   constexpr std::uint32_t kMostEach = 8, kReserved = 1536;
   const std::uint32_t each = ceil_div(workgroups, p.device().multiprocessors);
   return each > kMostEach ? 0 : std::max(p.most_shared() / each, kReserved) - kReserved;

@@ -70,7 +70,7 @@ class Planner {
   std::uint32_t most_shared() const { return device_.most_shared; }
   bool has_wgmma() const { return device_.has_wgmma; }
   bool is_fast() const { return device_.is_fast; }
-  // Memory of the packets that are being planned together.
+  // Returns scratch memory for the packets that are being planned together.
   Place scratch(std::uint64_t bytes) { return place_of(PlaceKind::kScratch, scratch_.take(bytes)); }
   // Ends the plan of the packets so far. Frees their scratch memory, and the sorted choices unless a later packet reads
   // them (is_read(value)).
@@ -144,8 +144,8 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// x in tiles of rows (digit_rows.cu), for products by digits of sub-scales or by FIXED16. columns 0: no product reads
-// this layout.
+// The layout of x in tiles of rows (digit_rows.cu), which products by digits of sub-scales and by FIXED16 read. columns
+// 0: no product reads this layout.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows per tile
   Place tiles = {};
@@ -184,7 +184,7 @@ struct LinearWith {
 };
 // Plans one launch per matrix type.
 void plan_linear(Planner& planner, const OpCall& call, const Products& products, const LinearWith& with = {});
-// The forms in which a norm's rows are wanted. An absent form is not wanted.
+// The types and layouts in which a norm's rows are read later. The norm writes all that are present.
 struct NormedRows {
   Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
   DigitRows digits = {}, fixed = {};  // for q8a256; for q16a256

@@ -33,7 +33,7 @@ struct Plan {
   std::uint32_t width = 0;       // values per row in shared memory
   std::uint32_t parts = 1;       // workgroups per token and kv head
   std::uint64_t shared = 0;      // bytes of shared memory
-  std::uint32_t run_tokens = 0;  // the most tokens in a tile of flash_attn_runs.cu; 0: it is not used
+  std::uint32_t run_tokens = 0;  // the most tokens in a tile of flash_attn_runs.cu; 0: that kernel is not used
   std::uint64_t run_shared = 0;
   bool has_records() const { return parts > 1 || run_tokens > 0; }
 };
