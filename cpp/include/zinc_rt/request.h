@@ -85,8 +85,8 @@ struct Request : SamplingParams {
   // those of the model, without the bias. Up to 1024 entries.
   std::map<std::int32_t, float> logit_bias;
   // Called before each token is picked, before logit_bias, penalties and sampling. logprobs and logits_hashes are those
-  // of the model, before the call. It runs on the thread that runs the steps, so all other requests wait for it. It
-  // must not call the engine. The results of other requests do not change.
+  // of the model, before the call. It runs on the step thread of the request's device, so the other requests there wait.
+  // It must not call the engine. The results of other requests do not change.
   LogitsProcessor logits_processor;
   std::optional<std::uint64_t> seed;         // absent: a random one, reported in Completion::seed
   std::vector<std::string> stop;             // stop strings; the text ends before the first that occurs
