@@ -219,7 +219,8 @@ def test_help_is_in_groups_with_defaults():
     assert words.index("Use a model:") < words.index("Models by name:") < words.index("Compare and measure:")
     words = zinc("run", "--help").stdout
     assert words.index("Memory and speed:") < words.index("Sampling:") and "f16, f32, q8_0, k8v4, k4v4, i16" in words
-    assert "--max-slots UINT=64" in words and "--tier TEXT=auto" in words
+    for option, default in (("--max-slots UINT", "64"), ("--tier TEXT", "auto")):  # CLI11 writes =64, from 2.4 on [64]
+        assert re.search(rf"{option}(={default}\b| *\[{default}\])", words), words
 
 
 def test_tensors_of_a_family_that_is_refused_are_shown(tiny_model, tmp_path):
