@@ -1,5 +1,5 @@
-// Keeps the ledger of a tenant.
-// Thread rule: under the lock of its owner.
+// Counts and measures what a tenant's requests did, for its ledger.
+// Thread rule: the caller holds the mutex of the tenant's TenantState.
 #pragma once
 
 #include "base/latency_sketch.h"
@@ -19,11 +19,12 @@ struct TenantUsage {
 
 class Accounting {
  public:
-  void queued(double ms) { queue_ms_.record(ms); }  // once for each request, when it gets its first slot
+  // Called once for each request, when it gets its first slot. `ms`: how long it waited.
+  void queued(double ms) { queue_ms_.record(ms); }
   void admitted(std::uint32_t prompt_tokens);
-  void readmitted() { ++ledger_.slots_admitted; }  // after a preemption; its prompt was charged before
-  // The number of a prompt's tokens that were cached. Called once per request that may use the prefix cache, also with
-  // 0.
+  void readmitted() { ++ledger_.slots_admitted; }  // after a preemption; admitted() has counted its prompt
+  // Counts how many of a prompt's tokens were read from the prefix cache. Called once for each request that may use the
+  // prefix cache, also if the number is 0.
   void cached(std::uint32_t tokens, std::uint32_t prompt_tokens);
   void rejected() { ++ledger_.requests_rejected; }
   void first_token(double ms);
@@ -32,7 +33,7 @@ class Accounting {
   void finished(RequestEnd kind);
   TenantLedger ledger(const TenantUsage& usage) const;
 
-  // For merging over tenants.
+  // Read by EngineCore to merge the latencies of all tenants.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }
   const LatencySketch& decode_ms() const { return decode_ms_; }
   const LatencySketch& queue_ms() const { return queue_ms_; }
@@ -40,7 +41,8 @@ class Accounting {
  private:
   TenantLedger ledger_;
   LatencySketch ttft_ms_, decode_ms_, queue_ms_;
-  double recent_cached_ = 0, recent_prompted_ = 0;  // sums over requests; each counts 63/64 of the one after it
+  // sums over requests, in which a request has 63/64 of the weight of the one after it
+  double recent_cached_ = 0, recent_prompted_ = 0;
 };
 
 }  // namespace zinc_rt

@@ -1,8 +1,9 @@
-// The mask of tokens that an answer's grammar allows next. It is made before each pick. Quick masks are made by the
-// step loop's threads while the device computes the logits. Slow ones are made by a thread of MaskMaker; the request
-// sits out steps meanwhile and delays nobody else.
-// Thread rule: AnswerMask: the step thread, but for make(), which another thread may run between begin() and the end of
-// it. MaskMaker: any thread.
+// The mask of the tokens that a request's grammar allows as the next token of its answer. A mask is computed before
+// each pick. If a grammar's masks are quick to compute, threads of the step loop compute them while the device computes
+// the logits. If they are slow, a thread of MaskMaker computes them; the request is left out of steps until its mask is
+// ready, so that it does not delay other requests.
+// Thread rule for AnswerMask: the step thread. Between begin() and the end of make(), another thread may run make().
+// Thread rule for MaskMaker: any thread.
 #pragma once
 
 #include <atomic>
@@ -21,22 +22,22 @@ namespace zinc_rt {
 
 class AnswerMask {
  public:
-  // The mask of the first token begins as stale.
+  // Starts with a stale mask: the mask of the first token is not yet computed.
   AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
-  // For another choice of the same request. REQUIRES: no thread is making the other's mask.
+  // Copies the state for another choice of the same request. REQUIRES: no thread runs other.make().
   AnswerMask(const AnswerMask& other);
 
-  // Notes the picked token, which makes the mask stale. REQUIRES: no thread is making the mask.
+  // Records the picked token. The mask is then stale. REQUIRES: no thread runs make().
   void take(std::int32_t token);
   bool is_making() const { return state_.load(std::memory_order_acquire) == kMaking; }
   bool is_stale() const { return state_.load(std::memory_order_relaxed) == kStale; }
   bool is_quick() const { return pace_->is_quick(); }
-  // Announces a call of make() on another thread. REQUIRES: the mask is stale.
+  // Announces that another thread will call make(). REQUIRES: the mask is stale.
   void begin() { state_.store(kMaking, std::memory_order_relaxed); }
   void make();
-  // Returns the mask (see OutputRow::mask), which is valid until the next take(). If another thread is making it,
-  // waits; if it is stale, makes it. Errors: kInternal for a picked token that was not allowed; kInvalidArgument for a
-  // grammar beyond its limits.
+  // Returns the mask (see OutputRow::mask), which is valid until the next take(). If another thread runs make(), waits
+  // for it. If the mask is stale, computes it. Errors: kInternal if a picked token was not allowed; kInvalidArgument if
+  // the grammar exceeds its limits.
   Result<std::span<const std::uint32_t>> get();
 
  private:
@@ -46,19 +47,19 @@ class AnswerMask {
   grammar::Matcher matcher_;
   std::shared_ptr<MaskPace> pace_;
   std::vector<std::uint32_t> words_;
-  std::vector<std::int32_t> taken_;  // that the matcher has not seen
+  std::vector<std::int32_t> taken_;  // picked tokens that the matcher has not processed
   Status status_;
   std::atomic<std::uint32_t> state_{kStale};
 };
 
-// Threads that make masks, with turns between tenants.
+// A pool of threads that compute slow masks. Tenants take turns.
 class MaskMaker {
  public:
-  // done() is called after each mask that post() requested.
+  // `done` is called after each mask that post() asked for.
   explicit MaskMaker(std::function<void()> done) : done_(std::move(done)) {}
-  // REQUIRES: begin() was called on `mask`. After stop() the mask is not made.
+  // Queues the mask. After stop() it is not computed. REQUIRES: begin() was called on `mask`.
   void post(const std::string& tenant, std::shared_ptr<AnswerMask> mask);
-  // Makes a stale mask before it returns. Errors: kCancelled; kUnavailable after stop().
+  // Computes a stale mask on a thread of the pool and waits for it. Errors: kCancelled; kUnavailable after stop().
   Status make(const std::string& tenant, AnswerMask& mask, const std::stop_token& cancel);
   void stop();
 

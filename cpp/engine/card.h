@@ -1,4 +1,4 @@
-// The model card and the memory of an open executor.
+// Fills the public descriptions (ModelCard, ModelMemory) of a model whose executor is open.
 // Thread rule: pure functions.
 #pragma once
 

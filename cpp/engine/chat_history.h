@@ -1,4 +1,4 @@
-// Puts a chat's messages into the form that a model's template takes.
+// Rewrites a chat's messages into the form that the model's template accepts.
 // Thread rule: pure functions.
 #pragma once
 
@@ -9,17 +9,19 @@
 
 namespace zinc_rt {
 
-// EngineOptions::tools: the only format in which the engine can show tools itself.
+// The value of EngineOptions::tools for the only format in which the engine itself can describe tools to a model.
 inline constexpr std::string_view kOwnTools = "hermes";
 
-// Adapts a chat's history to its template. `messages`: a list; only messages in the API's form are changed. `tools`: a
-// list, or null.
-// - Arguments of calls get the form that the template takes: the original text if it prints that, else an object or its
-//   text. A text that is not an object becomes an object with this text in it.
-// - Ids of calls become ids of 9 letters and digits if the template demands that.
+// Adapts a chat's history to its template. `messages` is a list; only messages in the API's form are changed. `tools`
+// is a list or null.
+// - The arguments of tool calls get the form that the template accepts. If the template prints the text as it is, they
+//   stay the original text; else they become an object or the object's text. Arguments that are not a JSON object
+//   become an object that holds their text.
+// - The ids of calls become ids of 9 letters and digits if the template demands that.
 // - Calls that the template would leave out are written into the message's text.
-// - With `own_tools` the system message describes the tools, and calls and their results are written as text.
-// - Content gets the form that the template takes (output/content_form.h). Error: a part that is not text.
+// - If `own_tools` is set, the system message describes the tools, and calls and their results are written as text.
+// - Content gets the form that the template accepts (output/content_form.h).
+// Errors: kInvalidArgument if a part of a message's content is not text.
 Status fit_history(nlohmann::ordered_json& messages, const nlohmann::ordered_json* tools,
                    const output::TemplateTraits& traits, std::string_view own_tools);
 

@@ -1,5 +1,5 @@
-// A model file's chat templates: the unnamed one, and named ones in addition to it or instead of it.
-// Thread rule: immutable once read.
+// The chat templates of a model file. A file may hold an unnamed template, named templates, or both.
+// Thread rule: immutable after read().
 #pragma once
 
 #include <deque>
@@ -14,24 +14,24 @@
 namespace zinc_rt {
 
 struct NamedTemplate {
-  std::string name;  // empty: the default
+  std::string name;  // empty for the default template
   std::string text;
   std::optional<ChatTemplate> parsed;
-  Error error;                    // why it is not parsed
-  output::TemplateTraits traits;  // as probed
+  Error error;                    // if `parsed` is empty: why the template cannot be used
+  output::TemplateTraits traits;  // found by probing the template
 };
 
 class ChatTemplates {
  public:
-  // Reads the keys tokenizer.chat_template and tokenizer.chat_template.NAME; one named "default" is the default. A
-  // template that cannot be used is kept with its error.
+  // Reads the keys tokenizer.chat_template and tokenizer.chat_template.NAME. A template named "default" is the default.
+  // A template that cannot be parsed is kept together with its error.
   static ChatTemplates read(const gguf::Metadata& metadata);
 
-  // The template for a request: "tool_use" if the request has tools and the file that template, else the default. Null:
-  // no default.
+  // Returns the template for a request: the template "tool_use" if the request has tools and the file has that
+  // template, else the default template. Returns null if there is no default.
   const NamedTemplate* find(bool has_tools) const;
-  // As find(), but fails if there is no such template or it did not parse. Errors: kInvalidArgument with the names of the
-  // templates that exist; else the template's own parse error.
+  // Returns the same template as find(), which must exist and be parsed. Errors: kInvalidArgument with the names of the
+  // existing templates if there is none; the parse error if the template did not parse.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

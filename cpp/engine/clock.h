@@ -1,4 +1,4 @@
-// The clock of the engine: microseconds that only grow.
+// The engine's clock: a steady clock in microseconds.
 // Thread rule: any thread.
 #pragma once
 

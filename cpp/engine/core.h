@@ -1,10 +1,12 @@
-// The engine behind its handles: models, tenants, a step loop per device, and the drainer. A client's thread checks a
-// request, chooses a device and puts the request into the inbox of that device's step loop (engine/step_loop.h). The
-// loops run the models' turns and write output events. The drainer reads the events and feeds the sinks. Loops and
-// drainer have threads of their own; in an engine without threads, callers that wait do their work by pump().
-// Thread rule: `names_mutex_` guards the names. The lock of `book_` guards the tenants' numbers and what schedulers
-// show. The turn of a step loop guards its replicas. To hold several, take them in this order: pump_mutex_, a turn,
-// names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. Never hold two turns.
+// The engine behind the public handles. It owns the models, the tenants, one step loop per device, and the drainer. A
+// client's thread checks a request, chooses a device and puts the request into the inbox of that device's step loop
+// (engine/step_loop.h). A step loop runs the steps of its models in turn and writes output events. The drainer reads
+// the events and passes them to the sinks. Step loops and drainer have their own threads. In an engine without threads,
+// callers that wait run the same work by pump().
+// Thread rule: `names_mutex_` guards the names. The lock of `book_` guards the tenants' counts and the state that
+// schedulers share. The turn of a step loop guards its replicas. A thread that takes several of these takes them in
+// this order: pump_mutex_, a turn, names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. No thread
+// may hold two turns.
 #pragma once
 
 #include <atomic>
@@ -30,21 +32,21 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   ~EngineCore();
 
   // models.cpp
-  // An empty name means the first model. Errors: kUnavailable once closed, kNotFound.
+  // An empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
-  Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
-  std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
+  Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // also if the engine is closed
+  std::shared_ptr<Model> find_model(const std::string& name) const;           // null if there is no such model
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options);
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
 
-  // diagnostics.cpp: run in a leased slot, by turns with the steps
+  // diagnostics.cpp. These run in a leased slot, between the steps of requests.
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                     std::uint32_t chunk, const StopAsked& is_stopped = {});
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
                                     const StopAsked& is_stopped = {});
 
-  // prefix_file.cpp: the KV of a prompt as a file; both return how many tokens it has
+  // prefix_file.cpp. Saves the KV cache of a prompt as a file, or loads it. Both return the prefix's number of tokens.
   Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
                                     const std::string& path, const StopAsked& is_stopped = {});
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
@@ -62,18 +64,19 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
 
-  // drainer.cpp. With Drive::kPump: runs one look of each step loop, then delivers the events to the sinks. `ran`:
-  // something was done. A caller waits while another one pumps. Do not call it from a sink. Grammars, slow masks and
-  // callbacks still have threads of their own.
+  // drainer.cpp. For Drive::kPump: runs one look of each step loop, then delivers the events to the sinks. The result's
+  // `ran` is true if there was something to do. If another thread is pumping, waits for it. Must not be called from a
+  // sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
   ModelRunner::Turn pump();
-  bool pump_until(double timeout_ms, const std::function<bool()>& done);  // as Waiter
-  Waiter waiter();                                                        // does nothing once the engine is gone
+  bool pump_until(double timeout_ms, const std::function<bool()>& done);  // parameters and result: see Waiter
+  Waiter waiter();  // its function returns true at once if the engine is gone
 
   bool drain(double timeout_ms);
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-  // Errors: the engine is closed, or the model was removed. REQUIRES: the turn, or the lock of the tenant book.
+  // Errors: kUnavailable if the engine is closed or the model was removed. REQUIRES: the turn, or the lock of the
+  // tenant book.
   Status check_loaded(const Model& model, const Replica& replica) const;
   EngineStats stats();  // stats.cpp
   Timeline& timeline() { return timeline_; }
@@ -84,28 +87,30 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive);
   void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
-  void take_out(Model& model);  // of its step loops, and frees it. REQUIRES: nothing of it runs or waits
-  // The step loop of a device. It is made on the first call and stays until the end.
+  // Removes the model from its step loops and frees it. REQUIRES: no request of the model runs or waits.
+  void take_out(Model& model);
+  // Returns the step loop of a device. The first call creates it; it then lives as long as the engine.
   Result<StepLoop*> loop_for(const DeviceId& device);
   std::vector<StepLoop*> loops() const;
-  void post(Replica& replica, std::vector<Command> commands);  // all at once; all concern this replica
-  void poke(const StepLoop* but = nullptr);  // makes all step threads look again, since something became free
+  void post(Replica& replica, std::vector<Command> commands);  // adds all commands at once; all concern this replica
+  // Makes all step threads except `but` look again, because slots or pages became free.
+  void poke(const StepLoop* but = nullptr);
 
-  // Waits until `is_idle` is true. It is checked whenever the last request, of all or of a model, has ended. Otherwise
-  // as Waiter.
+  // Waits until `is_idle` returns true. It is called whenever the last open request of the engine or of a model has
+  // ended. Timeout and result: see Waiter.
   bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
 
   // drainer.cpp
   void run_drainer();
-  bool take_events();  // those that are there; false: none is
+  bool take_events();  // handles the events that are in the ring; returns false if there are none
   void handle(const OutputEvent& event);
   void retry_held();
   void settle(Generation& generation);
-  void forget(Generation& generation);  // from here on only its readers have it
+  void forget(Generation& generation);  // drops the engine's reference; from here on only clients hold the generation
 
   // submit.cpp
-  // Chooses the replica for the request, and returns how much of its prompt is cached there. Errors: those of
-  // check_loaded().
+  // Chooses a replica for the request. Returns it with the number of the prompt's tokens that its prefix cache holds.
+  // Errors: those of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
     std::uint32_t cached_tokens = 0;
@@ -133,10 +138,10 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   class Lease;
 
   const std::uint32_t max_models_;
-  const bool may_be_empty_;  // it was started without a model
+  const bool may_be_empty_;  // the engine was started without a model
   const int n_threads_;
   const Drive drive_;
-  std::mutex pump_mutex_;  // for whoever pumps
+  std::mutex pump_mutex_;  // held by the thread that pumps
   mutable std::mutex names_mutex_;
   std::vector<std::shared_ptr<Model>> models_;
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
@@ -148,18 +153,18 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   mem::SipKey key_;
   Timeline timeline_;
 
-  std::mutex idle_mutex_;  // for who waits; the counts are atomic
+  std::mutex idle_mutex_;  // for the threads that wait in wait_idle(); the counts are atomic
   std::condition_variable went_idle_;
   std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
   std::atomic<bool> is_closed_{false}, is_draining_{false};
 
   OutputPort output_{4096};
-  std::vector<Generation*> held_;  // whose sinks had no room; the drainer's
+  std::vector<Generation*> held_;  // generations whose sink has no room; only the drainer uses the list
   std::thread drainer_;
   mutable std::mutex loops_mutex_;                // guards the list, which only grows
-  std::vector<std::unique_ptr<StepLoop>> loops_;  // before mask_maker_, which pokes them
+  std::vector<std::unique_ptr<StepLoop>> loops_;  // declared before mask_maker_, whose threads poke the loops
   MaskMaker mask_maker_{[this] { poke(); }};
-  // Compiles grammars. A tenant may use half a processor for them.
+  // Compiles grammars. A tenant may use at most half a processor for this.
   WorkQueue compiles_{2, 1, WorkQueue::Priority::kBehindSteps, {"grammars", std::chrono::seconds(30), 0.5}};
 };
 

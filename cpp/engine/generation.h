@@ -1,7 +1,8 @@
-// One running completion, from the checked request to its last event. The step thread makes its tokens. The drainer
-// turns them into text and events and looks for stop strings. The client reads.
-// Thread rule: the calls below "Client" and check() and take_prompt() from any thread; those below "Drainer" from the
-// drainer alone; those below "Step thread" from that thread, make_details() also from its helpers.
+// One running completion, from the checked request to its last event. The step thread generates its tokens. The drainer
+// turns them into text and events, and looks for stop strings. The client reads the events.
+// Thread rule: any thread may call check(), take_prompt() and the functions below "Client". Only the drainer calls
+// those below "Drainer". Only the step thread calls those below "Step thread"; its helper threads may call
+// make_details() too.
 #pragma once
 
 #include <atomic>
@@ -26,62 +27,64 @@ namespace zinc_rt {
 
 class EngineCore;
 
-// What a request may want beside the id of each token.
+// What a request may want to know about a generated token besides its id.
 struct TokenDetails {
   std::uint64_t logits_hash = 0;
   TokenLogprob logprob;
 };
 
-// The most tokens that a prompt may have, and the name of that limit, for errors.
+// The largest number of tokens that a prompt may have. `bound` names the limit in error messages.
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
-  Reason reason = Reason::kNone;  // of the error of a prompt that has more
+  Reason reason = Reason::kNone;  // the error's reason if the prompt has more tokens
 };
 
 class Generation {
  public:
   // generation_request.cpp
-  // Returns the prompt's tokens. Removes the text or messages and the tools from the request.
-  // add_special: as for Tokenizer::encode; if empty, BOS and EOS are those that the model uses for such a prompt.
-  // Errors: those of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is
-  // room for; kCancelled.
+  // Returns the prompt's tokens. Removes the text, the messages and the tools from the request. `add_special` is the
+  // parameter of Tokenizer::encode; if it is empty, BOS and EOS are added as the model expects for this kind of prompt.
+  // Errors: those of the template and the tokenizer; kInvalidArgument also if the text has more tokens than `room`;
+  // kCancelled.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
-  // The name of the member in which a request gives its prompt, for errors.
+  // Returns the name of the request's member that holds the prompt, for error messages.
   static const char* prompt_field(const Request& request);
-  // Checks every number from a client.
+  // Checks every number that a client can set.
   static Status check(const Request& request, const Model& model);
 
-  // `index`: the number of this choice among the request's n choices.
+  // `index`: which of the request's n choices this is.
   Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
              const Prompt& prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
 
   Model& model() const { return *model_; }
   TenantState& tenant() const { return *tenant_; }
   RequestName name() const { return {request_.request_id, request_.traceparent}; }
-  // For the scheduler. The step thread sets `user` (engine/generation_table.h).
+  // Returns the request's parameters for the scheduler. The step thread sets `user` later (engine/generation_table.h).
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos) const;
 
   // Client.
   void cancel();
   bool is_done() const;
   Status wait() const;
-  bool wait_for(double timeout_ms) const;  // for the end, and until the reader of the sink has all events
+  bool wait_for(double timeout_ms) const;  // waits for the end, and until the reader has taken all events from the sink
   Status error() const;
   Completion completion() const;
 
   // Step thread.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
-  bool process(std::span<const std::int32_t> tokens, std::span<float> logits);  // false: it failed
-  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }             // null: the answer is free
-  // The mask of the next pick. Nothing: making it failed.
+  // Calls the request's logits processor, which may change the logits. Returns false if it failed.
+  bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
+  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }  // null if no grammar restricts the answer
+  // Returns the mask for the next pick; nullopt if computing it failed.
   std::optional<std::span<const std::uint32_t>> mask_words();
-  void no_token_left();  // that the processor or the mask allows
-  // The pooled row of the text. Returns false if it has no direction; the request then ends as bad_logits.
+  void no_token_left();  // the processor or the mask allows no token
+  // Takes the pooled row of the text. Returns false if the row has no direction; the request then ends as bad_logits.
   bool take_embedding(std::span<const float> row);
   std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
-  // For the prompt's tokens from the second on, in order, before the first generated token or the request's end.
+  // Called for each of the prompt's tokens from the second on, in order, before the first generated token or the end of
+  // the request.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
   // Drainer.
@@ -89,32 +92,33 @@ class Generation {
   void on_token(std::int32_t token, sched::Micros time, const TokenDetails* details);
   void on_preempted();
   void on_finished(sched::Finish reason);
-  // Whether events, or the end after them, wait for room in the sink. If so, retry() is called from time to time.
+  // Whether events or the final event wait for room in the sink. If so, the drainer calls retry() from time to time.
   bool is_waiting() const { return !held_.empty() || has_finish_; }
   void retry();
-  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // its reader has left
-  void fail_with(Error error);                                              // before the scheduler has it
-  // What the scheduler must be told: the text has ended, or the sink failed. Returned once.
+  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // the reader has gone
+  void fail_with(Error error);  // for an error before the scheduler gets the request
+  // Returns, once, why the scheduler must end the request: the text has ended, or the sink failed.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: where it runs, how to report a cancellation or a waiting caller, and what keeps this object alive
-  // until its last event.
+  // Set by EngineCore: the replica that runs the generation, how to report a cancellation, how a caller waits, and the
+  // reference that keeps this object alive until its last event.
   Replica* replica = nullptr;  // of model()
   std::function<void()> on_cancel;
   Waiter on_wait;
   std::shared_ptr<Generation> self;
-  sched::RequestId id = 0;             // the step thread's
-  bool was_admitted = false;           // the step thread's
-  std::shared_ptr<Generation> leader;  // whose prompt this one shares; reset once the step thread has read its id
-  sched::RequestParams pending;        // until the step thread takes it
+  sched::RequestId id = 0;    // only the step thread uses it
+  bool was_admitted = false;  // only the step thread uses it
+  // the choice with the same prompt that computes it; reset once the step thread has read its id
+  std::shared_ptr<Generation> leader;
+  sched::RequestParams pending;  // parameters for the scheduler, until the step thread takes them
 
  private:
   bool has_processor() const { return request_.logits_processor != nullptr; }
   bool scores_prompt() const { return request_.prompt_logprobs.has_value() && index_ == 0; }
-  void keep(Error error);  // what the request ends with
+  void keep(Error error);  // stores the error with which the request will end
   void offer(StreamEvent event);
   void offer_held();
-  // Adds the event's parts to the completion and gives new tool calls their ids. REQUIRES: mutex_.
+  // Adds the event's parts to the completion. Sets the ids of new tool calls. REQUIRES: mutex_.
   void keep_pieces(StreamEvent& event);
   std::string call_id(std::uint32_t call) const;
   void end();
@@ -130,13 +134,13 @@ class Generation {
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
   const std::shared_ptr<AnswerMask> mask_;
-  std::vector<TokenLogprob> prompt_logprobs_;  // the step thread's, until it reports that the prompt is done
-  // the drainer's
+  std::vector<TokenLogprob> prompt_logprobs_;  // written by the step thread until it reports that the prompt is done
+  // Only the drainer uses these.
   OutputStage output_;
-  std::deque<StreamEvent> held_;  // what the sink had no room for
+  std::deque<StreamEvent> held_;  // events for which the sink had no room
   std::optional<sched::Finish> wanted_end_;
   bool has_text_end_ = false, sink_failed_ = false;
-  bool has_finish_ = false;  // the scheduler is done with it; the end follows the last held event
+  bool has_finish_ = false;  // the scheduler has ended the request; the final event follows the last held event
   sched::Finish finish_ = sched::Finish::kStop;
   std::atomic<bool> is_held_up_{false}, is_abandoned_{false};
 

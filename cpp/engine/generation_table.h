@@ -1,6 +1,6 @@
-// The generations that a scheduler works on, by the number that the scheduler returns as `user`. A number is reused
-// once its generation has ended.
-// Thread rule: the step thread; operator[] during a step also from its helpers.
+// The generations that a scheduler works on. The index of a generation is the number that the scheduler returns as
+// `user`. An index is reused after its generation has ended.
+// Thread rule: the step thread. During a step its helper threads may call operator[].
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A slot and pages for computations without a request. They run between the steps of requests.
-// Thread rule: one thread, which does not hold the turn when it takes or drops it.
+// A slot and pages for computations that belong to no request. They run between the steps of requests.
+// Thread rule: one thread. It must not hold the turn when it takes or releases a lease.
 #pragma once
 
 #include "base/error.h"
@@ -8,16 +8,16 @@
 
 namespace zinc_rt {
 
-// Called before each step of a computation in a lease.
+// Fails with kCancelled if the caller asked to stop. Called before each step of a computation in a lease.
 inline Status go_on(const StopAsked& is_stopped, const char* what) {
   if (is_stopped && is_stopped()) return fail(StatusCode::kCancelled, "[{}] the call was taken back", what);
   return {};
 }
 
-// Holds a slot and its pages while it lives.
+// Owns a slot and its pages.
 class EngineCore::Lease {
  public:
-  // Takes a slot on the first replica that has room. The error is that of the last replica.
+  // Takes a slot on the first replica that has room. If none has, returns the error of the last replica.
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
     for (std::size_t i = 0; i + 1 < model.replicas().size(); ++i)
       if (auto lease = take(core, model, *model.replicas()[i], n_tokens)) return lease;

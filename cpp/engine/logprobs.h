@@ -9,10 +9,11 @@
 
 namespace zinc_rt {
 
-// The log-probabilities of the token and of the n_top most likely tokens; among equal ones the lower id comes first.
-// They are computed in float64: the terms of ids that are equal modulo 16 are added in order, then the sixteen sums, so
-// every processor gives the same bits. They are within 1e-12 of the true value if all logits are finite or -inf and at
-// least one is finite; else they are NaN. REQUIRES: the row has the token.
+// Returns the log-probabilities of `token` and of the n_top most likely tokens. Of tokens with equal logits the lower
+// id comes first. The sum is computed in float64: first the terms whose ids are equal modulo 16 are added in order,
+// then the sixteen sums. So every processor gives the same bits. If all logits are finite or -inf and at least one is
+// finite, the results are within 1e-12 of the exact values; else they are NaN. REQUIRES: `token` is an index of the
+// row.
 TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::uint32_t n_top);
 
 }  // namespace zinc_rt

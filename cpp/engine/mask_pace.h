@@ -1,4 +1,4 @@
-// A grammar shared by requests, and how long its masks take to make.
+// A grammar that requests share, and a measurement of how long its masks take to compute.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,12 +11,13 @@
 
 namespace zinc_rt {
 
-// Whether a grammar's masks are quick to make. All answers of a grammar share one pace, because some of their matchers
-// wait for each other.
+// Measures whether a grammar's masks are quick to compute. All answers of a grammar share one object, because some of
+// their matchers wait for each other.
 class MaskPace {
  public:
   bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }
-  // Notes that a mask was made. A slow one makes the next kWatched masks count as slow.
+  // Records how long a mask took. After a mask that took longer than kLong, is_quick() is false for the next kWatched
+  // masks.
   void note(std::chrono::nanoseconds took);
 
  private:

@@ -23,61 +23,63 @@ enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  bool is_probe = false;         // the messages are not fitted to the template (engine/chat_history.h)
-  std::string_view system = {};  // put before messages that do not begin with role system; empty: nothing is put
+  bool is_probe = false;  // renders the messages unchanged, without fit_history() (engine/chat_history.h)
+  // A system message to put in front if the first message does not have the role "system". Empty: nothing is put in
+  // front.
+  std::string_view system = {};
   std::stop_token cancel = {};
 };
 
 class Model {
  public:
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
-  // Makes a model from open executors, one per entry of options.devices. The model owns them.
+  // Builds a model from open executors, one for each entry of options.devices. The model owns them.
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
                                              const EngineOptions& options);
 
-  // What an engine shares with all its models.
+  // The parts of an engine that all its models use.
   struct Joined {
     sched::TenantBook& tenants;
     mem::SipKey key;
     Timeline& timeline;
-    std::atomic<std::uint32_t>& next_id;  // of a replica
+    std::atomic<std::uint32_t>& next_id;  // for the next replica
     std::function<Result<StepLoop*>(const DeviceId&)> loop_for;
   };
   // Called once before the model is used, with its name in the engine.
   Status join(std::string name, const Joined& engine);
 
-  // Never empty. When the model is removed they are freed one by one; the model's description stays.
+  // Never empty. When the model is removed, the replicas are unloaded one by one; the descriptions below stay valid.
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
-  // How many pages all tenants together may reserve.
+  // Returns how many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;
 
-  // The rendered text. The parts that come from the input, not from the template, are marked.
+  // Returns the rendered text. Marks the parts that come from the input and not from the template.
   Result<MarkedText> render(Conversation chat, const RenderOptions& options) const;
-  // The parts of such a text in which control tokens are not matched.
+  // Returns the parts of a rendered text in which the tokenizer must not match control tokens.
   OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
-  // Over all replicas: the fewest pages and slots and the shortest context of any.
+  // The minimum over all replicas for the number of pages, the number of slots and the context length.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const output::Formats& formats() const { return formats_; }
-  // The tokens in the form for grammars; made when the first grammar needs them.
+  // The vocabulary in the form that grammars need. The first call builds it.
   Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary();
   GrammarCache& grammars() { return grammars_; }
-  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // those that end a generation
+  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // tokens that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
-  int n_threads() const { return n_threads_; }  // that its work on the host may use
+  int n_threads() const { return n_threads_; }  // the limit for the model's work on the host
   const ModelCard& card() const { return card_; }
   const ModelMemory& memory() const { return memory_; }
-  std::string template_text() const;  // of the default; empty: there is none
+  std::string template_text() const;  // the default template; empty if there is none
   const EngineOptions& options() const { return options_; }
 
-  std::atomic<std::uint32_t> n_queued{0};  // submitted and without a slot
-  std::atomic<std::uint32_t> n_open{0};    // submitted and not ended
-  std::atomic<bool> is_closing{false};     // takes no more requests
+  std::atomic<std::uint32_t> n_queued{0};  // requests that were submitted and have no slot yet
+  std::atomic<std::uint32_t> n_open{0};    // requests that were submitted and have not ended
+  std::atomic<bool> is_closing{false};     // the model accepts no more requests
   std::atomic<sched::Micros> last_used{0};
-  std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
+  std::atomic<float> largest_prefill_difference{0};  // found with ZINC_RT_BATCHED_PREFILL=validate
 
  private:
   Status probe_templates();
@@ -91,7 +93,8 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   ChatTemplates templates_;
   output::Formats formats_;
-  std::vector<std::int32_t> markers_;  // tokens that the formats write and that end nothing, sorted
+  // tokens that the output formats use as markers and that end no generation; sorted
+  std::vector<std::int32_t> markers_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;
   GrammarCache grammars_;

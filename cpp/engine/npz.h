@@ -22,20 +22,20 @@ struct NpyArray {
 
 class Npz {
  public:
-  // Errors: kNotFound if the file does not exist, kCorrupt if it is not such an archive.
+  // Errors: kNotFound if the file does not exist; kCorrupt if it is not a zip archive of .npy files.
   static Result<Npz> open(const std::string& path);
 
   bool contains(const std::string& name) const { return members_.contains(name); }
-  // Errors: kNotFound with the existing names; kInvalidArgument for a compressed member, an unsupported type (floats:
-  // float16, float32, float64, rounded to float; integers: int32, int64) or Fortran order; kCorrupt for a broken
-  // member.
+  // Return the array of a member. floats() converts float16, float32 and float64 to float; integers() accepts int32 and
+  // int64. Errors: kNotFound with the existing names; kInvalidArgument for a compressed member, another type or Fortran
+  // order; kCorrupt for a broken member.
   Result<NpyArray<float>> floats(const std::string& name) const;
   Result<NpyArray<std::int64_t>> integers(const std::string& name) const;
 
  private:
   struct Member {
     std::uint16_t method = 0;
-    std::uint64_t header = 0, bytes = 0;  // of the local header; of the data
+    std::uint64_t header = 0, bytes = 0;  // offset of the local header; size of the data
   };
   struct Npy {
     std::string type;
@@ -46,7 +46,7 @@ class Npz {
   Result<Npy> member(const std::string& name) const;
 
   MappedFile file_;
-  std::map<std::string, Member> members_;  // without ".npy"
+  std::map<std::string, Member> members_;  // names do not include ".npy"
 };
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Combines EngineOptions and the environment. An option that is given wins over its variable.
+// Combines EngineOptions with environment variables. An option that is set takes precedence over its variable.
 // Thread rule: pure functions of the options and the environment.
 #pragma once
 
@@ -7,14 +7,15 @@
 
 namespace zinc_rt {
 
-// Sets the options that were left open from their environment variables. All functions here fail with kInvalidArgument if
-// an option or a variable has a value that its row does not allow.
+// Sets the options that the caller did not set from their environment variables. All functions here fail with
+// kInvalidArgument if an option or a variable has a value that its row in engine_options.cpp does not allow.
 Result<EngineOptions> with_environment(EngineOptions options);
-int threads_of(const EngineOptions& options);  // its threads; 0: what the process may use
+// Returns the number of threads. If the option is 0, that is the number of processors that the process may use.
+int threads_of(const EngineOptions& options);
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
-// The options per entry of options.devices, which share the threads. Errors also: no device, or one that is named
-// twice. open_executor checks that the tier has the device.
+// Returns the options for each entry of options.devices. The devices share the threads. Errors also: kInvalidArgument
+// if no device is named or one is named twice. open_executor() checks that the tier has the device.
 Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& options);
-Result<PrefillMode> parse_prefill_mode();  // ZINC_RT_BATCHED_PREFILL
+Result<PrefillMode> parse_prefill_mode();  // reads ZINC_RT_BATCHED_PREFILL
 
 }  // namespace zinc_rt

@@ -1,5 +1,6 @@
-// Builds the grammar of an answer, from its format, calls that must be made, and calls of strict tools.
-// Thread rule: pure functions, and a cache for any thread.
+// Builds the grammar of an answer from the response format, the tool calls that the request demands, and the schemas of
+// strict tools.
+// Thread rule: the functions are pure. GrammarCache: any thread.
 #pragma once
 
 #include <list>
@@ -21,35 +22,36 @@
 
 namespace zinc_rt {
 
-// A tool whose calls are bound by the answer's grammar.
+// A tool whose calls the grammar of the answer restricts.
 struct BoundTool {
-  std::string name, schema;  // as JSON
+  std::string name, schema;  // both as JSON
   bool is_strict = false;
-  // The name as it is, if nothing in it must be escaped.
+  // Returns the name without its quotes. Only valid for a name that needs no escapes in JSON.
   std::string bare() const { return name.substr(1, name.size() - 2); }
 };
-// The request's tools, a list as in the API, if it demands a call or one of the tools is strict. Otherwise none.
+// Returns the tools in `tools` (a list as in the API) if the request demands a call or one of the tools is strict; else
+// an empty list.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
-// What a grammar is made of.
+// The inputs of a grammar.
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::span<const BoundTool> tools;  // bound_tools() of them
-  const output::ToolTypes& types;    // of all of them
-  bool opens_reasoning = false;      // the prompt ends within the reasoning
+  std::span<const BoundTool> tools;  // the result of bound_tools()
+  const output::ToolTypes& types;    // the types of all of the request's tools
+  bool opens_reasoning = false;      // the prompt ends inside the model's reasoning
 };
 
-// Whether the request needs a grammar. Strict tools do if the model marks its calls with text.
+// Returns whether the request needs a grammar. A strict tool needs one if the model marks its calls with text.
 bool wants_grammar(const GrammarInput& input);
-// Equal for inputs that have the same grammar on one model.
+// Returns a key that is equal for inputs with equal grammars on one model.
 std::string grammar_key(const GrammarInput& input);
-// Stops when the request is cancelled. Errors: kInvalidArgument for a format that this model cannot give; those of
-// grammar::compile.
+// Compiles the grammar. Stops when the request is cancelled. Errors: kInvalidArgument for a format that this model
+// cannot produce; those of grammar::compile.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
-// The recently used grammars, per tenant: at most kTenantBytes each. If all together exceed kBytes, the tenant with the
-// most loses its oldest. A grammar that was not used for kIdle is dropped when another is added.
+// Caches recently used grammars, at most kTenantBytes per tenant. If all together exceed kBytes, the tenant with the
+// most bytes loses its oldest grammar. add() drops grammars that were not used for kIdle.
 class GrammarCache {
  public:
   static constexpr std::size_t kTenantBytes = 64u << 20, kBytes = 256u << 20;
@@ -64,18 +66,18 @@ class GrammarCache {
     std::size_t hash;  // of the key
     std::string key;
     OutputGrammar grammar;
-    std::size_t bytes;   // as they were measured last
-    sched::Micros used;  // when
+    std::size_t bytes;   // measured at the last size_of()
+    sched::Micros used;  // when a request used it last
   };
-  using Entries = std::list<Entry>;  // used last: in front
+  using Entries = std::list<Entry>;  // the most recently used is first
   struct Tenant {
     Entries entries;
-    std::size_t bytes = 0, n_added = 0;  // since all were measured
+    std::size_t bytes = 0, n_added = 0;  // n_added: since all sizes were measured
   };
   struct Id {
     std::size_t hash;
     std::uint32_t tenant;
-    std::string_view key;  // the entry's
+    std::string_view key;  // points into the entry
     bool operator==(const Id&) const = default;
   };
   struct HashOfId {
@@ -85,12 +87,12 @@ class GrammarCache {
   static std::size_t size_of(const Entry& entry);
   // REQUIRES: mutex_.
   std::size_t n_bytes() const;
-  // Returns true if it was the tenant's last one.
+  // Moves the tenant's oldest entry to `dropped`. Returns true if that was the tenant's only entry.
   bool drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped);
 
   const std::size_t tenant_bytes_, bytes_;
   std::mutex mutex_;
-  std::map<std::uint32_t, Tenant> by_tenant_;  // each has entries
+  std::map<std::uint32_t, Tenant> by_tenant_;  // tenants without entries are not in it
   std::unordered_map<Id, Entries::iterator, HashOfId> by_id_;
 };
 

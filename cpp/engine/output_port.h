@@ -1,5 +1,6 @@
-// Collects the output events of all step threads of an engine in one ring, for one drainer. Thread rule: push() any
-// thread; ring() the drainer, and the thread that ends it; use() before the first push().
+// Collects the output events of all step threads of an engine in one ring, which one drainer reads.
+// Thread rule: push() from any thread; ring() from the drainer and from the thread that ends it; use() before the first
+// push().
 #pragma once
 
 #include <functional>
@@ -13,9 +14,10 @@ namespace zinc_rt {
 class OutputPort {
  public:
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
-  // For engines without a thread that empties the ring: `take_some` is called when the ring is full.
+  // For an engine without a drainer thread: push() calls `take_some` when the ring is full.
   void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
-  // A full ring soon has room, because the drainer never waits for a sink. The ring has one producer at a time.
+  // Waits if the ring is full. It has room soon, because the drainer never waits for a sink. The mutex makes the
+  // callers one producer.
   void push(const OutputEvent& event) {
     const std::lock_guard lock(mutex_);
     while (!ring_.push(event)) {

@@ -1,7 +1,8 @@
-// Carries events from the step loop to the drainer: tokens, preemptions, ends. One ring serves all tenants; each event
-// names its generation. A push writes one cache line, the event, and a pop reads it; `sequence` tells that the event is
-// complete. There is a system call only to wake a sleeping reader. Thread rule: one producer thread (push,
-// wait_for_space) and one consumer thread (pop, wait_pop); close, is_closed and size from any.
+// Carries events from the step loops to the drainer: tokens, preemptions, ends. One ring serves all tenants; each event
+// names its generation. A push writes one cache line (the event) and a pop reads it. The member `sequence` tells the
+// reader that the event is complete. The ring makes a system call only to wake a sleeping reader.
+// Thread rule: one producer thread calls push and wait_for_space; one consumer thread calls pop and wait_pop. Any
+// thread may call close, is_closed and size.
 #pragma once
 
 #include <atomic>
@@ -23,17 +24,18 @@ struct TokenDetails;
 
 struct alignas(64) OutputEvent {
   std::int32_t token_id = 0;        // kToken
-  std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens that were cached
+  std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens read from the prefix cache
   OutputKind kind = OutputKind::kToken;
-  bool is_first = false;                        // kAdmitted: for the first time
+  bool is_first = false;                        // kAdmitted: false after a preemption
   sched::Finish reason = sched::Finish::kStop;  // kFinished
-  Generation* generation = nullptr;             // whom it is for
-  std::int64_t time_us = 0;                     // when the step that made it ended
-  std::int64_t waited_us = 0;                   // kAdmitted
-  // On the heap. The event owns them once it is pushed, and later the thread that pops it. Null: none.
+  Generation* generation = nullptr;             // the event's recipient
+  std::int64_t time_us = 0;                     // when the step that produced the event ended
+  std::int64_t waited_us = 0;                   // kAdmitted: how long it waited for the slot
+  // Allocated on the heap; null if there are none. Once the event is pushed it owns them, and once popped the consumer
+  // owns them.
   TokenDetails* details = nullptr;  // kToken
   Error* error = nullptr;           // kRefused
-  std::uint64_t sequence = 0;       // set by push: 1 for the ring's first event, then one more each
+  std::uint64_t sequence = 0;       // set by push: 1 for the ring's first event, then one more for each
 };
 // Each event has its own cache line, because the producer may write one while the consumer reads the next.
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);
@@ -45,23 +47,24 @@ class OutputRing {
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
 
-  // Returns false if the ring is full or closed. The caller then still owns the event and what it points to.
+  // Returns false if the ring is full or closed. The caller then still owns the event and its pointers.
   bool push(const OutputEvent& event);
-  // Returns true once there is room, false if the time is up or the ring was closed. It polls every millisecond, so pop
-  // need not check for a waiting producer. That is enough, because a ring is full only if the reader is seconds behind.
+  // Returns true once there is room; false if the timeout has passed or the ring was closed. Polls every millisecond,
+  // so that pop need not check for a waiting producer. Polling suffices because a ring is full only if the reader is
+  // seconds behind.
   bool wait_for_space(std::chrono::microseconds timeout);
 
-  bool pop(OutputEvent& event);  // false when empty
-  // Sleeps while the ring is empty. Returns false once it is closed and all events are taken.
+  bool pop(OutputEvent& event);  // returns false if the ring is empty
+  // Sleeps while the ring is empty. Returns false once the ring is closed and all events were taken.
   bool wait_pop(OutputEvent& event);
 
-  // Wakes both sides for good. Events in the ring can still be popped. If a push may run at the same time, the ring's
-  // owner pops once more after both threads have ended, to free what the events own.
+  // Wakes both threads; they do not sleep again. Events in the ring can still be popped. If a push may run at the same
+  // time, the ring's owner must pop once more after both threads have ended, to free what the events own.
   void close();
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 
   std::uint32_t capacity() const { return static_cast<std::uint32_t>(cells_.size()); }
-  std::uint32_t size() const;  // as it was at some moment during the call
+  std::uint32_t size() const;  // the number of events at some moment during the call
 
  private:
   bool has_space();
@@ -71,12 +74,12 @@ class OutputRing {
   std::vector<OutputEvent> cells_;
   const std::uint64_t mask_;
 
-  // The cache line of the producer; others read tail_ in size() only.
+  // The producer's cache line. Other threads read tail_ only in size().
   alignas(64) std::atomic<std::uint64_t> tail_{0};
-  std::uint64_t head_seen_ = 0;  // head_ is read again only when the ring looks full
-  // The cache line of the consumer.
+  std::uint64_t head_seen_ = 0;  // a copy of head_; updated only when the ring looks full
+  // The consumer's cache line.
   alignas(64) std::atomic<std::uint64_t> head_{0};
-  // Written when the consumer falls asleep or is woken, and at the end. Otherwise both sides only read it.
+  // Written when the consumer falls asleep or is woken, and by close(). Otherwise both threads only read it.
   alignas(64) std::atomic<std::uint32_t> asleep_{0};
   std::atomic<bool> closed_{false};
 };

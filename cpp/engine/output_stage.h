@@ -1,5 +1,6 @@
-// Turns a choice's tokens into what its reader gets: text, or its parts with Request::parse_output, cut at the first
-// stop string. Thread rule: one thread at a time.
+// Turns a choice's tokens into its output: text or, with Request::parse_output, typed parts (text, reasoning, tool
+// calls). The output is cut at the first stop string.
+// Thread rule: one thread at a time.
 #pragma once
 
 #include <memory>
@@ -17,39 +18,40 @@
 
 namespace zinc_rt {
 
-// A prompt's tokens, and what the reader of the answer has to know about them.
+// A prompt's tokens, and what is needed to interpret the answer.
 struct Prompt {
   std::vector<std::int32_t> ids;
-  std::uint32_t second_text = 0;                   // the ids from here on are of type 1; 0: none are
-  bool opens_reasoning = false;                    // it ends within the reasoning
-  std::shared_ptr<const output::ToolTypes> tools;  // null: none were given
-  std::vector<BoundTool> bound_tools;              // until there is a mask
-  std::shared_ptr<const AnswerMask> mask;          // of the answer's first token; null: the answer is free
+  std::uint32_t second_text = 0;                   // the ids from this index on have token type 1; 0 if none have
+  bool opens_reasoning = false;                    // the prompt ends inside the model's reasoning
+  std::shared_ptr<const output::ToolTypes> tools;  // null if the request has no tools
+  std::vector<BoundTool> bound_tools;              // emptied when the mask is built
+  std::shared_ptr<const AnswerMask> mask;  // for the answer's first token; null if no grammar restricts the answer
 };
 
 class OutputStage {
  public:
   OutputStage(const Model& model, const Request& request, const Prompt& prompt);
 
-  // The text that is final with this token. Stop strings are searched once the text has min_tokens.
+  // Returns the output that this token makes final. Stop strings are searched if looks_for_stops is true (the caller
+  // sets it from Request::min_tokens).
   std::vector<OutputPiece> push(std::int32_t id, bool looks_for_stops);
-  // Ends the text: returns what was held back.
+  // Ends the text and returns the output that was held back.
   std::vector<OutputPiece> finish();
-  // Whether a stop string was found, or the last allowed call has ended.
+  // Whether a stop string was found or the last allowed tool call has ended.
   bool stopped() const { return stops_.stopped() || has_all_calls_; }
   const std::string& stop_string() const { return stops_.found(); }
   bool is_in_reasoning() const { return parser_ != nullptr && parser_->is_in_reasoning(); }
 
  private:
-  // Cuts after the last allowed call and, with at_stops, at stop strings.
+  // Cuts the pieces after the last allowed tool call and, if at_stops is true, at stop strings.
   std::vector<OutputPiece> cut(std::vector<OutputPiece> pieces, bool at_stops);
   void flush_held(std::vector<OutputPiece>& out);
 
   const Tokenizer& tokenizer_;
   Detokenizer detokenizer_;
   StopMatcher stops_;
-  PieceKind held_kind_ = PieceKind::kText;  // of the text that stops_ holds back
-  std::unique_ptr<output::Parser> parser_;  // null: all is text
+  PieceKind held_kind_ = PieceKind::kText;  // the kind of the text that stops_ holds back
+  std::unique_ptr<output::Parser> parser_;  // null if all output is plain text
   std::uint32_t n_calls_ = 0, max_calls_;
   bool has_all_calls_ = false;
 };

@@ -1,4 +1,5 @@
-// The sink behind a Stream: a queue. Its reader blocks for events or waits on a file descriptor.
+// The sink behind a Stream: a queue of events. Its reader blocks for the next event, or waits until a file descriptor
+// is readable.
 // Thread rule: any thread.
 #pragma once
 
@@ -16,15 +17,15 @@ namespace zinc_rt {
 
 class QueueSink final : public Sink {
  public:
-  // capacity: the number of events it holds. The stream is over after n_generations ends.
+  // capacity: the largest number of events in the queue. The stream is over after n_generations calls of end().
   QueueSink(std::size_t capacity, std::uint32_t n_generations, Waiter on_wait)
       : on_wait_(std::move(on_wait)), capacity_(capacity), n_open_(n_generations) {}
 
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
 
-  // Waits for the next event. Returns nothing once all generations have ended and all events were taken. With
-  // timeout_ms >= 0 it gives up after that time and sets is_there to false.
+  // Waits for the next event. Returns nullopt once all generations have ended and all events were taken. If timeout_ms
+  // >= 0 passes first, returns nullopt and sets is_there to false.
   std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
   bool is_over() const;
   int readable_fd();
@@ -39,7 +40,7 @@ class QueueSink final : public Sink {
   std::deque<StreamEvent> events_;
   std::size_t capacity_;
   std::uint32_t n_open_;
-  EventFlag flag_;  // opened when its descriptor is asked for
+  EventFlag flag_;  // opened at the first call of readable_fd()
 };
 
 }  // namespace zinc_rt

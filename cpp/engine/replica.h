@@ -1,7 +1,8 @@
-// A loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. A model's replicas share
-// its description (engine/model.h). Thread rule: const members and the atomic one from any thread; runner() belongs to
-// the thread that holds the turn of the device's step loop. The replica is made and freed under both that turn and the
-// lock of the tenant book, so a thread that holds either may check whether it exists.
+// A loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. The replicas of a model
+// share its description (engine/model.h).
+// Thread rule: any thread may read const members and the atomic. runner() belongs to the thread that holds the turn of
+// the device's step loop. A replica is loaded and unloaded under both that turn and the lock of the tenant book, so a
+// thread that holds either may call is_loaded().
 #pragma once
 
 #include <atomic>
@@ -14,7 +15,7 @@ namespace zinc_rt {
 
 class StepLoop;
 
-// A device of a tier. One step thread runs it.
+// Names a device of a tier. Each device has one step thread.
 struct DeviceId {
   std::string tier;
   std::uint32_t index = 0;
@@ -28,23 +29,23 @@ class Replica {
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
-  // Called once, before any thread knows the replica. `loop` will run its steps.
+  // Called once, before another thread can see the replica. `loop` will run its steps.
   void join(StepLoop& loop, const sched::Options& options, sched::TenantBook& tenants,
             std::shared_ptr<sched::Shares> all_shares, Timeline& timeline);
-  // Frees the runner and the executor. REQUIRES: the turn; no request of it runs or waits.
+  // Frees the runner and the executor. REQUIRES: the turn; none of the replica's requests runs or waits.
   void unload(const sched::TenantBook& tenants);
   bool is_loaded() const { return runner_ != nullptr; }  // REQUIRES: the turn, or the lock of the tenant book
   ModelRunner& runner() { return *runner_; }
-  StepLoop& loop() { return *loop_; }  // REQUIRES: it has joined
+  StepLoop& loop() { return *loop_; }  // REQUIRES: join() was called
   bool has_no_loop() const { return loop_ == nullptr; }
-  // Identifies the model's content: a hash of all tensors' names, types and shapes, and of a sample of their bytes.
-  // REQUIRES: the turn, loaded.
+  // Returns a name for the model's content: a hash of all tensors' names, types and shapes, and of a sample of their
+  // bytes. REQUIRES: the turn; the replica is loaded.
   std::string fingerprint() const;
 
   const DeviceId device;
   const ExecutorInfo info;
   const std::uint64_t allocated_bytes;
-  // Prompt tokens that were sent here but that the scheduler has not seen yet.
+  // Prompt tokens of requests that were sent to this replica and that its scheduler has not seen yet.
   std::atomic<std::uint64_t> tokens_on_their_way{0};
 
  private:

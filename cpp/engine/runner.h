@@ -1,5 +1,6 @@
 // Runs the steps of one model: admit, plan, fill, execute, commit. The scheduler decides, the executor computes, and
-// the runner connects them. Thread rule: whoever holds the turn of the step loop; the atomic counts from any thread.
+// the runner connects them.
+// Thread rule: the thread that holds the turn of the step loop; the atomic counts from any thread.
 #pragma once
 
 #include <atomic>
@@ -16,71 +17,73 @@ namespace zinc_rt {
 // A row of logits that a request wants.
 struct LogitsRow {
   std::uint64_t user = 0;
-  std::uint32_t row = 0;            // of the step's output rows
-  std::int32_t token = 0;           // the pick; for a prompt that is scored, the token that came next
-  bool is_prompt = false;           // the row belongs to a prompt that is scored
+  std::uint32_t row = 0;            // index among the step's output rows
+  std::int32_t token = 0;           // the picked token; for a scored prompt, the prompt's next token
+  bool is_prompt = false;           // the row belongs to a prompt whose tokens are scored
   std::span<const float> logits{};  // valid during the call
 };
 
-// The runner's questions and reports to the engine about a request. `user` stands for the request (sched/request.h).
+// The runner asks and informs the engine about requests through this interface. `user` identifies the request
+// (sched/request.h).
 class StepListener {
  public:
   virtual ~StepListener() = default;
-  // Called before each pick of a request with RequestParams::is_processed; it may change the logits. `tokens`: those
-  // before the pick. False ends the request as processor_failed; no_token_left() reports the same end.
+  // Called before each pick of a request with RequestParams::is_processed. May change the logits. `tokens` are the
+  // tokens before the pick. If it returns false, the request ends as processor_failed. no_token_left() reports that no
+  // token was allowed, which ends the request in the same way.
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
-  // Called before each pick of a request with RequestParams::is_masked: returns the mask (StepInput::mask), which must
-  // stay valid until the step has ended. Nothing: the request ends as processor_failed.
+  // Called before each pick of a request with RequestParams::is_masked. Returns the mask (StepInput::mask), which must
+  // stay valid until the step has ended. If it returns nullopt, the request ends as processor_failed.
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
-  // Begins a turn, with the requests that are in slots. Then is_held_up() is called for each of them.
+  // Called at the beginning of a turn with the requests that have slots. is_held_up() is then called for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
-  // The rows of the present step. A prompt's rows come in order, beginning with the one that predicts its second token.
+  // Reports rows of the current step. The rows of a scored prompt come in order; the first predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
-  // The pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the request
-  // then ends as bad_logits.
+  // Takes the pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the
+  // request then ends as bad_logits.
   virtual bool on_embedding(std::uint64_t, std::span<const float>) { return true; }
-  // Whether the request sits out this step because its sink is full or its mask is not ready.
+  // Whether the request must be left out of this step because its sink is full or its mask is not ready.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
 
 class ModelRunner {
  public:
-  // all_shares: sched/scheduler.h; thread: the number of its step loop, for the timeline.
+  // all_shares: see sched/scheduler.h. thread: the number of its step loop, for the timeline.
   ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
               std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
 
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
 
-  // Runs one step if there is something to compute. Events go to the listener.
+  // Runs one step if there is something to compute. Reports events to the listener.
   struct Turn {
     bool ran = false;
-    sched::Micros wake_at = sched::kNever;  // when to come again if nothing else happens
+    sched::Micros wake_at = sched::kNever;  // when to call turn() again if nothing else happens
   };
   Turn turn(StepListener& listener);
-  // Ends all requests without a step.
+  // Ends all requests without running a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
-  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows`: which of the n tokens'
-  // logits are wanted, as indices in [0, n).
+  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows` are the wanted rows of
+  // logits, as indices in [0, n).
   using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
   Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
              std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits);
   Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::uint32_t rope_variant, int layer);
 
-  // Copies the first pages of a leased slot to or from the host, as many as fit into the bytes.
+  // Copy the first pages of a leased slot to or from host memory, as many as fit into the span.
   Status read_pages(std::uint32_t slot, std::span<std::byte> to);
   Status write_pages(std::uint32_t slot, std::span<const std::byte> from);
 
-  double busy_us() const { return busy_us_; }  // spent in steps; models take turns by it
+  double busy_us() const { return busy_us_; }  // time spent in steps; decides which model runs next
   void set_busy_us(double us) { busy_us_ = us; }
-  // Steps that failed on the device. In a row: since the last step that did not fail.
+  // Steps that failed on the device; failed_in_a_row() counts those since the last step that succeeded.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
-  // Requests that ended because a row of logits had no finite maximum.
+  // Requests that ended because a row of logits has no finite maximum.
   std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
@@ -104,11 +107,11 @@ class ModelRunner {
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that has a slot
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
-  std::vector<std::uint32_t> embedded_;     // by output row, of a model with pooling: the item of the plan
+  std::vector<std::uint32_t> embedded_;     // for models with pooling: index of the plan's item, by output row
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
-  // During a turn.
+  // Set during a turn.
   StepListener* listener_ = nullptr;
   const sched::StepPlan* plan_ = nullptr;
   double busy_us_ = 0;

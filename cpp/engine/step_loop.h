@@ -1,10 +1,10 @@
-// Runs the steps of a device. One look takes the clients' commands for the replicas on the device, then runs the turn
-// of the replica that was served least. The loop's own thread looks again and again; without threads, whoever drives
-// the engine calls look(). Devices step at the same time. They share the tenant book, whose lock the schedulers take
-// between steps, and the port of output events.
-// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread; look() and join() from the
-// driver. The replicas, and the StepListener, belong to the thread that holds the turn. `inbox_mutex_` guards the inbox
-// and may be taken while any other lock is held.
+// Runs the steps of one device. One look takes the clients' commands for the replicas on the device, then runs a turn
+// of the replica that has used the least time. The loop's own thread calls look() again and again; in an engine without
+// threads, the callers of pump() do. The devices' loops run at the same time. They share the tenant book, whose lock
+// the schedulers take between steps, and the port of output events.
+// Thread rule: any thread may call post(), poke(), turn(), stop(), device() and step_ms(). Only the thread that drives
+// the loop calls look() and join(). The replicas and the StepListener belong to the thread that holds the turn.
+// `inbox_mutex_` guards the inbox and may be taken while any other lock is held.
 #pragma once
 
 #include <atomic>
@@ -33,28 +33,28 @@ class StepLoop final : public StepListener {
     std::shared_ptr<Generation> generation;
     sched::Finish reason = sched::Finish::kCancelled;
   };
-  // Shared by the loops of an engine. It must outlive them.
+  // The parts of the engine that all its loops use. Must outlive the loops.
   struct Shared {
     OutputPort& output;
     sched::TenantBook& tenants;
     Timeline& timeline;
     MaskMaker& masks;
     Drive drive;
-    // Called when something was freed that requests on other devices may wait for.
+    // Called when slots or pages became free for which requests on other devices may wait.
     std::function<void(const StepLoop&)> poke_others;
   };
-  // number: the loop's index in the engine. n_threads: how many threads compute log-probabilities and quick masks, for
-  // which the next step waits.
+  // number: the loop's index in the engine. n_threads: the threads that compute log-probabilities and quick masks; the
+  // next step waits for them.
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 
-  // Takes the commands, and runs a step if there is something to compute.
+  // Takes the commands, then runs a step if there is something to compute.
   ModelRunner::Turn look();
 
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
-  // How long the running look has lasted; 0 if none is running.
+  // How long the current look has lasted, in ms; 0 if none is running.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -63,11 +63,11 @@ class StepLoop final : public StepListener {
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
 
-  // One look takes all of them. Returns false, and takes none, if the loop was stopped.
+  // One look takes all of them together. Returns false and adds none if the loop was stopped.
   bool post(std::vector<Command> commands);
-  void poke();  // makes the step thread look again, since something became free
-  void stop();  // no look follows; returns at once
-  void join();  // behind stop(): ends all requests
+  void poke();  // makes the step thread look again because slots or pages became free
+  void stop();  // no look starts after it; does not wait
+  void join();  // call it after stop(); ends all requests
 
   // StepListener
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
@@ -94,17 +94,18 @@ class StepLoop final : public StepListener {
   Shared shared_;
   Turn turn_;
   std::vector<Replica*> replicas_;
-  GenerationTable generations_;                         // that the schedulers here have
-  std::vector<std::unique_ptr<TokenDetails>> details_;  // of the turn under way, by output row; null: none
+  GenerationTable generations_;  // generations that the schedulers of this device hold
+  // for the current turn, by output row; null if no details are wanted
+  std::vector<std::unique_ptr<TokenDetails>> details_;
   ThreadPool row_threads_;
   std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
-  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
+  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of the current on_logits() call
 
   std::mutex inbox_mutex_;
   std::condition_variable inbox_filled_;
   std::vector<Command> inbox_, taken_;
   bool stop_ = false, is_poked_ = false;
-  std::atomic<sched::Micros> look_began_{0};  // 0: no look is under way
+  std::atomic<sched::Micros> look_began_{0};  // 0 if no look is running
   std::thread thread_;
 };
 

@@ -30,8 +30,8 @@ class StepTrace {
 
   Timeline& timeline_;
   std::uint32_t model_, thread_;
-  std::uint32_t first_lane_;  // slots of other models, and on other devices, have lanes of their own
-  std::vector<Since> since_;  // by slot: when its present state began
+  std::uint32_t first_lane_;  // each model on each device has its own range of lanes
+  std::vector<Since> since_;  // by slot: when its current state began
 };
 
 }  // namespace zinc_rt

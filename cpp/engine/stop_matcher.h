@@ -1,5 +1,6 @@
-// Finds stop strings in text that arrives in pieces, and holds back text that may become one. Each byte costs the same,
-// however long the strings are and however often they begin. Thread rule: one thread.
+// Finds stop strings in text that arrives in pieces, and holds back text that may become a stop string. The cost per
+// byte does not depend on the length of the strings or on how often their beginnings occur.
+// Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,13 @@ namespace zinc_rt {
 
 class StopMatcher {
  public:
-  // include: keep a found stop string as part of the text. Of several that begin at one position the shortest counts.
+  // include: keep a found stop string as part of the text. If several stop strings begin at one position, the shortest
+  // counts.
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
-  // Returns the text that certainly precedes any stop string; with `include` also the stop string. Once a stop string
-  // was found, stopped() is true and no more text is returned.
+  // Returns the text that cannot belong to a stop string; with `include` also the found stop string. After a stop
+  // string was found, stopped() is true and push() returns no more text.
   std::string push(const std::string& text);
-  std::string finish();  // the text that was held back, where no stop string came
+  std::string finish();  // returns the text that was held back if no stop string was found
   bool stopped() const { return stopped_; }
   const std::string& found() const { return found_; }  // the stop string that was found
 
@@ -24,14 +26,15 @@ class StopMatcher {
     std::string text;
     // borders[n]: the length of the longest proper prefix of the first n bytes that is also their suffix.
     std::vector<std::uint32_t> borders;
-    std::size_t n_matched = 0;  // bytes of it that the text so far ends with
+    std::size_t n_matched = 0;  // how many of its bytes the text so far ends with
   };
-  // Advances through `text`. Returns the end of the first occurrence in it; npos if there is none.
+  // Advances through `text`. Returns the end of the first occurrence of the stop string in it; npos if there is none.
   static std::size_t find(Stop& stop, const std::string& text);
 
   std::vector<Stop> stops_;
   bool include_;
-  std::string held_;  // from given_ on; what was given before it goes now and then, not byte by byte
+  // Held text begins at given_. The text before that was returned; it is erased now and then, not at each byte.
+  std::string held_;
   std::size_t given_ = 0;
   bool stopped_ = false;
   std::string found_;

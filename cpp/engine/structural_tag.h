@@ -1,5 +1,5 @@
-// The grammar of a structural tag, as in xgrammar and vLLM: free text in which tags bind the text between them, or a
-// combination of parts.
+// The grammar of a structural tag, as in xgrammar and vLLM: free text in which tags restrict the text between them, or
+// a combination of several formats.
 // Thread rule: a pure function.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace zinc_rt {
 // Gives the notation of a text that may be one of the model's tokens.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
-// `text`: JSON, {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:
-// kInvalidArgument, "[structural_tag] structures[0].begin: ..", and those of the parts with their position.
+// `text` is JSON: {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:
+// kInvalidArgument, "[structural_tag] structures[0].begin: ..", and the errors of the parts with their position.
 Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
                                                      const MarkerOf& marker_of);
 

@@ -1,5 +1,5 @@
 // The state of a tenant that the engine's threads share.
-// Thread rule: `mutex` guards what follows it; name and id never change. FreeTenants: any thread.
+// Thread rule: `mutex` guards the members declared after it; name and id never change. FreeTenants: any thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace zinc_rt {
 
-// The ids of tenants without any handle, session or generation left.
+// The ids of tenants that have no handle, session or generation left.
 class FreeTenants {
  public:
   void add(sched::TenantId id) {
@@ -34,7 +34,7 @@ class FreeTenants {
 struct TenantState {
   TenantState(std::string name, sched::TenantId id, const TenantQuota& quota, std::shared_ptr<FreeTenants> free)
       : name(std::move(name)), id(id), quota(quota), free_(std::move(free)) {}
-  // Runs on the thread that releases the tenant last. That may be the drainer, so it must not wait.
+  // Runs on the thread that releases the last reference. That may be the drainer, so it must not wait.
   ~TenantState() { free_->add(id); }
   TenantState(const TenantState&) = delete;
   TenantState& operator=(const TenantState&) = delete;
@@ -46,10 +46,10 @@ struct TenantState {
   Accounting accounting;
 
  private:
-  const std::shared_ptr<FreeTenants> free_;  // it may outlive the engine
+  const std::shared_ptr<FreeTenants> free_;  // may outlive the engine
 };
 
-// Errors: kInvalidArgument for a number outside its limits, with both numbers.
+// Errors: kInvalidArgument if a number is outside its limits; the message has the number and the limit.
 Status check_quota(const TenantQuota& quota);
 Result<sched::Qos> parse_qos(const std::string& name);
 

@@ -1,9 +1,10 @@
-// Records what the step loop did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what
-// each slot ran, waits and preemptions of requests, admissions and ends per tenant. It keeps a fixed number of records,
-// the newest ones. Recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of
-// any one clock. Thread rule: any thread; record() is for step threads. Recording takes a lock. Besides step threads
-// only start, stop, name_tenant, name_request and write_json take it; write_json holds it while it copies the records
-// (64 bytes each).
+// Records what the step loops did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what
+// each slot ran, waits and preemptions of requests, admissions and ends per tenant. It keeps a fixed number of the
+// newest records. Recording allocates nothing; while it is off, a call costs one branch. The caller passes times in
+// microseconds; all must come from one clock.
+// Thread rule: any thread; record() is for step threads. record() takes a lock. Besides step threads only start, stop,
+// name_tenant, name_request and write_json take that lock; write_json holds it while it copies the records (64 bytes
+// each).
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@
 
 namespace zinc_rt {
 
-// One step. Its phases follow each other from begin_us on, in this order.
+// One step. Its phases follow each other from begin_us on, in the order of the members.
 struct StepSpan {
   std::uint64_t index = 0;
   std::uint64_t begin_us = 0;
@@ -32,14 +33,14 @@ struct StepSpan {
   std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
-// What a request did from begin to end: it ran in a slot, or waited for its first slot (kWaiting) or its next one
-// (kPreempted).
+// What a request did from begin to end: it ran in a slot (kPrefill, kDecode), waited for its first slot (kWaiting), or
+// waited for its next slot (kPreempted).
 enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
 struct RequestSpan {
   std::uint64_t request = 0;
   std::uint64_t begin_us = 0, end_us = 0;
   std::uint32_t tenant = 0;
-  std::uint32_t slot = 0;  // of kPrefill and kDecode
+  std::uint32_t slot = 0;  // for kPrefill and kDecode
   std::uint32_t n_tokens = 0;
   RequestState state = RequestState::kWaiting;
   std::uint32_t model = 0;
@@ -54,9 +55,9 @@ struct RequestInstant {
   std::uint32_t model = 0;
 };
 
-// The names for numbers in records.
+// Names for the numbers in records.
 struct RequestName {
-  std::string request_id, traceparent;  // as the request has them; empty: none
+  std::string request_id, traceparent;  // as the request gives them; empty if it does not
   bool empty() const { return request_id.empty() && traceparent.empty(); }
 };
 struct TimelineNames {
@@ -71,25 +72,24 @@ class Timeline {
   static_assert(sizeof(Record) <= 64 && std::is_trivially_copyable_v<Record>);
   static constexpr std::uint32_t kDefaultCapacity = 1 << 16;
 
-  // Drops all records and starts again, with memory for `capacity` records; 0 is refused.
+  // Drops all records and starts recording, with memory for `capacity` records. Error: `capacity` is 0.
   Status start(std::uint32_t capacity = kDefaultCapacity);
-  void stop();  // the records stay, for write_json
+  void stop();  // keeps the records for write_json
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
 
-  // A span is recorded when it has ended.
+  // A span must be recorded after it has ended.
   void record(const Record& record) {
     if (is_on()) [[unlikely]]
       add(record);
   }
 
-  void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
-  // Works only while recording. Names are kept for as many requests as there may be records, the latest ones.
+  void name_tenant(std::uint32_t tenant, std::string_view name);  // a tenant without a name is shown by its number
+  // Ignored while recording is off. Names are kept for the latest requests, as many as there may be records.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
-  std::uint64_t n_records() const;  // held
-  std::uint64_t n_dropped() const;  // overwritten by newer ones since start
+  std::uint64_t n_records() const;  // records that are held now
+  std::uint64_t n_dropped() const;  // records since start() that newer ones have overwritten
 
-  // Writes Trace Event JSON, one event per line; the file appears whole or not at all. While recording it is a
-  // snapshot.
+  // Writes Trace Event JSON, one event per line. If writing fails, no file appears. May be called while recording.
   Status write_json(const std::string& path) const;
 
  private:
@@ -100,7 +100,7 @@ class Timeline {
   std::vector<Record> ring_;
   std::uint64_t n_added_ = 0;
   TimelineNames names_;
-  std::deque<TimelineNames::RequestKey> named_requests_;  // in order
+  std::deque<TimelineNames::RequestKey> named_requests_;  // in the order of the calls
 };
 
 }  // namespace zinc_rt

@@ -1,6 +1,6 @@
-// Decides who may use the models: the step thread for one step, or a guest that asks for a turn between two steps.
-// Turns are given in the order of asking. So a guest waits for at most one step, and a series of guests cannot keep the
-// step thread out.
+// Decides which thread may use a device's replicas: the step thread for one step, or another thread between two steps.
+// Threads get the turn in the order in which they asked for it. So another thread waits for at most one step, and a
+// series of other threads cannot keep the step thread out.
 // Thread rule: any thread; not recursive.
 #pragma once
 
