@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kBrokenArguments = "text";  // the key of arguments that are no object
+constexpr const char* kBrokenArguments = "text";  // the key under which arguments that are not a JSON object are kept
 
 std::string dump(const Json& value) {
   return dump_json(value);
@@ -27,14 +27,14 @@ bool has_calls(const Json& message) {
   return calls != message.end() && calls->is_array();
 }
 
-// The function of a call; null if the call does not have the API's form.
+// Returns the function of a call; null if the call does not have the API's form.
 Json* function_of(Json& call) {
   if (!call.is_object()) return nullptr;
   const auto function = call.find("function");
   return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
 }
 
-// A call's arguments in the history: an object and, if they were sent as text, also this text.
+// A call's arguments in the history as an object, and their original text if the client sent one.
 struct Arguments {
   Json object;
   std::optional<std::string> text;
@@ -56,7 +56,7 @@ struct Arguments {
     }
     if (object.is_null()) object = Json{{kBrokenArguments, given}};
   }
-  // The arguments as the model wrote them, as far as that is known.
+  // Returns the arguments as the model wrote them; without the original text, an approximation.
   std::string written() const { return text ? *text : dump_json(object, kPythonLayout); }
 };
 

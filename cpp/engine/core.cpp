@@ -88,7 +88,7 @@ Status EngineCore::check_loaded(const Model& model, const Replica& replica) cons
 
 Result<StepLoop*> EngineCore::loop_for(const DeviceId& device) {
   const std::lock_guard lock(loops_mutex_);
-  ZRT_CHECK_OK(check_open());  // close() stops those that there are
+  ZRT_CHECK_OK(check_open());  // close() stops only the loops that exist when it runs
   for (const auto& loop : loops_)
     if (loop->device() == device) return loop.get();
   loops_.push_back(std::make_unique<StepLoop>(

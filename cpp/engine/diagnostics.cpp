@@ -1,4 +1,4 @@
-// Logits and hidden states of a text, without a request. They are computed in a leased slot, between the steps of
+// Computes logits and hidden states of a text that belongs to no request, in a leased slot, between the steps of
 // requests.
 #include <algorithm>
 #include <cmath>
@@ -77,8 +77,8 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   return out;
 }
 
-// Prefills in two ways, each with its own pages. In `exact` arithmetic the logits of the last prompt token must have
-// the same bits.
+// Prefills the prompt in two ways, each with its own pages. With `exact` arithmetic the logits of the last prompt token
+// must have the same bits both times.
 Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> prompt) {
   ZRT_TRY(const auto batched, logits(model, prompt, LogitsRows::kLast, 0));
   ZRT_TRY(const auto single, logits(model, prompt, LogitsRows::kLast, 1));

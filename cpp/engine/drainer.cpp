@@ -1,5 +1,6 @@
-// The drainer turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a sink. An
-// event that a sink has no room for is offered again later, and the step loop holds up that request meanwhile.
+// The drainer turns output events into text, looks for stop strings, and passes events to the sinks. It never blocks on
+// a sink. If a sink has no room, the drainer offers the event again later, and the step loop leaves that request out of
+// steps meanwhile.
 #include <algorithm>
 #include <chrono>
 
@@ -9,7 +10,8 @@
 namespace zinc_rt {
 namespace {
 
-constexpr auto kRetry = std::chrono::milliseconds(1);  // that a sink without room, or an idle pump, is looked at again
+// how often a sink without room is tried again, and an idle pump looks for work
+constexpr auto kRetry = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -36,7 +38,7 @@ void EngineCore::handle(const OutputEvent& event) {
   settle(g);
 }
 
-// Called after something happened to a generation.
+// Called after each event of a generation: ends it or forgets it if it is time for that.
 void EngineCore::settle(Generation& g) {
   if (const auto reason = g.take_end()) post(*g.replica, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
@@ -117,7 +119,7 @@ void EngineCore::run_drainer() {
     if (!any && output_.ring().is_closed()) break;
     if (!any) std::this_thread::sleep_for(kRetry);
   }
-  // The engine was closed while readers were behind. They find the rest in the completion.
+  // The engine was closed before the readers had taken all events. They find the rest in the completion.
   while (output_.ring().pop(event)) handle(event);
   while (!held_.empty()) {
     Generation& g = *held_.back();

@@ -1,4 +1,4 @@
-// The public handles. Each call goes to EngineCore or Generation.
+// The public handles. Each call is passed to EngineCore or Generation.
 #include "zinc_rt/engine.h"
 
 #include <algorithm>
@@ -117,7 +117,8 @@ Result<std::string> Engine::apply_template(Request request) const {
 }
 Result<std::vector<std::int32_t>> Engine::prompt_tokens(Request request, std::optional<bool> add_special) const {
   ZRT_TRY(const auto found, core_->known_model(request.model));
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 24;  // a prompt that no context takes is wanted, too
+  // Prompts that are longer than any context must be counted too.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 24;
   auto prompt = Generation::take_prompt(*found, request, {}, {kMost, "a count"}, add_special);
   if (!prompt) return std::unexpected(std::move(prompt).error());
   return std::move(prompt->ids);
@@ -251,7 +252,7 @@ Stream::Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue)
     : handle_(std::move(handle)), queue_(std::move(queue)) {}
 
 Stream::~Stream() {
-  if (queue_) handle_.cancel();  // does nothing where it has ended
+  if (queue_) handle_.cancel();  // does nothing if the request has ended
 }
 
 Stream& Stream::operator=(Stream&& other) noexcept {

@@ -137,7 +137,7 @@ std::vector<EngineOption> make_rows() {
   };
 }
 
-// One reading of a text for each type of member; false: it has another form.
+// These overloads read a text into a member, one per type of member. They return false if the text has another form.
 bool read(std::string_view text, std::string& out) {
   out = text;
   return !text.empty();

@@ -8,7 +8,7 @@
 namespace zinc_rt {
 namespace {
 
-// How many stretches of each tensor are hashed, including its beginning and end.
+// How many pieces of each tensor are hashed. The first piece is its beginning and the last its end.
 constexpr std::size_t kStretches = 16, kStretchBytes = 512;
 
 }  // namespace

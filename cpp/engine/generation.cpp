@@ -178,7 +178,7 @@ void Generation::offer_held() {
     SinkResult result = SinkResult::kFailed;
     try {
       result = sink_->push(held_.front());
-    } catch (...) {  // of a client's sink: the other streams must not notice
+    } catch (...) {  // a client's sink threw; the other streams must not notice
     }
     if (result == SinkResult::kFailed) {
       sink_failed_ = true;
@@ -220,14 +220,14 @@ void Generation::on_preempted() {
 }
 
 void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDetails* details) {
-  if (has_text_end_) return;  // a token that was made before the step thread knew of the end
+  if (has_text_end_) return;  // a token that was generated before the step thread learned of the end
   StreamEvent event;
   event.token_id = token;
   event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
   const bool was_reasoning = output_.is_in_reasoning();
-  if (!is_end)  // this thread alone writes the ids
+  if (!is_end)  // needs no lock: only this thread writes the ids
     event.pieces = output_.push(token, completion_.token_ids.size() >= request_.min_tokens);
   if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
   if (details != nullptr && request_.return_logits_hash) event.logits_hash = details->logits_hash;
@@ -276,8 +276,8 @@ void Generation::on_finished(sched::Finish finish) {
   retry();
 }
 
-// A reader who is behind still gets all events of a request that ended by itself. A reader who left or was too slow
-// does not, but the completion has them.
+// A reader that is slow still gets all events of a request that ended by itself. A reader that has gone or was too slow
+// for the limit does not, but the completion has them.
 void Generation::retry() {
   using sched::Finish;
   offer_held();
@@ -288,7 +288,7 @@ void Generation::retry() {
 
 void Generation::end() {
   using sched::Finish;
-  if (sink_failed_) finish_ = Finish::kSinkFailed;  // even where all tokens were made before
+  if (sink_failed_) finish_ = Finish::kSinkFailed;  // also if all tokens had been generated
   const bool has_stopped = !sink_failed_ && (output_.stopped() || finish_ == Finish::kStop);
   const bool is_cancel = finish_ == Finish::kCancelled || finish_ == Finish::kDeadline;
   {
@@ -336,7 +336,7 @@ void Generation::end() {
   }
   try {
     sink_->end(index_);
-  } catch (...) {  // as above
+  } catch (...) {  // a client's sink threw
   }
   ended_.notify_all();
 }

@@ -47,7 +47,7 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
-// Whether the prompt's last part, which asks for an answer, opens the reasoning.
+// Whether the prompt's last part, which asks for an answer, opens the model's reasoning.
 bool opens_reasoning(const Model& model, std::string_view prompt) {
   const auto* format = model.formats().reasoning();
   const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
@@ -59,7 +59,7 @@ bool opens_reasoning(const Model& model, std::string_view prompt) {
   return prompt.ends_with(format->open);
 }
 
-// Whether the last message, which the answer continues, has left the reasoning open.
+// Whether the last message, which the answer continues, ends inside the model's reasoning.
 bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& messages) {
   if (messages.empty() || !messages.back().is_object()) return false;
   const auto& last = messages.back();
@@ -67,8 +67,8 @@ bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& mes
          model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
 
-// Whether a member lies within the bounds that the table of fields has for it: a number, the bytes of a text, the entries
-// of a list. False for NaN.
+// Checks that a member is within the bounds in the table of fields. The bounds limit a number, the bytes of a text or
+// the entries of a list. NaN is outside all bounds.
 struct CheckBounds {
   const Request& r;
   const RequestField& field;
@@ -88,7 +88,7 @@ struct CheckBounds {
 
  private:
   const Bounds& bounds() const { return field.bounds; }
-  // In the type of the value: 0.01 as a float is below 0.01.
+  // Compares in the type of the value, because 0.01 as a float is less than 0.01 as a double.
   bool has(auto value) const {
     using T = decltype(value);
     return value >= static_cast<T>(bounds().least) && value <= static_cast<T>(bounds().most);
@@ -179,8 +179,8 @@ Result<MarkedText> render(const Model& model, Request& request, const std::strin
   return text;
 }
 
-// Encodes a text of at most room.tokens tokens. A text that cannot be that short is not encoded. One that is up to
-// twice too long is encoded, so that the error can say how long it is.
+// Encodes a text that has at most room.tokens tokens. A text that is certainly too long is not encoded. If it may be up
+// to twice too long, it is encoded, so that the error can give its length.
 Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_view text, bool add_special,
                                                 const PromptRoom& room, const std::stop_token& cancel,
                                                 const OutsideText& outside = {}) {
@@ -229,7 +229,7 @@ Result<Prompt> make_prompt(const Model& model, Request& request, const std::stri
     return prompt;
   }
   ZRT_TRY(const auto text, render(model, request, system, prompt));
-  // The template writes the special tokens itself. A BOS that it wrote is not added twice.
+  // The template writes the special tokens itself. If it wrote a BOS, none is added.
   ZRT_TRY(prompt.ids,
           encode_within(model, text.text(), add_special.value_or(false), room, request.cancel, model.outside_of(text)));
   if (add_special) return prompt;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kLanes = 16;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Calls body(first logit, count) with whole groups of kLanes. Missing logits of the last group are -inf.
+// Calls body(pointer to the first logit, count) for groups of kLanes logits. The last group is filled up with -inf.
 template <class Body>
 void for_groups(std::span<const float> logits, Body&& body) {
   const std::size_t whole = logits.size() / kLanes * kLanes;
@@ -26,7 +26,7 @@ void for_groups(std::span<const float> logits, Body&& body) {
   body(rest.data(), kLanes);
 }
 
-// NaNs are ignored.
+// Ignores NaNs.
 float max_of(std::span<const float> logits) {
   std::array<float, kLanes> best;
   best.fill(-kInfinity);
@@ -37,17 +37,19 @@ float max_of(std::span<const float> logits) {
   return *std::ranges::max_element(best);
 }
 
-// Adds e^(l - max) to each lane's sum; l <= max. e^x = 2^n e^r with x = n ln 2 + r, |r| <= ln 2 / 2, and the series of
-// e^r to degree 11: within 1e-14. Four at a time, because a register of x86-64-v3 holds four.
+// Adds e^(l - max) to each lane's sum. REQUIRES: l <= max. Uses e^x = 2^n e^r with x = n ln 2 + r and |r| <= ln 2 / 2.
+// The series of e^r up to degree 11 has an error below 1e-14. It computes four values at a time, because a register of
+// x86-64-v3 holds four doubles.
 ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, double max, double* sums) {
   constexpr std::size_t kWidth = 4;
   using Floats [[gnu::vector_size(kWidth * sizeof(float))]] = float;
   using Doubles [[gnu::vector_size(kWidth * sizeof(double))]] = double;
   using Bits [[gnu::vector_size(kWidth * sizeof(double))]] = std::uint64_t;
-  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer, which its low bits hold
+  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer, which the sum's low bits hold
   constexpr double kLog2E = 0x1.71547652b82fep0;
   constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;  // n * kLn2High is exact
-  constexpr double kLeast = -700;  // e^-700 is lost beside the largest's term of 1, and its exponent is a normal one
+  // e^-700 is lost when added to the largest term, 1; the exponent is that of a normal number
+  constexpr double kLeast = -700;
   Doubles total[kLanes / kWidth];
   std::memcpy(total, sums, sizeof total);
   for (std::size_t i = 0; i < n_logits; i += kLanes)
@@ -55,7 +57,7 @@ ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, dou
       Floats logits;
       std::memcpy(&logits, l + i + part * kWidth, sizeof logits);
       Doubles x = __builtin_convertvector(logits, Doubles) - max;
-      x = x < kLeast ? Doubles{} + kLeast : x;  // NaN stays
+      x = x < kLeast ? Doubles{} + kLeast : x;  // keeps NaN
       const Doubles shifted = x * kLog2E + kRound, n = shifted - kRound;
       const Doubles r = (x - n * kLn2High) - n * kLn2Low;
       Doubles p = r * (1.0 / 39916800) + 1.0 / 3628800;
@@ -95,7 +97,7 @@ TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::
   const double log_sum = log_sum_of(logits);
   TokenLogprob out{token, logits[static_cast<std::size_t>(token)] - log_sum, {}};
   if (n_top == 0) return out;
-  // Ids ascend, so a value no larger than the last of a full list is left out.
+  // Ids ascend. So if the list is full, a value no larger than its last is left out.
   auto& top = out.top;
   top.reserve(std::min<std::size_t>(n_top, logits.size()) + 1);
   const auto offer = [&](std::size_t id) {

@@ -80,7 +80,7 @@ Status Model::join(std::string name, const Joined& engine) {
   o.queue_cap = options_.queue_cap;
   o.needs_whole_texts = info_.needs_whole_texts;
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
-  // If texts are computed whole, a sum over a text begins and ends within one step.
+  // If texts are computed whole, a recurrent sum begins and ends within one step, so no state is kept.
   o.is_recurrent = info_.state_bytes_per_slot > 0 && !info_.needs_whole_texts;
   o.hash_key = engine.key;
   const auto all_shares = replicas_.size() > 1 ? std::make_shared<sched::Shares>(o.turn) : nullptr;

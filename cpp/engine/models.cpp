@@ -46,7 +46,7 @@ void EngineCore::take_out(Model& model) {
   }
 }
 
-// The step loops must know the model before its name is known, because requests may come at once.
+// The step loops must know the model before clients can find its name, because requests may arrive at once.
 Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
   ZRT_CHECK_OK(model->join(
       name, {book_, key_, timeline_, next_replica_id_, [this](const DeviceId& device) { return loop_for(device); }}));
@@ -74,7 +74,7 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
   if (name.empty() || name.size() > 256)
     return fail(StatusCode::kInvalidArgument, "[engine] a model name of {} bytes, 1 to 256 allowed", name.size());
   ZRT_CHECK_OK(check_open());
-  std::string oldest;  // the one that has been idle longest
+  std::string oldest;  // the model that has been idle longest
   std::size_t loaded = 0;
   {
     const std::lock_guard lock(names_mutex_);
@@ -112,8 +112,8 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  // A request that was checked before is_closing was set may still reach a scheduler. Its step loop refuses requests
-  // that arrive after the replica was freed.
+  // A request that was checked before is_closing was set may still reach a step loop. The loop refuses requests that
+  // arrive after the replica was unloaded.
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });

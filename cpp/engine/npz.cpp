@@ -1,6 +1,6 @@
-// A zip archive ends with a record that gives the position of the member list. Each list entry gives the position of
-// the member's own header, which the data follow. A .npy file is "\x93NUMPY", a version, the header's length, the
-// header (a Python dictionary as text) and the values.
+// A zip archive ends with a record that gives the position of the member list. Each entry of the list gives the
+// position of the member's own header; the data follow that header. A .npy file consists of "\x93NUMPY", a version, the
+// header's length, the header (a Python dictionary as text) and the values.
 #include "engine/npz.h"
 
 #include <bit>
@@ -41,7 +41,7 @@ float from_half(std::uint16_t half) {
   return (half & 0x8000) != 0 ? -value : value;
 }
 
-// The value of a key in the header: 'descr': '<f4', 'fortran_order': False, 'shape': (7, 448), }
+// Returns the value of a key in a header such as {'descr': '<f4', 'fortran_order': False, 'shape': (7, 448), }
 std::string_view header_value(std::string_view header, std::string_view key, std::string_view open, char close) {
   const std::size_t at = header.find(key);
   if (at == std::string_view::npos) return {};

@@ -22,7 +22,8 @@ bool is_left_open(const EngineOptions& options, const EngineOption& row) {
 
 Result<EngineOptions> with_environment(EngineOptions options) {
   ZRT_CHECK_OK(check(options));
-  if (options.tier == "auto") options.tier.clear();  // so that the variable decides, as it does for who says nothing
+  // "auto" counts as not set, so that the environment variable decides.
+  if (options.tier == "auto") options.tier.clear();
   for (const EngineOption& row : engine_options()) {
     if (*row.variable == '\0' || !is_left_open(options, row)) continue;
     const auto text = options::get(row.variable);
@@ -81,7 +82,7 @@ Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& option
     replicas[i].device = options.devices[i];
     replicas[i].n_replicas = static_cast<std::uint32_t>(n);
     if (n == 1) break;
-    // Replicas share the processor: each has its part of the threads.
+    // The replicas share the processor: each gets an equal part of the threads.
     const int threads = common.threads > 0 ? common.threads : usable_threads();
     replicas[i].threads = std::max(1, threads / static_cast<int>(n));
     if (common.on_progress)

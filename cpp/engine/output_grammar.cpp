@@ -29,7 +29,7 @@ class Maker {
   explicit Maker(const GrammarInput& input)
       : input_(input), format_(input.formats.calls()), builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
-  // Errors name the field that asks for something impossible.
+  // Errors name the field that asks for what is impossible.
   Result<grammar::Grammar> make() {
     auto made = make_any();
     if (made) return made;
@@ -74,7 +74,7 @@ class Maker {
 
   grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
 
-  // A text of the format. Its mark is a token if the vocabulary has one for it.
+  // The symbol of a text of the format, in which the marker is a token if the vocabulary has one for it.
   Symbol written(std::string_view text) {
     const auto mark = format_->mark;
     std::vector<Symbol> parts;
@@ -88,7 +88,7 @@ class Maker {
     return builder_.sequence(std::move(parts));
   }
 
-  // How this format writes the arguments of a tool.
+  // Returns how this format writes the arguments of a tool.
   grammar::ArgumentForm form_of(const Tool& tool) {
     using Form = grammar::ArgumentForm;
     switch (format_->openings[0].syntax) {
@@ -113,7 +113,7 @@ class Maker {
     }
   }
 
-  // The types as which the reader of the answer may interpret a value.
+  // Returns the types that the output parser may give to a value.
   std::uint8_t types_of(const std::string& tool, const std::string* parameter) const {
     using output::ToolTypes;
     static constexpr std::pair<std::uint8_t, std::uint8_t> kSame[] = {
@@ -130,7 +130,7 @@ class Maker {
     return bits;
   }
 
-  // Reasoning is free text. The model may also open it itself if its marker is a token.
+  // Puts free reasoning text before `rest`. If the reasoning's marker is a token, the model may also open it itself.
   Result<grammar::Grammar> behind_reasoning(Symbol rest) {
     const auto* reasoning = input_.formats.reasoning();
     const auto open = marker(reasoning->open), close = marker(reasoning->close);
@@ -154,8 +154,8 @@ class Maker {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
       return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
                                          tool.name, format_->name));
-    // A tool that is not strict is bound by the supported parts of its schema. Each tool leaves half of the remaining
-    // work to the next ones.
+    // The calls of a tool that is not strict are restricted by the supported parts of its schema. Each tool leaves half
+    // of the remaining work to the next ones.
     constexpr double kPart = 0.5;
     const auto form = form_of(tool);
     auto arguments = builder_.arguments(tool.schema, form, tool.is_strict ? 1 : kPart);
@@ -169,7 +169,8 @@ class Maker {
       arguments = builder_.arguments(R"({"type":"object"})", form);
     }
     if (!arguments) return std::unexpected(arguments.error());
-    constexpr std::string_view kHole = "\x01";  // which no name has: control characters are escaped in JSON
+    // No name contains this character, because JSON escapes control characters.
+    constexpr std::string_view kHole = "\x01";
     const auto text = output::call_text(*format_, tool.name, kHole);
     const auto at = text.find(kHole);
     return Call{text.substr(0, at), *arguments, text.substr(at + 1)};
@@ -180,10 +181,10 @@ class Maker {
     return builder_.sequence({written(one.before), one.arguments, written(one.behind)});
   }
 
-  // Whether a reader of calls recognizes this name without escapes.
+  // Whether the output parser recognizes this name without escapes.
   bool can_be_bare(const std::string& name) const {
     constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
-    // The text in place of a name, in the older of two notations for calls.
+    // One of the two notations for calls, the older, writes this word instead of a name.
     const bool is_word = format_->openings[0].syntax == output::Syntax::kNamed && name == "function";
     return !name.empty() && name.size() <= output::kMaxNameBytes && !is_word &&
            name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
@@ -225,13 +226,13 @@ class Maker {
     return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
   }
 
-  // A sign of the format; nothing if the format has none.
+  // Returns the symbol of a text of the format; an empty one if the format has none.
   Symbol sign(std::string_view text) {
     if (text.empty()) return builder_.sequence({});
     return marker(text).token ? builder_.marker(marker(text)) : written(text);
   }
 
-  // The text between two calls.
+  // Returns the symbol of the text between two calls.
   std::optional<Symbol> between() {
     return format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
   }
@@ -244,7 +245,8 @@ class Maker {
     return format_->is_list ? calls : builder_.repeat(calls, 1, most, between());
   }
 
-  // Free text. A call of a strict tool in it is bound to the schema; a call of another tool takes any object.
+  // Free text with calls. The arguments of a strict tool must match its schema; those of another tool may be any
+  // object.
   Result<Symbol> strict_calls() {
     const std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     Builder::TaggedText text;
@@ -258,13 +260,14 @@ class Maker {
     const auto mark = marker(format_->mark);
     const auto at = opening.marker.find(mark.text);
     if (mark.token && !marker(opening.marker).token && at != std::string::npos) {
-      // Only a token within the opening begins a call. Text before it is ordinary text.
+      // Only a token within the opening begins a call. The text before that token is ordinary text.
       calls = builder_.sequence({written(opening.marker.substr(at + mark.text.size())), calls, sign(opening.close)});
       text.tags.push_back({mark, calls, {}});
       return builder_.tagged_text(text);
     }
     text.tags.push_back({marker(opening.marker), calls, marker(opening.close)});
-    // A call may also begin with its own first words. Its closing text is then plain text.
+    // A call may also begin with the call's own first words, without the opening. Its closing text is then ordinary
+    // text.
     for (const auto& other : format_->openings) {
       if (!other.in_body) continue;
       for (const auto& tool : tools) {
@@ -353,15 +356,16 @@ std::optional<OutputGrammar> GrammarCache::find(std::uint32_t tenant, const std:
 
 void GrammarCache::add(std::uint32_t tenant, const std::string& key, const OutputGrammar& grammar) {
   const std::size_t hash = std::hash<std::string_view>()(key);
-  std::list<Entry> dropped;  // freed behind the lock
+  std::list<Entry> dropped;  // freed after the lock is released
   const std::lock_guard lock(mutex_);
   auto& mine = by_tenant_[tenant];
-  if (by_id_.contains({hash, tenant, key})) return;  // two requests compiled it at once
+  if (by_id_.contains({hash, tenant, key})) return;  // two requests compiled it at the same time
   mine.entries.push_front({hash, key, grammar, 0, 0});
   Entry& entry = mine.entries.front();
   by_id_.emplace(Id{hash, tenant, entry.key}, mine.entries.begin());
   entry.used = now_us();
-  // A grammar's tables grow while it is used. All are measured now and then, so the cost per grammar is small.
+  // A grammar's tables grow while it is used. So all of the tenant's grammars are measured again after 1/16 of their
+  // number was added; that keeps the cost per grammar small.
   entry.bytes = size_of(entry);
   mine.bytes += entry.bytes;
   if (++mine.n_added > mine.entries.size() / 16) {

@@ -63,7 +63,7 @@ bool OutputRing::pop(OutputEvent& event) {
 
 bool OutputRing::wait_pop(OutputEvent& event) {
   while (!pop(event)) {
-    if (is_closed()) return pop(event);  // an event that came between the two checks
+    if (is_closed()) return pop(event);  // an event may have come between the two checks
     asleep_.store(1, std::memory_order_seq_cst);
     if (has_event() || closed_.load(std::memory_order_seq_cst)) {
       asleep_.store(0, std::memory_order_seq_cst);

@@ -56,7 +56,7 @@ std::vector<OutputPiece> OutputStage::cut(std::vector<OutputPiece> pieces, bool 
   for (auto& piece : pieces) {
     if (stopped()) break;
     const bool is_text = piece.kind == PieceKind::kText || piece.kind == PieceKind::kReasoning;
-    // A stop string stands within one part.
+    // A stop string must lie within one part.
     if (!is_text || piece.kind != held_kind_) flush_held(out);
     if (is_text && at_stops) {
       held_kind_ = piece.kind;

@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLongestHeader = 4096;
 static_assert(std::endian::native == std::endian::little);
 
-// The properties that must match so that the pages have the bits that this engine would compute.
+// Returns the properties that must match. If they do, this engine would compute the same bits for the pages.
 Json identity(const Replica& replica, std::uint32_t variant) {
   const auto& info = replica.info;
   return {{"format", "zinc_rt prefix"},
@@ -144,7 +144,7 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
     return fail(StatusCode::kInvalidArgument, "[prefix] the engine was opened with prefix_cache=False");
   ZRT_TRY(const auto mapped, MappedFile::open(path));
   ZRT_TRY(const auto file, parse(mapped.bytes(), path));
-  // The replica to which a prompt that begins with it is sent.
+  // The pages are loaded into the replica that a prompt with this prefix would be sent to.
   ZRT_TRY(const auto placed, place(*model, tenant, salt, file.tokens));
   ZRT_TRY(const auto lease, Lease::take(*this, *model, *placed.replica, file.tokens.size()));
   const Turn::Guard guard(lease.replica().loop().turn());

@@ -10,10 +10,11 @@
 namespace zinc_rt {
 namespace {
 
-// A mark after the content of the last message. The rendered text is cut off there.
+// Put after the content of the last message before rendering. The rendered text is cut off there.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
 
-// Templates put roles into token names: '<|' + message.role + '|>'. Any other role counts as plain text.
+// Templates put roles into token names: '<|' + message.role + '|>'. A role that is not in this list is marked as plain
+// text.
 constexpr std::string_view kRoles[] = {"system",   "developer",   "user",    "assistant", "tool",
                                        "function", "observation", "ipython", "model"};
 
@@ -105,7 +106,7 @@ Status Model::probe_templates() {
       return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }
-  // Probes with tools if there are any. The template without tools shows everything except calls.
+  // A template for tools is probed if there is one. The template for no tools shows everything except calls.
   const auto traits = [&](bool has_tools) {
     const auto* chat = templates_.find(has_tools);
     return chat != nullptr ? chat->traits : output::TemplateTraits();

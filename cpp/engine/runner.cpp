@@ -27,7 +27,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     for (std::uint32_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
       const sched::PlanRow& of = plan_->rows[row];
       const bool is_prompt = row >= plan_->n_outputs;
-      if (!is_prompt && output_.tokens[row] == kNoToken) continue;  // the request ends: it has no token to score
+      if (!is_prompt && output_.tokens[row] == kNoToken) continue;  // the request ends, so there is no token to score
       logits_rows_.push_back(
           {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
     }
@@ -79,7 +79,7 @@ void ModelRunner::fill(const sched::StepPlan& plan) {
   fill_embeddings(plan);
 }
 
-// A row whose mask failed is picked without a mask, and its request ends.
+// If the mask of a row failed, the row is picked without a mask, and its request ends.
 std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   const auto words = listener_->mask(plan_->rows[row].user);
   if (!words) {
@@ -88,17 +88,18 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   }
   constexpr std::size_t kWord = 32;
   const std::size_t n_words = (executor_.config().vocab_size + kWord - 1) / kWord;
-  return words->first(std::min(words->size(), n_words));  // a tokenizer may have more tokens than logits
+  return words->first(std::min(words->size(), n_words));  // the tokenizer may have more tokens than there are logits
 }
 
-// For models with embeddings: adds a row per text that this step completes.
+// For models with pooling: adds an output row for each text that this step completes.
 void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   embedded_.clear();
   bad_embeddings_.clear();
   if (executor_.info().pooling == Pooling::kNone) return;
   const Pooling pooling = executor_.info().pooling;
-  const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;  // whose row is the text's
-  std::uint32_t end = 0;                                                        // of the item, in the step
+  // the text's row is that of its first token
+  const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;
+  std::uint32_t end = 0;  // index in the step behind the item's last token
   for (std::uint32_t i = 0; i < plan.items.size(); ++i) {
     const sched::PlanItem& item = plan.items[i];
     end += item.n;
@@ -115,13 +116,13 @@ void ModelRunner::end_bad_embeddings() {
   for (const sched::RequestId id : bad_embeddings_) scheduler_.cancel(id, sched::Finish::kBadLogits);
 }
 
-// A request whose prompt cannot be scored ends like one for which no token can be picked.
+// A request whose prompt cannot be scored ends in the same way as one for which no token can be picked.
 void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
   for (std::size_t i = plan.n_outputs; i < plan.rows.size(); ++i)
     if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
-// A request ends before it gets a token if its processor or mask failed or left nothing to pick.
+// Ends requests before they get a token if the processor or mask failed or allowed no token.
 void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
   for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
     const sched::PlanRow& row = plan.rows[i];
@@ -165,7 +166,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   listener_ = &listener;
   plan_ = &plan;
   Turn result{!plan.empty(), plan.wake_at};
-  report(listener);  // before the step, so that admissions and ends do not wait for it
+  report(listener);  // before the step, so that clients hear of admissions and ends without waiting for it
   const auto planned = now_us();
   if (result.ran) {
     const auto n_decode = plan.n_decode, n_prefill = plan.n_prompt_tokens();
@@ -184,7 +185,8 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
       ++failed_steps_;
-      if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;  // a file was cut: the device is a good one
+      // kCorrupt: the model file was cut; the device works
+      if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;
       scheduler_.fail_step(executed);
     }
     if (trace_.is_on()) {

@@ -1,4 +1,4 @@
-// The statistics of the models, as of the end of the last step of each device.
+// The statistics of the models. The numbers of a device are those at the end of its last step.
 #include <algorithm>
 
 #include "engine/core.h"
@@ -39,7 +39,7 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .devices = {}};
 }
 
-// Adds all numbers. Names and devices stay.
+// Adds the numbers of `one`. Leaves the names and devices unchanged.
 void add(ModelStats& total, const ModelStats& one) {
   total.steps += one.steps;
   total.step_tokens += one.step_tokens;

@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// For the 64 rows of a step, waking more threads costs more than they save.
+// A step has at most about 64 rows. Waking more threads for them costs more than they save.
 constexpr int kMostRowThreads = 16;
 
 }  // namespace
@@ -76,7 +76,7 @@ void StepLoop::take_commands() {
 void StepLoop::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
   Replica& replica = *g.replica;
-  // The model may have been removed since the request was checked, or since it ended.
+  // The model may have been removed since the request was checked, or since the request ended.
   const bool is_loaded = replica.is_loaded();
   if (command.kind == Command::kEnd) {
     if (is_loaded) replica.runner().scheduler().cancel(g.id, command.reason);
@@ -107,16 +107,16 @@ bool StepLoop::process(std::uint64_t user, std::span<const std::int32_t> tokens,
   return generations_[user].process(tokens, logits);
 }
 
-// Called while the device computes. The first call makes the masks of all requests, on all threads.
+// Called while the device computes. The first call of a step computes all quick masks, on all threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user) {
   row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
   quick_masks_.clear();
   return generations_[user].mask_words();
 }
 
-// Quick stale masks are made within the step, the others on threads of their own.
+// Stale masks that are quick are computed within the step, the others on MaskMaker's threads.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
-  details_.clear();  // a step that failed may have left some
+  details_.clear();  // a step that failed may have left entries
   quick_masks_.clear();
   for (const auto user : users) {
     const Generation& g = generations_[user];
@@ -190,7 +190,7 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
   shared_.output.push(out);
 }
 
-// Chooses by the time that each model has used on this device. A model that was idle starts level with the others.
+// Chooses the model that has used the least time on this device. A model that was idle is set level with the others.
 Replica* StepLoop::next_replica() {
   Replica* next = nullptr;
   double least = -1;
@@ -234,7 +234,7 @@ ModelRunner::Turn StepLoop::run_turn() {
   Replica* first = next_replica();
   if (first == nullptr) return {};
   auto result = first->runner().turn(*this);
-  // A model that has nothing to run now does not hold up the others.
+  // If a model has nothing to run now, the others run at once.
   for (Replica* other : replicas_) {
     if (result.ran || other == first || other->runner().scheduler().is_idle()) continue;
     const auto again = other->runner().turn(*this);
@@ -248,7 +248,7 @@ ModelRunner::Turn StepLoop::look() {
   look_began_.store(now_us(), std::memory_order_relaxed);
   const auto result = run_turn();
   look_began_.store(0, std::memory_order_relaxed);
-  // Quotas count over all devices, so a request elsewhere may be waiting for what was freed here.
+  // Quotas count over all devices, so a request on another device may be waiting for what was freed here.
   if (room_epoch() != epoch) shared_.poke_others(*this);
   return result;
 }

@@ -24,7 +24,7 @@ const Fault kFault{StatusCode::kInvalidArgument, "output_format"};
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
 
-// A part of the tag, with its position for messages.
+// A part of the tag's JSON, with its position for error messages.
 struct TagPart {
   const Json& value;
   std::string place;
@@ -36,13 +36,13 @@ struct TagPart {
   std::unexpected<Error> refuse(std::string_view what) const {
     return fail(kFault, "[structural_tag] {}: {}", name(), what);
   }
-  // An error within the named part. If the error already names a field, its message already has the position.
+  // Returns the error of a grammar within this part. Adds the position unless the error already names a field.
   std::unexpected<Error> pass(Error error) const {
     if (error.field.empty()) error.message = fmt::format("[structural_tag] {}: {}", name(), error.message);
     return std::unexpected(about(kFault.field, std::move(error)));
   }
   bool has(const char* name) const { return value.contains(name) && !value[name].is_null(); }
-  // Refuses anything but an object, and fields other than these.
+  // Fails if the part is not an object or has fields other than `names`.
   Status expect(std::initializer_list<std::string_view> names) const {
     if (!value.is_object()) return refuse("an object is wanted");
     for (const auto& item : value.items())
@@ -54,7 +54,7 @@ struct TagPart {
     if (!has(name) || !value[name].is_string()) return missing(name, "a text");
     return value[name].get<std::string>();
   }
-  // A list that is not empty.
+  // Returns a member that must be a list with at least one entry.
   Result<TagPart> list(const char* name) const {
     if (!has(name) || !value[name].is_array() || value[name].empty()) return missing(name, "a list that is not empty");
     return at(name);
@@ -111,7 +111,7 @@ class TagReader {
 
   struct Tag {
     std::string begin;
-    Symbol rest;  // content and end
+    Symbol rest;  // the content and the tag's end
   };
 
   // {"structures": [{"begin", "schema", "end"}], "triggers": [..]}
@@ -139,7 +139,7 @@ class TagReader {
     return made;
   }
 
-  // Free text with tags. `part` has the triggers.
+  // Free text with tags. `part` holds the triggers.
   Result<Symbol> tagged(const TagPart& part, const std::vector<Tag>& tags, const Texts& without) {
     Builder::TaggedText text;
     text.without = without;
@@ -148,7 +148,7 @@ class TagReader {
     for (const auto& [begin, rest] : tags) {
       const auto trigger = std::ranges::find_if(triggers, [&](const auto& one) { return begin.starts_with(one); });
       const auto token = trigger == triggers.end() ? std::nullopt : marker_of_(*trigger).token;
-      // After a trigger that is a token, the rest of the tag's beginning is text.
+      // If the trigger is a token, the rest of the tag's beginning is matched as text.
       if (token)
         text.tags.push_back(
             {{*trigger, token}, builder_.sequence({builder_.text(begin.substr(trigger->size())), rest}), {}});
@@ -162,7 +162,7 @@ class TagReader {
     return made;
   }
 
-  // `ends`: what may end the last part. Free text before it must contain none of them.
+  // `ends` are the texts that may follow the last part. Free text before one of them must not contain it.
   Result<Symbol> format(const TagPart& part, const Texts& ends) {
     static constexpr Row kRows[] = {{"const_string", &TagReader::constant},
                                     {"json_schema", &TagReader::json_schema},
@@ -312,7 +312,7 @@ class TagReader {
   Result<Symbol> repeat(const TagPart& part, const Texts& ends) {
     ZRT_CHECK_OK(part.expect({"type", "min", "max", "content"}));
     ZRT_TRY(const auto least, part.count("min", 0));
-    ZRT_TRY(const auto most, part.count("max", -1));  // -1: no end
+    ZRT_TRY(const auto most, part.count("max", -1));  // -1: unlimited
     if (most >= 0 && most < least) return part.refuse(fmt::format("min {} is above max {}", least, most));
     return repeated(part, ends, static_cast<std::uint32_t>(least),
                     most < 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(most)));
@@ -327,7 +327,7 @@ class TagReader {
 Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
                                                      const MarkerOf& marker_of) {
   grammar::Limits limits;
-  limits.max_depth *= 2;  // schemas stand within the tag
+  limits.max_depth *= 2;  // because schemas are nested inside the tag
   const auto whole = grammar::read_json(text, limits);
   if (!whole) return TagPart{Json(), ""}.pass(whole.error());
   return TagReader(builder, marker_of).read({*whole, ""});

@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// Gives the notation of a text that may be one of the model's tokens.
+// Returns the grammar's notation for a text that may be one of the model's tokens.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
 // `text` is JSON: {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:

@@ -10,8 +10,8 @@
 
 namespace zinc_rt {
 
-// The number of tokens to generate if the request wants as many as fit. At least 1, so that the error for a prompt that
-// is too long names the prompt's length.
+// Returns the number of tokens to generate if the request wants as many as fit. Returns at least 1, so that the later
+// error for a prompt that is too long gives the prompt's length.
 std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt) {
   std::uint64_t context = model.info().max_context;
   {
@@ -23,7 +23,7 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
   return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
 }
 
-// The longest prompt that check_request() does not refuse for its length.
+// Returns the length of the longest prompt that check_request() accepts.
 PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant, bool generates) {
   const std::uint64_t next = generates ? 1 : 0;
   PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name()),
@@ -63,7 +63,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   return error;
 }
 
-// Gives the prompt its answer's grammar, if the request asks for one.
+// Sets the mask of the prompt's answer, if the request asks for a grammar.
 Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt) {
   const output::ToolTypes no_tools;
   const GrammarInput input{model.formats(), request, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,
@@ -79,7 +79,7 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
     grammar = OutputGrammar{*std::move(made)};
     model.grammars().add(tenant.id, key, *grammar);
   }
-  // The first mask fills the grammar's tables, so it may take as long as many others.
+  // The first mask fills the grammar's tables, so it may take as long as many later ones.
   const auto mask = std::make_shared<AnswerMask>(*grammar, vocabulary);
   ZRT_CHECK_OK(mask_maker_.make(tenant.name, *mask, request.cancel));
   prompt.mask = mask;
@@ -138,7 +138,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
-    // The choices share their prompt, so they share the replica.
+    // The choices share their prompt's pages, so they run on one replica.
     Placed placed{model->replicas().front().get(), 0};
     if (model->replicas().size() > 1) {
       ZRT_TRY(placed, place(*model, *tenant, request.cache_salt, prompt.ids));
@@ -146,7 +146,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     placed.replica->tokens_on_their_way += request.n * (prompt.ids.size() - placed.cached_tokens);
     std::vector<std::shared_ptr<Generation>> generations;
     for (std::uint32_t i = 0; i < request.n; ++i) {
-      constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
+      constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first choice keeps the given seed
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt.ids, qos);
       g->pending.n_cached = placed.cached_tokens;
@@ -179,13 +179,13 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     g->self = g;
     commands.push_back({Command::kSubmit, g, {}});
   }
-  // Posts all of them at once, because a leader must exist when its siblings arrive.
+  // Posts all choices at once, because the leader must exist when its siblings arrive.
   post(*generations->front()->replica, std::move(commands));
   return generations;
 }
 
 void EngineCore::post(Replica& replica, std::vector<Command> commands) {
-  // If the loop accepts none, they are still here.
+  // If the loop refuses the commands, they are still here.
   std::vector<std::shared_ptr<Generation>> submitted;
   for (const Command& command : commands)
     if (command.kind == Command::kSubmit) submitted.push_back(command.generation);

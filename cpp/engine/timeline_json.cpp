@@ -1,6 +1,6 @@
-// Tracks: process 1 is the engine, with a thread for the steps and one per slot; process 2 is the tenants, with a
-// thread each. What a request does outside slots overlaps with its tenant's other requests, so it is written as
-// asynchronous events. Their ids are texts, because viewers read numbers as doubles.
+// Process 1 of the trace is the engine, with one thread for the steps and one per slot. Process 2 is the tenants, with
+// one thread each. What a request does outside slots overlaps with other requests of its tenant, so it is written as
+// asynchronous events. The ids of these are texts, because viewers read numbers as doubles.
 #include "engine/timeline_json.h"
 
 #include <algorithm>
@@ -16,11 +16,12 @@ namespace zinc_rt {
 namespace {
 
 constexpr int kEngine = 1, kTenants = 2;
-// Thread numbers. Perfetto treats 0 as the idle thread. Tracks of further step threads follow those of all slots.
+// Thread numbers. Perfetto treats 0 as the idle thread. The tracks of further step threads come after those of all
+// slots.
 constexpr std::uint64_t steps_thread(std::uint32_t thread) {
   return thread == 0 ? 1 : std::uint64_t{2'000'000'000} + thread;
 }
-// The suffix for the tracks of all step threads but the first.
+// Returns the suffix for a step thread's track; empty for the first thread.
 std::string number_of(std::uint32_t thread) {
   return thread == 0 ? std::string() : fmt::format(" {}", thread + 1);
 }
@@ -62,12 +63,12 @@ std::uint64_t begin_of(const Timeline::Record& record) {
   return std::get<RequestInstant>(record).at_us;
 }
 
-// If a clock ran backwards, the span has length 0.
+// Returns 0 if the clock ran backwards.
 std::uint64_t duration(const RequestSpan& span) {
   return span.end_us > span.begin_us ? span.end_us - span.begin_us : 0;
 }
 
-// Names come from clients and need not be UTF-8.
+// Escapes a name as JSON. Names come from clients and need not be UTF-8.
 std::string quoted(const std::string& name) {
   return nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -102,7 +103,7 @@ class TraceWriter {
   Status operator()(const RequestInstant& instant);
 
  private:
-  // The request's number, and its name if it has one: members of a JSON object.
+  // Returns members of a JSON object: the request's number and, if it has one, its name.
   std::string request(std::uint32_t model, std::uint64_t id) const {
     const auto found = names_.requests.find({model, id});
     if (found == names_.requests.end()) return fmt::format(R"("request":{})", id);

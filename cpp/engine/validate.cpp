@@ -24,12 +24,13 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-// Whether the option may follow the tier of a side: those of a model may.
+// Whether the option may be set for one side, behind its tier. Options of a model may.
 bool is_of_side(const EngineOption& row) {
   return row.audience != EngineOption::Audience::kEngine && std::string_view(row.name) != "tier";
 }
 
-// "chunk_cap=7". A list uses / instead of commas, because commas separate the sides of a command.
+// Sets an option from a text such as "chunk_cap=7". In a list the separator is / instead of a comma, because commas
+// separate the sides on the command line.
 Status set_from_text(EngineOptions& options, std::string_view text) {
   const std::size_t equals = std::min(text.find('='), text.size());
   const auto rows = engine_options();
@@ -43,7 +44,7 @@ Status set_from_text(EngineOptions& options, std::string_view text) {
   return set_option(options, *row, value);
 }
 
-// The token ids of the run, from the source that the options name.
+// Returns the token ids of the run, from the source that the options name.
 Result<std::vector<std::int32_t>> token_ids(const std::string& model, const ValidateOptions& options, const Npz* npz) {
   std::vector<std::int32_t> ids = options.token_ids;
   if (ids.empty() && !options.prompt.empty()) {
@@ -65,7 +66,7 @@ Result<std::vector<std::int32_t>> token_ids(const std::string& model, const Vali
   return ids;
 }
 
-// One side of the comparison: values that an engine computes, or stored ones.
+// One side of the comparison. Its values are computed by an engine or read from a file.
 class Side {
  public:
   Result<bool> open(const std::string& model, const std::string& text, std::size_t n_tokens) {
@@ -94,7 +95,7 @@ std::string hidden_name(int layer) {
   return layer < 0 ? "hidden.embed" : fmt::format("hidden.{}", layer);
 }
 
-// A stored array. Errors: it has another number of rows, or another width.
+// Returns a stored array. Errors: kInvalidArgument if the number of rows or the width is not the expected one.
 Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::uint64_t rows, std::uint64_t width) {
   ZRT_TRY(auto array, npz.floats(name));
   if (array.shape.size() == 1) array.shape.insert(array.shape.begin(), 1);
@@ -106,7 +107,7 @@ Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::
   return std::move(array.values);
 }
 
-// The token positions of the stored rows of logits.
+// Returns the token positions of the stored rows of logits.
 Result<std::vector<std::int64_t>> stored_positions(const Npz& npz, std::size_t n_tokens) {
   ZRT_TRY(const auto logits, npz.floats("logits"));
   const std::uint64_t rows = logits.shape.size() == 1 ? 1 : logits.shape.empty() ? 0 : logits.shape[0];

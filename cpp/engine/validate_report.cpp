@@ -25,7 +25,7 @@ std::string line(const Difference& d) {
                      fmt::format("{:.3g}", d.mean_abs), bins);
 }
 
-// JSON has no infinity.
+// Returns null for infinity and NaN, which JSON does not have.
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
