@@ -1,5 +1,5 @@
-// Runs the steps of a model. The engine knows only this file and step.h. Each folder of executor/ is one implementation
-// (kind.h); ring/ is the one that lowers a graph for a tier.
+// Runs the steps of a model. The engine includes only this file and step.h. Each folder of executor/ implements one
+// executor (kind.h); ring/ implements the one that lowers a graph for a tier.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -24,51 +24,54 @@ namespace zinc_rt {
 
 struct ExecutorOptions {
   std::string tier = "auto";
-  std::string backend;           // zinc_rt, or a peer by its name (kind.h); empty: that of the tier
-  std::uint32_t device = 0;      // its number in the tier
-  std::uint32_t n_replicas = 1;  // of the model in this process: they share the host's memory
+  std::string backend;           // zinc_rt, or a peer's name (kind.h); empty: the backend of the tier
+  std::uint32_t device = 0;      // the device's number within the tier
+  std::uint32_t n_replicas = 1;  // replicas of the model in this process, which share the host's memory
   std::uint32_t max_slots = 16;
-  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
-  std::uint32_t max_context = 0;  // tokens a slot can hold; 0: the model's, at most 32768
-  const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type chooses (sizes.h)
-  std::optional<Pooling> pooling;               // empty: the file's (choose_pooling, sizes.h)
-  int threads = 0;                              // T-CPU; 0: what the process may use
-  std::string cpu_kernels;                      // T-CPU; ring/tier.h
+  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and at most what is free
+  std::uint32_t max_context = 0;  // tokens that a slot can hold; 0: the model's context length, at most 32768
+  const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type() chooses (sizes.h)
+  std::optional<Pooling> pooling;               // empty: the pooling in the model file (choose_pooling, sizes.h)
+  int threads = 0;                              // T-CPU; 0: as many as the process may use
+  std::string cpu_kernels;                      // T-CPU; see ring/tier.h
   std::uint32_t state_checkpoints = 0;          // entries for copies of slots' recurrent state
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
-  std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
-  std::string fusion = "1";     // lower::parse_fusion
-  bool aliasing = true;         // activations share memory where they can
-  bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
-  // If weights are not repacked: true reads them in the mapped file, on tiers that can; false copies them.
+  std::uint32_t chunk_cap = 0;  // the largest number of query tokens per step; 0: the tier's default
+  std::string fusion = "1";     // see lower::parse_fusion
+  bool aliasing = true;         // whether activations may share memory
+  // Whether to convert weights to the layout that the tier's kernels prefer, if it has one.
+  bool repack = true;
+  // If weights are not repacked: true reads them in the mapped file, on tiers that can do that; false copies them.
   bool mmap = true;
-  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights that are loaded
 };
 
 struct ExecutorInfo {
-  std::string family;                          // of the model, for people: "Qwen 3"
-  std::string tier;                            // "t_cpu"
-  std::string device;                          // for people
-  Arithmetic arithmetic = Arithmetic::kExact;  // kFast where it was asked for and the tier has kernels for it here
+  std::string family;  // the model's family, for display: "Qwen 3"
+  std::string tier;    // "t_cpu"
+  std::string device;  // for display
+  // kFast if it was asked for and the tier has kernels for it on this device
+  Arithmetic arithmetic = Arithmetic::kExact;
   Activations activations = Activations::kInt8;
   std::string fusion;
   std::string kv_dtype;  // "f16"
-  // kNone: output rows pick tokens. Otherwise they give embeddings and nothing is picked. The output row of a text is
-  // its first token for kCls and kRank, else its last.
+  // kNone: for each output row a token is picked. Otherwise each output row returns an embedding and no token is
+  // picked. The output row of a text is the row of its first token for kCls and kRank, else of its last token.
   Pooling pooling = Pooling::kNone;
-  std::uint32_t embedding_dim = 0;  // of what an output row gives; 1 with kRank, a score
-  // All tokens of a text attend to each other. So a text comes whole, in one step, from position 0 on, and no prefix of
-  // it can be cached.
+  std::uint32_t embedding_dim = 0;  // width of an output row's embedding; 1 for kRank, whose result is a score
+  // True if all tokens of a text attend to each other. Then a text must be passed whole, in one step, from position 0
+  // on, and none of its prefixes can be cached.
   bool needs_whole_texts = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;
-  std::uint64_t state_bytes_per_slot = 0;  // recurrent state; 0: the model has none
-  // The lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i;
-  // longer texts than the last limit use the variant after it. Empty: all texts use one variant.
+  std::uint64_t state_bytes_per_slot = 0;  // bytes of recurrent state; 0 if the model has none
+  // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
+  // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;
-  // The number of layers whose experts are in host memory because the device has too little, and their bytes; 0: none.
+  // How many layers have their experts in host memory because the device has too little, and the bytes of these
+  // experts. 0 if none.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };
@@ -80,36 +83,37 @@ class Executor {
   virtual const ModelConfig& config() const = 0;
   virtual const Weights& weights() const = 0;
   virtual const MemoryPlan& plan() const = 0;
-  virtual std::uint64_t allocated_bytes() const = 0;  // held by the tier; equals plan().allocated_bytes()
+  virtual std::uint64_t allocated_bytes() const = 0;  // memory that the tier holds; equals plan().allocated_bytes()
 
-  // A step is two calls. begin() checks the input and starts what the device can run without the caller. finish() calls
-  // StepInput's functions, waits for the device and sets `output`. Between them the caller makes no other call and
-  // leaves `input` and the memory of its views unchanged. Nothing is allocated once input and output have grown to
-  // their size. Errors of begin(): kInvalidArgument for an input outside the limits of info(), with both numbers
-  // (step_check.h); then there is no step to finish. Errors of finish(): what failed in the step, which is over.
+  // A step takes two calls. begin() checks the input and starts what the device can run without the caller. finish()
+  // calls StepInput's functions, waits for the device and sets `output`. Between the two, the caller makes no other
+  // call and leaves `input` and the memory of its views unchanged. Nothing is allocated once input and output have
+  // grown to their size. Errors of begin(): kInvalidArgument with the value and the limit if the input is outside the
+  // limits of info() (step_check.h); finish() must then not be called. Errors of finish(): what failed in the step; the
+  // step is then over.
   virtual Status begin(const StepInput& input) = 0;
   virtual Status finish(StepOutput& output) = 0;
-  // Runs both, for callers that have nothing to do in between.
+  // Calls begin() and finish(), for callers that have nothing to do in between.
   Status step(const StepInput& input, StepOutput& output) {
     output.tokens.clear();
     if (auto status = begin(input); !status) return status;
     return finish(output);
   }
   // Copies the recurrent state of slots to checkpoints or back, between two steps. All pairs are copied at once, so an
-  // entry that is written may be in one pair only. Models without recurrent state have nothing to copy. Errors:
-  // kInvalidArgument for an entry that does not exist, or that is written and also in another pair.
+  // entry that is written may occur in one pair only. For models without recurrent state it does nothing. Errors:
+  // kInvalidArgument if an entry does not exist, or if it is written and also occurs in another pair.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
-  // Copies whole KV pages, between two steps. Pairs and errors: as for copy_state.
+  // Copies whole KV pages, between two steps. The rules for pairs and the errors are those of copy_state().
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
-  // Copies whole KV pages to and from host memory, info().page_bytes each, between two steps. Only an executor of the
-  // same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or a
-  // wrong number of bytes; kUnavailable for an executor without such pages.
+  // Copy whole KV pages to and from host memory, info().page_bytes each, between two steps. Only an executor with the
+  // same tier, model and kv_dtype can use the bytes. Errors: kInvalidArgument if a page does not exist or the number of
+  // bytes is wrong; kUnavailable if the executor has no such pages.
   virtual Status read_pages(std::span<const std::uint32_t>, std::span<std::byte>) { return no_page_copies(); }
   virtual Status write_pages(std::span<const std::uint32_t>, std::span<const std::byte>) { return no_page_copies(); }
-  // The variant of the RoPE tables for a text of n_tokens (StepInput::rope_variants).
+  // Returns the variant of the RoPE tables for a text of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
   // Runs the layers up to and including `layer` (-1: only the embedding) and returns the residual stream, [n tokens,
-  // model_dim]. Errors: those of a step; kUnavailable for an executor that cannot give it.
+  // model_dim]. Errors: those of a step; kUnavailable if the executor cannot return the stream.
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
 
  private:
@@ -119,8 +123,8 @@ class Executor {
   }
 };
 
-// Opens a model file on the tier that options.tier names, with that tier's executor (registry.h). Errors name the file,
-// tensor, key or tier; kExhausted says what would fit.
+// Opens a model file on the tier that options.tier names, with that tier's executor (registry.h). Error messages name
+// the file, tensor, key or tier. The message of kExhausted says what would fit.
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options);
 
 }  // namespace zinc_rt

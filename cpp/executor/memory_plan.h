@@ -15,16 +15,16 @@ struct MemoryRegion {
   std::string name;  // "weights.attn_q", "kv_pages", "activations", ...
   Heap heap = Heap::kDeviceLocal;
   std::uint64_t bytes = 0;
-  bool mapped = false;  // used where the model file is mapped: nothing is allocated for it
-  std::string note;     // what the size is made of, for people
+  bool mapped = false;  // the mapped model file itself is used: nothing is allocated
+  std::string note;     // how the size was computed, for display
 };
 
 struct MemoryPlan {
   std::vector<MemoryRegion> regions;
 
-  std::uint64_t allocated_bytes() const;  // of the regions that are allocated
+  std::uint64_t allocated_bytes() const;  // sum over the regions that are not mapped
   std::uint64_t mapped_bytes() const;
-  std::uint64_t bytes(Heap heap) const;  // allocated in one heap
+  std::uint64_t bytes(Heap heap) const;  // allocated in this heap
   const MemoryRegion* find(std::string_view name) const;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPlanned[] = {"t1", "t2", "t_metal", "t_intel"};
 
-// The tiers that this build lacks: those left out, each with the reason, and those that are planned.
+// Returns the tiers that this build lacks: those left out, each with the reason, and those that are planned.
 std::vector<LeftOutExecutorTier> absent_tiers(const std::vector<TierEntry>& built) {
   std::vector<LeftOutExecutorTier> absent;
   const auto is_there = [&](std::string_view name) {
@@ -35,7 +35,7 @@ std::string with_reason(std::string_view what, const LeftOutExecutorTier& tier) 
   return tier.why.empty() ? std::string(what) : fmt::format("{}: {}", what, tier.why);
 }
 
-// How to take a peer instead, where one was built in; empty: none was.
+// Returns a hint how to use a peer instead, if one was built in; else an empty text.
 std::string peers_hint() {
   std::vector<std::string> names;
   for (const ExecutorKind* kind : executor_kinds())
@@ -98,7 +98,7 @@ Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend) 
       return fail(StatusCode::kInvalidArgument, "[tier] unknown backend \"{}\"; one of: {}", backend,
                   fmt::join(names, ", "));
     const auto is_of_it = [&](const TierEntry& entry) { return entry.executor->backend == backend; };
-    // A peer has one tier, by its own name, also in builds that lack it.
+    // A peer has one tier, with the peer's name, also in builds that lack it.
     if (wanted == "auto" && backend != kOwnBackend) return pick_tier(backend);
     const auto named = std::ranges::find(tiers, wanted, [](const TierEntry& entry) { return entry.tier.name; });
     if (named != tiers.end() && !is_of_it(*named))

@@ -11,7 +11,7 @@
 
 namespace zinc_rt {
 
-// All executors of this build. CMake writes the list from the folders of executor/.
+// All executors of this build. CMake generates the list from the folders of executor/.
 std::span<const ExecutorKind* const> executor_kinds();
 
 struct TierEntry {
@@ -21,28 +21,28 @@ struct TierEntry {
 // The tiers of all executors, highest priority first.
 std::vector<TierEntry> executor_tiers();
 
-// The tiers of this build, then those of other builds and those that are planned. Naming one of the latter gives an
-// error that says so.
+// Returns the tiers of this build, then those that other builds contain and those that are planned. Opening one of the
+// latter two fails with an error that says which it is.
 std::vector<std::string> known_tier_names();
 
 struct TierChoice {
   TierEntry entry;
-  std::string why;                    // why this one
-  std::vector<std::string> rejected;  // "t1: not in this build": why each of the others was not taken
+  std::string why;                    // why this tier was taken
+  std::vector<std::string> rejected;  // why each other tier was not taken, such as "t1: not in this build"
 };
 
-// The backends of this build: kOwnBackend, then peers, including those that were left out.
+// Returns the backends of this build: kOwnBackend, then peers, including those that were left out of the build.
 std::vector<std::string> backend_names();
 
-// Picks the tier. "auto" takes the available tier of the highest priority; with a peer's `backend`, that peer's tier. A
-// name takes that tier or fails: a tier that cannot run, or does not belong to `backend`, gives an error with the fix
-// and never another tier. With an empty `backend`, "auto" takes no peer. Errors: kUnavailable; kInvalidArgument for an
-// unknown name.
+// Picks the tier. "auto" takes the available tier with the highest priority, but no peer's; with a peer's `backend` it
+// takes that peer's tier. If `wanted` is a name, takes that tier or fails, never another tier: if the tier cannot run
+// or does not belong to `backend`, the error says what to do. Errors: kUnavailable; kInvalidArgument for an unknown
+// name.
 Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
-// A line of advice for people whose GPU `auto` did not take: how a peer backend would use it, or how a build would have
-// one. `makers`: as gpu_makers() gives them. Empty if there is no such GPU, if the tier that was taken runs on a GPU,
-// or if NVIDIA made it, because `zinc-rt tiers` has a line about that tier.
+// Returns a line of advice for users whose GPU `auto` did not take: how to use it with a peer backend, or how to build
+// that backend. `makers`: the result of gpu_makers(). Returns an empty text if there is no GPU, if the tier that was
+// taken runs on a GPU, or if all GPUs are NVIDIA's, because `zinc-rt tiers` already has a line about that tier.
 std::string advice_on_gpus(std::span<const std::string> makers, std::string_view taken_tier);
 
 }  // namespace zinc_rt

@@ -7,7 +7,7 @@ std::uint32_t rope_variant(const arch::Family& family, const ModelConfig& config
   return family.rope_variant == nullptr ? 0 : family.rope_variant(config, weights, n_tokens);
 }
 
-// A longer text never has a lower variant, so bisection finds each change.
+// A longer text never has a lower variant, so each change can be found by bisection.
 std::vector<std::uint32_t> rope_limits(const arch::Family& family, const ModelConfig& config, const Weights& weights,
                                        std::uint32_t max_context) {
   const auto variant_of = [&](std::uint64_t n_tokens) { return rope_variant(family, config, weights, n_tokens); };

@@ -1,4 +1,4 @@
-// Chooses the variant of the RoPE tables for a text by its length (arch::Family::rope_variant).
+// Chooses the variant of the RoPE tables from a text's length (arch::Family::rope_variant).
 // Thread rule: pure functions.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace zinc_rt {
 
-// As Executor::rope_variant.
+// The value of Executor::rope_variant().
 std::uint32_t rope_variant(const arch::Family& family, const ModelConfig& config, const Weights& weights,
                            std::uint64_t n_tokens);
 
-// As ExecutorInfo::rope_limits, for texts of up to max_context tokens.
+// The value of ExecutorInfo::rope_limits for texts of up to max_context tokens.
 std::vector<std::uint32_t> rope_limits(const arch::Family& family, const ModelConfig& config, const Weights& weights,
                                        std::uint32_t max_context);
 

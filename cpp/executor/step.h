@@ -1,4 +1,4 @@
-// The input and output of one step of a model: integers and floats. Nothing here depends on a tier or a graph.
+// The input and output of one step of a model, as integers and floats. Nothing here depends on a tier or a graph.
 // Thread rule: plain values.
 #pragma once
 
@@ -11,45 +11,47 @@
 
 namespace zinc_rt {
 
-// The pages of all slots as a device reads them: slot s has counts[s] pages, beginning at ids[s * width]. The caller
-// owns the memory, which must live during the call.
+// The page tables of all slots in the form that a device reads. Slot s has counts[s] pages, beginning at ids[s *
+// width]. The caller owns the memory, which must stay valid during the call.
 struct PageTables {
   std::span<const std::uint32_t> ids;
   std::uint32_t width = 0;
-  std::span<const std::uint32_t> counts;  // by slot; those without tokens in the step are not read
+  std::span<const std::uint32_t> counts;  // by slot; entries of slots without tokens in the step are not read
 };
 
-// The input of a step. Reuse it: clear() empties it, and once its vectors have grown nothing is allocated.
+// The input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is allocated.
 struct StepInput {
-  // These three have one entry per query token. The tokens of a slot are neighbours, in ascending positions.
+  // These three have one entry per query token. The tokens of a slot are consecutive, in ascending positions.
   std::vector<std::int32_t> token_ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> slots;
   // The tables must cover the positions of the step. Pages after a slot's last position are not read.
   PageTables page_tables;
-  // Per slot, from Executor::rope_variant. All tokens that a slot holds have the same variant. Empty: all are 0. The
+  // By slot, from Executor::rope_variant(). All tokens that a slot holds have the same variant. Empty: all are 0. The
   // caller owns this memory too.
   std::span<const std::uint32_t> rope_variants;
-  // Per query token, for models with token types (config.n_token_types). Empty: all are of type 0.
+  // By query token, for models with token types (config.n_token_types). Empty: all have type 0.
   std::vector<std::int32_t> token_types;
   std::vector<OutputRow> outputs;
-  // Called with groups of consecutive rows that want logits, in order: the index of the first row, then the logits of
-  // the rows, row after row. The memory is valid during the call. Set it once; clear() keeps it.
+  // Called with groups of consecutive rows that want logits, in order. Arguments: the index of the first row, and the
+  // logits of all rows, one row after another. The memory is valid during the call. Set the function once; clear()
+  // keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
-  // For models with pooling, instead of on_logits: called with groups of consecutive output rows, in order: the index
-  // of the first row, then the embeddings of the rows, row after row, each ExecutorInfo::embedding_dim wide. Otherwise
-  // as on_logits.
+  // Called instead of on_logits for models with pooling, with groups of consecutive output rows, in order. Arguments:
+  // the index of the first row, and the embeddings of all rows, one row after another, each ExecutorInfo::embedding_dim
+  // wide. The memory is valid during the call. Set the function once; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called with the index of each masked row, in order, before any row of its group is picked; a device computes the
-  // logits meanwhile. Bit t % 32 of word t / 32 allows token t; tokens past the last word are not allowed. Empty: all
-  // tokens are allowed. If none is, the pick is kNoToken. The memory must stay valid until the step ends. Set it once,
-  // as on_logits.
+  // logits meanwhile. Returns the mask. Bit t % 32 of word t / 32 allows token t; tokens after the last word are not
+  // allowed. An empty mask allows all tokens. If a mask allows no token, the pick is kNoToken. The mask's memory must
+  // stay valid until the step ends. Set the function once; clear() keeps it.
   std::function<std::span<const std::uint32_t>(std::uint32_t row)> mask;
 
-  // Called with each processed row, in order, before any row of its group is picked: its index, and its logits, which
-  // it may change. on_logits gets the logits from before. Set it once, as on_logits.
+  // Called with each processed row, in order, before any row of its group is picked. Arguments: the row's index, and
+  // its logits, which the function may change. on_logits gets the unchanged logits. Set the function once; clear()
+  // keeps it.
   std::function<void(std::uint32_t row, std::span<float> logits)> process;
 
   // Removes the tokens, the output rows and the views.
@@ -64,21 +66,21 @@ struct StepInput {
   }
 };
 
-// Copies recurrent state from one entry to another. Entries below max_slots belong to slots; the others are
+// A copy of recurrent state from one entry to another. Entries below max_slots belong to slots; the others are
 // checkpoints.
 struct StateCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// Copies a whole KV page, K and V of all layers, onto another.
+// A copy of a whole KV page (K and V of all layers) onto another.
 struct PageCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// The output of a step. Reuse it, like the input.
+// The output of a step. Reuse one object, as with the input.
 struct StepOutput {
-  // The pick of each row of StepInput::outputs, in order, or kNoToken. A slot has one per output row. Empty for models
-  // with pooling.
+  // The pick of each row of StepInput::outputs, in order, or kNoToken. A slot has one pick per output row. Empty for
+  // models with pooling.
   std::vector<std::int32_t> tokens;
 };
 

@@ -56,8 +56,8 @@ Status StepCheck::check_tokens(const StepInput& input) const {
   return {};
 }
 
-// The tokens of a slot must be neighbours and ascend, because recurrent state is updated in their order. The last one
-// then tells how many pages are read.
+// The tokens of a slot must be consecutive and ascend, because recurrent state is updated in their order. The last
+// position then determines how many pages are read.
 Status StepCheck::check_slots(const StepInput& input) {
   ++n_checks_;
   for (std::size_t i = 0; i < input.slots.size();) {
@@ -86,7 +86,8 @@ Status StepCheck::check_slot(const StepInput& input, std::size_t slot, std::uint
     return refuse(
         fmt::format("position {} lies past the {} pages of slot {}", last_position, tables.counts[slot], slot));
   const auto pages = tables.ids.subspan(slot * tables.width, n_needed);
-  std::uint32_t n_outside = 0;  // counted without a branch: this runs for each page of each slot
+  // Counted without a branch, because this loop runs for each page of each slot.
+  std::uint32_t n_outside = 0;
   for (const auto page : pages) n_outside += page >= limits_.n_pages;
   if (n_outside > 0)
     return refuse(fmt::format("page {} of {} in slot {}", *std::ranges::max_element(pages), limits_.n_pages, slot));
@@ -103,7 +104,7 @@ Status StepCheck::check_mask(std::span<const std::uint32_t> mask) const {
 }
 
 Status StepCheck::check_outputs(const StepInput& input) const {
-  std::size_t group_history = 0, group_bias = 0;  // of the output rows that run together
+  std::size_t group_history = 0, group_bias = 0;  // of the output rows of one group
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];
     if (i % limits_.sizes.max_outputs == 0) group_history = group_bias = 0;

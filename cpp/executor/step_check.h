@@ -1,5 +1,5 @@
 // Checks that a step or a set of copies is within the limits of an open model, before anything is written or run. All
-// executors use it, so they refuse the same inputs with the same words.
+// executors use it, so all refuse the same inputs with the same messages.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -20,17 +20,18 @@ class StepCheck {
     std::uint32_t n_pages = 0, vocab_size = 0;
     std::uint32_t n_rope_variants = 1;
     std::uint32_t n_token_types = 0;
-    bool needs_whole_texts = false;  // the tokens of a slot are those at positions 0, 1, 2 ...
+    bool needs_whole_texts = false;  // each slot's tokens must be those at positions 0, 1, 2 ...
   };
   StepCheck() = default;  // allows nothing
   explicit StepCheck(const Limits& limits);
 
-  // Errors of all checks: kInvalidArgument with both numbers. A check that passes allocates nothing.
+  // Errors of all checks: kInvalidArgument; the message has the value and the limit. A check that passes allocates
+  // nothing.
   Status check(const StepInput& input);
-  // The pairs run in any order, so an entry that is written may be named only once.
+  // The pairs are copied in any order, so an entry that is written may occur only once.
   Status check(std::span<const StateCopy> copies);
   Status check(std::span<const PageCopy> copies);
-  // What StepInput::mask gave.
+  // Checks the result of StepInput::mask.
   Status check_mask(std::span<const std::uint32_t> mask) const;
 
  private:
@@ -42,7 +43,8 @@ class StepCheck {
   Status check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what);
 
   Limits limits_;
-  // Scratch memory: the check in which each slot was last seen, the number of checks so far, and the entries in copies.
+  // Scratch memory: the number of the check in which each slot was last seen, the number of checks so far, and the
+  // entries that occur in copies.
   std::vector<std::uint64_t> slot_seen_;
   std::uint64_t n_checks_ = 0;
   std::vector<std::uint32_t> named_;
