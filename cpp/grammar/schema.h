@@ -1,8 +1,9 @@
-// Compiles JSON Schema (draft 2020-12) to rules.
+// Compiles JSON Schema (draft 2020-12) to grammar rules.
 //
-// A value must satisfy a set of schemas, called a Claim: a schema, the schemas that its $ref and allOf name, and one
-// branch of each anyOf and oneOf. All keywords of all of them apply at once. The members of an object and the parts of
-// a list have claims again. So allOf needs no merging, and each keyword is read in one place.
+// A value must satisfy a set of schemas at once. The set is called a Claim: a schema, the schemas that its $ref and
+// allOf name, and one branch of each anyOf and oneOf. All keywords of all these schemas apply. The members of an object
+// and the elements of a list have claims too. Because of this, allOf needs no merging of schemas, and each keyword is
+// read in one place.
 // Thread rule: one thread.
 #pragma once
 
@@ -24,15 +25,15 @@ namespace zinc_rt::grammar {
 
 struct Claim {
   std::vector<const Json*> schemas;  // sorted
-  std::vector<const Json*> chosen;   // lists of anyOf and oneOf of which a branch is among the schemas; sorted
+  std::vector<const Json*> chosen;   // the anyOf and oneOf lists of which `schemas` contains a branch; sorted
   auto operator<=>(const Claim&) const = default;
 };
 
-// A claim's schemas with $ref and allOf resolved, and their keywords by the type that they apply to.
+// A claim's schemas with $ref and allOf resolved, and the keywords that apply to each type.
 struct Shape {
   std::uint8_t types = kAllTypes;
-  std::vector<const Json*> schemas;  // all, with those that $ref and allOf name; objects only
-  const Json* choice = nullptr;      // a list of branches that is still to choose from
+  std::vector<const Json*> schemas;  // all schemas, including those that $ref and allOf name; only JSON objects
+  const Json* choice = nullptr;      // the next anyOf or oneOf whose branch is not chosen yet
   std::vector<const Json*> values;   // lists of enum, or single values of const
   bool has_values = false;
   bool is_empty() const { return types == 0; }
@@ -40,27 +41,28 @@ struct Shape {
 
 class SchemaCompiler {
  public:
-  // `work` is shared by all that one grammar is made of.
+  // `work` is shared by all parts of one grammar.
   SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits, CompileWork& work);
 
-  // A value that fits the root, without leading white space. Errors: kInvalidArgument with a JSON pointer.
+  // Compiles a value that satisfies the root, without leading white space. Errors: kInvalidArgument with a JSON
+  // pointer.
   Result<Symbol> run();
-  // The same for objects only. Fails if the root allows none.
+  // Compiles the root's objects only. Fails if the root allows no object.
   Result<Symbol> run_object();
-  // The members of the root's objects as tags. This compiler's notation for values is plain; `inner` is a compiler of
-  // the same root with JSON notation.
+  // Compiles the members of the root's objects as tags. This compiler uses the plain notation for values; `inner` is a
+  // compiler of the same root that uses JSON notation.
   Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
-  // The same for tags that say whether their value is a text.
+  // Compiles them as tags that say whether their value is a text.
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:
-  struct Kinds {                          // what a claim allows
-    std::vector<Regex> scalars;           // but texts
+  struct Kinds {                          // the values that a claim allows
+    std::vector<Regex> scalars;           // without texts
     std::vector<Regex> texts;             // without quotes
-    std::vector<const Json*> constants;   // lists and objects
-    std::vector<Claim> arrays, objects;   // without anyOf left to choose from
-    std::vector<std::string_view> given;  // texts that enum and const list, each a part of `texts`
-    bool has_only_given = true;           // no other text
+    std::vector<const Json*> constants;   // constant lists and objects
+    std::vector<Claim> arrays, objects;   // claims in which no anyOf or oneOf is left to choose from
+    std::vector<std::string_view> given;  // texts in enum and const; each is also matched by `texts`
+    bool has_only_given = true;           // no other text is allowed
   };
   struct Members {
     struct Member {
@@ -91,7 +93,7 @@ class SchemaCompiler {
   const Json* tag_of(const Json& schema);
 
   // schema_scalar.cpp
-  Result<Regex> scalars_of(const Shape& shape);  // but texts
+  Result<Regex> scalars_of(const Shape& shape);  // all scalars except texts
   Result<Regex> numbers_of(const Shape& shape);
   std::optional<Regex> multiples_of(std::string step);
   Result<Regex> texts_of(const Shape& shape);  // without quotes
@@ -119,27 +121,29 @@ class SchemaCompiler {
 
   // schema_tags.cpp
   using AddMembers = std::function<Status(Symbol made, const Shape& shape, const Members& members)>;
-  // Makes a symbol for the root's objects. `add` adds one rule per shape of them. Fails if the root has no objects.
+  // Returns a symbol for the root's objects. Calls `add` for each shape of them to add a rule. Fails if the root allows
+  // no object.
   Result<Symbol> tagged_objects(const AddMembers& add);
   Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);
 
   // schema_values.cpp
-  // listed_in: the claim's own const or enum that the value comes from, if any.
+  // Whether the value satisfies the claim. listed_in: the claim's own const or enum that holds the value, or null.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
-  // `also`: a claim that holds beside the branches, or null.
+  // `also`: a claim that must hold in addition to the branches, or null.
   Status check_disjoint(const Json& branches, const Json* also);
   bool is_same(const Json& a, const Json& b);
   bool is_listed(const Json& value, const Json& list, bool is_enum);
   // Whether two claims have no text and no scalar in common.
   Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
-  // What a claim allows, and its objects' members. Cached, because oneOf asks for each branch once per other branch.
+  // Return what a claim allows, and the members of its objects. The results are cached, because oneOf asks for each
+  // branch once per other branch.
   Result<Kinds*> kinds_of(const Claim& claim);
   Result<const Members*> kept_members_of(const Claim& claim);
 
-  // The JSON pointer of a part of the root, for messages.
+  // Returns the JSON pointer of a part of the root, for error messages.
   std::string pointer_to(const Json* part) const;
   template <class... Args>
   std::unexpected<Error> refuse(const Json* schema, std::string_view keyword, fmt::format_string<Args...> format,
@@ -149,7 +153,7 @@ class SchemaCompiler {
     return fail(StatusCode::kInvalidArgument, "[schema] {}: {}", at.empty() ? "the root" : at,
                 fmt::format(format, std::forward<Args>(args)...));
   }
-  // Reads a keyword's value as a count.
+  // Reads a keyword's value as a number of items.
   Result<std::optional<std::uint32_t>> count_of(const Json& schema, const char* keyword);
   const std::map<std::string_view, const Json*>& properties_of(const Json& schema);
 
@@ -160,8 +164,8 @@ class SchemaCompiler {
   Fuel& work_;
   std::uint64_t& search_left_;
   int depth_ = 0;
-  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // with white space before it, or not
-  std::map<std::pair<Claim, bool>, Symbol> bodies_;   // behind the { or [
+  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // the key's second part: with leading white space
+  std::map<std::pair<Claim, bool>, Symbol> bodies_;   // contents after the opening { or [
   std::map<Claim, Kinds> kinds_;
   std::map<Claim, Members> members_;
   std::map<const Json*, Regex> patterns_;
