@@ -1,7 +1,7 @@
-// Finds tokens that stand for themselves in text (control, user-defined) before the text is merged.
+// Finds special tokens (control, user-defined) in text before the text between them is tokenized.
 //
-// If matches overlap, the longer token wins; of equal length, the leftmost. A token may also swallow the white space
-// after it.
+// If matches overlap, the longest token wins; among tokens of equal length, the leftmost. A token may also remove the
+// white space after it.
 // Thread rule: immutable once filled.
 #pragma once
 
@@ -16,13 +16,13 @@
 
 namespace zinc_rt {
 
-// A stretch of text between special tokens (id < 0), or a special token (text empty).
+// A part of the text between special tokens (id < 0), or a special token (text empty).
 struct Fragment {
   std::string_view text;
   TokenId id = -1;
 };
 
-// The white space that special tokens may swallow.
+// The white space that special tokens may remove.
 inline bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -30,24 +30,24 @@ inline bool is_space(char c) {
 class SpecialTokens {
  public:
   struct Entry {
-    std::string_view text;  // memory of the vocabulary
+    std::string_view text;  // points into the vocabulary's memory
     TokenId id = -1;
-    bool on_request = false;   // matched only when special tokens are parsed
-    bool strip_right = false;  // swallows the white space behind it
+    bool on_request = false;   // matched only if Rule::parse_special is true
+    bool strip_right = false;  // removes the white space after it
   };
 
-  // Which entries are matched in which part of the text.
+  // Says which entries are matched in which part of the text.
   struct Rule {
     bool parse_special = false;  // also match the entries with on_request
-    OutsideText outside = {};    // where entries with on_request are not matched even so
+    OutsideText outside = {};    // where entries with on_request are never matched
   };
 
-  // Empty texts are skipped; of equal texts the first is kept.
+  // Skips empty texts. If texts are equal, keeps the first.
   void fill(std::vector<Entry> entries);
 
-  // Calls sink for each stretch, in order. If sink returns false, it stops and returns false. The worst case is O(text
-  // x length of the longest entry); where nothing matches it is one table look-up per byte. Only overlapping matches
-  // need memory. REQUIRES: fewer than 2^32 bytes.
+  // Calls sink for each part, in order. If sink returns false, stops and returns false. The worst case takes O(text
+  // length x length of the longest entry). Where nothing matches, it costs one table look-up per byte. Only overlapping
+  // matches need memory. REQUIRES: fewer than 2^32 bytes.
   using Sink = std::function<bool(const Fragment&)>;
   bool split(std::string_view text, const Rule& rule, const Sink& sink) const;
 
@@ -66,8 +66,8 @@ class SpecialTokens {
   std::vector<Taken> choose(std::string_view text, const Rule& rule, const std::vector<Match>& group,
                             std::size_t reach) const;
 
-  std::vector<Entry> entries_;   // by text
-  std::bitset<1 << 16> starts_;  // first two bytes of the entries
+  std::vector<Entry> entries_;   // sorted by text
+  std::bitset<1 << 16> starts_;  // the first two bytes of each entry
 };
 
 }  // namespace zinc_rt
