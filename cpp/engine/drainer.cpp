@@ -38,7 +38,8 @@ void EngineCore::handle(const OutputEvent& event) {
   settle(g);
 }
 
-// Called after each event of a generation: ends it or forgets it if it is time for that.
+// Called after each event and each retry of a generation. Passes its end to the step loop, notes whether its sink lacks
+// room, and forgets it if it is done.
 void EngineCore::settle(Generation& g) {
   if (const auto reason = g.take_end()) post(*g.replica, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {

@@ -106,7 +106,7 @@ Status Model::probe_templates() {
       return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }
-  // A template for tools is probed if there is one. The template for no tools shows everything except calls.
+  // Calls are shown by the template for requests with tools. The template without tools shows everything else.
   const auto traits = [&](bool has_tools) {
     const auto* chat = templates_.find(has_tools);
     return chat != nullptr ? chat->traits : output::TemplateTraits();
