@@ -14,7 +14,8 @@ namespace {
 constexpr std::string_view kBatchPrefix = "batch_";
 
 struct BatchStatusRow {
-  const char *status, *time;  // time: the field that tells when it began; empty: created_at does
+  // time: the field with the time at which the status began; empty: created_at has it.
+  const char *status, *time;
   bool is_last;
 };
 constexpr BatchStatusRow kBatchStatuses[] = {

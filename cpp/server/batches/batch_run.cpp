@@ -12,7 +12,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr double kWriteAgain_s = 1;  // after output that could not be written
+constexpr double kWriteAgain_s = 1;  // the pause after output could not be written
 constexpr double kLongestPause_s = 60;
 constexpr std::uint64_t kTellEach_bytes = 4096;
 
@@ -29,7 +29,7 @@ constexpr EndingRow kEndings[] = {
      "batch."},
 };
 
-// Whether the line may succeed later, by its answer, and how long to wait.
+// If the answer says that the line may succeed later, returns how many seconds to wait.
 std::optional<double> pause_wanted(const HttpResponse& answer) {
   if (answer.status != 429 && answer.status != 503) return std::nullopt;
   int wait_s = 1;
@@ -93,7 +93,7 @@ bool BatchRun::step() {
     cancel_lines();
     return n_under_way_ == 0 && write_rest();
   }
-  if (is_abandoned_) return false;  // lines whose answers were dropped are not done
+  if (is_abandoned_) return false;  // lines whose answers were dropped must not count as done
   if (!core_.is_draining) start_lines();
   return is_read_ && waiting_.empty() && n_under_way_ == 0;
 }
@@ -161,11 +161,11 @@ void BatchRun::start_lines() {
   for (BatchLine line; n_under_way_ < most && next_line(line);) start(std::move(line));
 }
 
-// How many lines run at once. Enough to fill the slots that the tenant may have of the largest model, but not more,
-// because a draining server waits for them. Also at most half of the tenant's open requests and of a model's queue, so
-// that other requests find room.
+// Returns how many lines run at the same time: as many as the tenant may have slots of the largest model. More would
+// not be faster, and a draining server waits for them. Also at most half of the tenant's open requests and half of a
+// model's queue, so that other requests find room.
 std::uint32_t BatchRun::window() const {
-  constexpr std::uint32_t kSlotsOfNone = 8;  // where no model is loaded yet
+  constexpr std::uint32_t kSlotsOfNone = 8;  // the assumption if no model is loaded yet
   const auto settings = plan_.tenant->settings();
   std::uint32_t n_slots = 0, most = settings.max_open_requests / 2;
   for (const auto& model : core_.models.list()) {
@@ -221,13 +221,14 @@ void BatchRun::start(BatchLine line) {
     const std::lock_guard lock(mutex_);
     under_way_[number].call = call;
   }
-  // abandon() may have looked before this call existed.
+  // abandon() may have run before this call was in the list.
   if (const auto strong = is_abandoned_ ? call.lock() : nullptr) strong->cancel();
 }
 
 void BatchRun::cancel_lines() {
   drops_ = true;
-  std::vector<std::shared_ptr<InnerCall>> calls;  // released without the lock, since the last owner's release answers
+  // released without the lock, because the release of the last reference sends the answer
+  std::vector<std::shared_ptr<InnerCall>> calls;
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [number, one] : under_way_)

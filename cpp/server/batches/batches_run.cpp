@@ -30,7 +30,7 @@ void Batches::wake(const std::string& tenant) {
   work_.post(tenant, [this, tenant] { advance(tenant); });
 }
 
-// Works on the first batch, and on batches that must end before their turn.
+// Works on the tenant's first batch, and ends batches that must end before it is their turn.
 void Batches::advance(const std::string& tenant) {
   std::deque<std::shared_ptr<Item>> items;
   {
@@ -40,7 +40,7 @@ void Batches::advance(const std::string& tenant) {
     lane->second.is_posted = false;
     items = lane->second.items;
   }
-  // A tenant that a proxy names exists again once it sends a request.
+  // A tenant that only a proxy names does not exist again until it sends a request.
   const auto entry = core_.tenants.find(tenant);
   if (!entry) return;
   bool has_turn = true;
@@ -49,10 +49,10 @@ void Batches::advance(const std::string& tenant) {
     if (!work_on(item, entry)) {
       has_turn = false;
       if (!item_of(tenant, item->id))
-        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile
+        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed in between
       continue;
     }
-    core_.files.note_growing(tenant, item->id, 0);  // its output has rows by now
+    core_.files.note_growing(tenant, item->id, 0);  // by now its output has rows in the state store
     const std::lock_guard lock(mutex_);
     const auto lane = lanes_.find(tenant);
     if (lane == lanes_.end()) return;
@@ -62,12 +62,13 @@ void Batches::advance(const std::string& tenant) {
 }
 
 bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry) {
-  auto run = item->run;  // this thread alone sets it
+  auto run = item->run;  // only this thread sets item->run
   if (!run) {
     auto begun = begin(*item, entry);
     if (!begun) {
       log().error("batch {}: {}", item->id, begun.error().message);
-      return begun.error().status == 404;  // the tenant was removed; else the state may be there again
+      // 404: the tenant was removed; after another error the state store may work again
+      return begun.error().status == 404;
     }
     if (!*begun) return true;
     run = std::move(*begun);
@@ -92,7 +93,7 @@ bool Batches::take_over(const std::shared_ptr<Item>& item, const std::shared_ptr
   return true;
 }
 
-// Null: the batch has ended already.
+// Returns null if the batch has ended already.
 ApiResult<std::shared_ptr<BatchRun>> Batches::begin(const Item& item, const std::shared_ptr<TenantEntry>& entry) {
   const auto input = core_.files.path_of(item.input);
   const auto unusable = [&](const Error& error) -> ApiResult<std::shared_ptr<BatchRun>> {
@@ -143,7 +144,7 @@ ApiResult<void> Batches::fail_batch(const Item& item, const std::vector<LineErro
   return {};
 }
 
-// Makes files from what was written. Repeating it does no harm if a kill or an error of the state interrupted it.
+// Makes files of the output that was written. May be repeated if a kill or an error of the state store interrupted it.
 bool Batches::finish(const Item& item, BatchRun& run) {
   const auto done = [&]() -> ApiResult<void> {
     if (const auto synced = run.sync(); !synced) return std::unexpected(make_error(500, synced.error().message));
@@ -153,7 +154,7 @@ bool Batches::finish(const Item& item, BatchRun& run) {
       return true;
     }));
     const auto counts = run.counts();
-    // The id of the file; null if the file has no lines.
+    // Returns the id of the file; null if the file has no lines.
     const auto keep = [&](std::uint64_t n_lines, const std::string& id, const char* what) -> ApiResult<Json> {
       std::error_code ignored;
       if (n_lines == 0) std::filesystem::remove(core_.files.path_of(id), ignored);

@@ -37,7 +37,7 @@ Status LineFile::open(const std::string& path, std::string_view lines_begin, con
 
 Status LineFile::read_lines(std::string_view lines_begin, const Each& each) {
   std::vector<char> piece(1 << 20);
-  std::string torn;  // what has come of a line whose end has not
+  std::string torn;  // the beginning of a line whose end has not been read yet
   std::uint64_t n_whole = 0, number = 0;
   for (;;) {
     const auto n = ::read(fd_, piece.data(), piece.size());
@@ -71,7 +71,7 @@ Status LineFile::append(std::string_view line) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int why = errno;
-      // If this does not cut it off, the next open does.
+      // If the truncation fails, the next open repeats it.
       if (done > 0 && ::ftruncate(fd_, static_cast<off_t>(begin)) != 0) errno = why;
       errno = why;
       return failed("write");

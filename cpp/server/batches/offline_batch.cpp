@@ -50,7 +50,8 @@ Result<OfflineResult> run_lines(ServerCore& core, const Router& router, const Of
   result.before = run->counts();
   auto looked_ms = steady_ms();
   for (;;) {
-    core.last_alive_ms = steady_ms();  // whoever waits here waits for the engine anyway
+    // The waiting thread sets the time itself, because it only waits for the engine.
+    core.last_alive_ms = steady_ms();
     if (run->step()) break;
     if (steady_ms() > looked_ms + ServerCore::kWatchMs) {
       looked_ms = steady_ms();

@@ -31,7 +31,7 @@ Status StoredFiles::open(const std::string& folder) {
   if (folder.empty()) return {};
   std::error_code failure;
   fs::create_directories(folder, failure);
-  if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);  // texts of tenants
+  if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);  // only the owner may read the tenants' texts
   if (failure)
     return fail(StatusCode::kUnavailable,
                 "[files] {} cannot be made: {}; another --state file, or --state none, may do", folder,
@@ -78,7 +78,7 @@ bool StoredFiles::note_growing(const std::string& tenant, const std::string& id,
   if (growing.empty()) growing_.erase(tenant);
   if (n_bytes == 0) return true;
   const auto room = room_beside_growing(tenant);
-  return !room || *room > 0;  // what the state cannot tell now it tells when the next bytes are there
+  return !room || *room > 0;  // if the state store fails now, the check is repeated with the next bytes
 }
 
 ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string& name, std::string_view content) {
