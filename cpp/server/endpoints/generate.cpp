@@ -17,7 +17,8 @@ namespace {
 
 using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&, Ignored);
 
-// Prompts times n, as the engine's queue counts them. Errors: 400 for more than the queue can ever hold.
+// Returns the number of prompts times n, which is what the engine's queue counts. Errors: 400 if the queue can never
+// hold as many.
 ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedModel& model,
                                        const GenerationCall& call) {
   const std::uint64_t n_prompts = call.requests.size(), n = call.requests.front().n, n_choices = n_prompts * n;
@@ -31,16 +32,16 @@ ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedMo
                  n > 1 ? "n" : "prompt"));
 }
 
-// An estimate of the bytes per likely token in an answer, and of the other bytes per choice.
+// Returns an estimate of the bytes per likely token in an answer, not counting the bytes per choice.
 std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
 
-// `"0123456789abcdef",`
+// the length of `"0123456789abcdef",`
 constexpr std::uint64_t kBytesOfHash = 19;
 
-// Checks an estimate of the answer's size, because the answer is kept until the client has read it. Errors: 400 if it
-// is too large.
+// Checks an estimate of the answer's size, because the server keeps the answer until the client has read it. Errors:
+// 400 if the answer would be too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
   // The bytes that each field adds, in the order in which an error names them.
@@ -88,23 +89,23 @@ ApiResult<void> check_generates(const ServedModel& model) {
       "model"));
 }
 
-// A path that generates: how to read its body, how to write its answer, and the prefix of its ids.
+// A path that generates text: how to read its body, how to write its answer, and how its ids begin.
 struct Endpoint {
   const char* path;
   Parse parse;
   const char* prefix;
   MakeWriter make_writer = write_openai;
-  // Called before the body is read. `held` counts the bytes that it adds.
+  // Called before the body is read. `held` counts the bytes that the call adds.
   ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) = nullptr;
-  // Answers a request that only loads or unloads a model.
+  // Writes the answer to a request that only loads or unloads a model.
   std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
 
-// A parsed body, before its model is known.
+// A parsed body whose model is not found yet.
 struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;
-  ByteBudget::Hold held;  // of a conversation that was read back or is to be kept
+  ByteBudget::Hold held;  // for a conversation that was read back or will be kept
 };
 
 ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
@@ -113,7 +114,8 @@ ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exc
   if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, parsed->held));
   ZRT_TRY(parsed->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &parsed->ignored : nullptr));
   set_class(exchange, parsed->call.requests);
-  // From here on the messages exist and, until the answer has ended, the input and the kept copy of both.
+  // From here on the messages exist. Until the answer has ended, so do the input and the copy of both that will be
+  // kept.
   std::uint64_t n_bytes = 2 * parsed->call.stored_input.size();
   if (n_bytes > 0 || parsed->held.size() > 0)
     for (const Request& request : parsed->call.requests)
@@ -136,8 +138,8 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   job.max_context = model.max_context;
   job.make_writer = endpoint.make_writer;
   job.make_error = error_form_of(exchange.request.path);
-  job.endpoint = endpoint.path;              // not the path as written, which may name a model
-  job.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
+  job.endpoint = endpoint.path;              // not the path in the request, which may contain a model's name
+  job.head.id = endpoint.prefix + new_id();  // the key in the ledger, so clients cannot choose it
   job.head.model = model.id;
   job.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
   job.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);
@@ -180,8 +182,8 @@ void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, P
   }
 }
 
-// Answers a request that only unloads a model. It loads no model, and other tenants' requests keep theirs. A model that
-// requests had loaded is unloaded if the caller may unload models.
+// Answers a request that only unloads a model. This loads no model and does not affect the requests of other tenants. A
+// model that requests had loaded is unloaded if the caller may unload models.
 void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, const GenerationCall& call) {
   const auto& name = call.requests.front().model;
   const auto id = [&]() -> ApiResult<std::string> {

@@ -16,20 +16,21 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-// By then, steps that ended before the probe have been counted.
+// After this time, all steps that ended before the probe have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
-// Generates one token in the engine. It ends within kProbeMs whatever the engine does.
+// Receives one token that the engine generates. The probe ends within kProbeMs, whatever the engine does.
 class Probe final : public Sink {
  public:
   SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
   void end(std::uint32_t) override {}
 };
 
-// Returns what is wrong. Empty if a token came, or if none came but steps go on; `n_steps` tells how many.
+// Returns what is wrong. Returns an empty text if a token came, or if none came but steps go on; `n_steps` is the
+// number of these.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
-  if (core.engine.models().empty()) return {};         // they are loaded on demand, and none is wanted now
-  const auto tenant = core.engine.tenant("(health)");  // not a name that a tenant can have
+  if (core.engine.models().empty()) return {};         // models are loaded on demand, and no request wants one now
+  const auto tenant = core.engine.tenant("(health)");  // no tenant can have this name
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
   Request request;
@@ -51,7 +52,7 @@ std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   return status ? std::string() : status.error().message;
 }
 
-// A probe takes seconds and anyone may ask for one. So all callers that come while one runs share its answer.
+// A probe takes seconds and anyone may ask for one. So all callers that ask while a probe runs share its answer.
 class SharedProbe {
  public:
   void ask(ServerCore& core, Exchange exchange) {
@@ -79,25 +80,25 @@ class SharedProbe {
   }
 
   std::mutex mutex_;
-  std::vector<Exchange> waiting_;  // those who wait for the probe that runs
+  std::vector<Exchange> waiting_;  // the callers that wait for the running probe
 };
 
-// Names models whose weights seem broken. The server is ready nevertheless, because other models may work, and a prompt
-// that makes one model overflow must not take the server out of service.
+// Names models whose weights seem broken. Such a server still counts as ready, because its other models may work, and a
+// prompt that makes one model overflow must not take the server out of service.
 std::string ready_json(ServerCore& core) {
   std::string ids;
   for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);
   return ids.empty() ? R"({"status":"ok"})" : fmt::format(R"({{"status":"ok","models_with_bad_logits":[{}]}})", ids);
 }
 
-// The ids that clients use, by the engine's names of models.
+// Maps the engine's names of models to the ids that clients use.
 std::map<std::string, std::string> ids_of(ServerCore& core) {
   std::map<std::string, std::string> ids;
   for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
   return ids;
 }
 
-// If no step ends, shows the last figures and their age.
+// If no step ends, returns the last figures and their age.
 std::string scrape(ServerCore& core, bool shows_tenants) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
@@ -109,7 +110,7 @@ std::string scrape(ServerCore& core, bool shows_tenants) {
   return core.metrics.scrape(core.transport->counts(), age_s, shows_tenants);
 }
 
-// The load at the end of the last step. server_load is vLLM's name for it.
+// Returns the load at the end of the last step. server_load is vLLM's name for it.
 ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
   const auto stats = core.engine.stats();
   const auto of = [](const ModelStats& m) {
@@ -160,7 +161,7 @@ ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
   return fmt::format(R"({{"tracing":true,"n_records":{}}})", n_records);
 }
 
-// Answers with the trace itself, for ui.perfetto.dev.
+// Answers with the trace itself, a file for ui.perfetto.dev.
 ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
   char path[] = "/tmp/zinc_rt_trace_XXXXXX";
@@ -190,7 +191,7 @@ void add_probes(Router& router, ServerCore& core) {
   };
   router.add({"GET", "/readyz", Access::kOpen, true, ready});
   router.add({"GET", "/health", Access::kOpen, true, ready});
-  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // as llama.cpp calls it
+  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // llama.cpp's name for it
   router.add({"GET", "/ping", Access::kOpen, true, ready});
 }
 
@@ -213,7 +214,7 @@ void add_health_routes(Router& router, ServerCore& core) {
                        fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
                                    or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
-  // There is no sleeping, but routers ask for it.
+  // This server never sleeps, but routers ask.
   router.add({"GET", "/is_sleeping", Access::kOpen, true,
               [&core](Exchange& exchange) { answer(core, exchange, R"({"is_sleeping":false})"); }});
   add_load_and_metrics(router, core, Access::kAdmin, true);

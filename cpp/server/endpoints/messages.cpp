@@ -9,13 +9,13 @@ namespace {
 
 ApiResult<Request> read_counted(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(auto body, read_object(exchange.request));
-  if (!body.contains("max_tokens")) body["max_tokens"] = 1;  // which this path does not ask for
+  if (!body.contains("max_tokens")) body["max_tokens"] = 1;  // this path does not require it
   std::vector<std::string> ignored;
   ZRT_TRY(auto call, parse_messages(body, {}, core.is_tolerant ? &ignored : nullptr));
   return std::move(call.requests.front());
 }
 
-// The number that the usage of the same request would have.
+// Returns the number of input tokens that `usage` would report for the same request.
 ApiResult<std::string> count_tokens(ServerCore& core, const Exchange& exchange, const ServedModel&, Request request) {
   request.cancel = exchange.gone.get_token();
   const auto ids = core.engine.prompt_tokens(std::move(request));

@@ -20,14 +20,14 @@ Json describe_model(const ServedModel& model) {
   out.update(Json::parse(to_json(model.card, CardDetail::kListed)));
   if (model.card.tool_format.empty()) out["tool_format"] = Json();
   out.update(Json::parse(to_json(model.memory, CardDetail::kListed)));
-  out["capabilities"] = {capability_of(model.card)};  // what requests may ask of it
+  out["capabilities"] = {capability_of(model.card)};  // the kind of requests that it accepts
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   out["state"] = "loaded";
   return out;
 }
 
-// A model that is loaded when a request names it. Its other properties are in its file.
+// Describes a model that is loaded when a request names it. Its other properties are known only from its file.
 Json describe_offered(const ServerCore& core, const OfferedModel& model) {
   return {{"id", model.id},
           {"object", "model"},
@@ -38,7 +38,7 @@ Json describe_offered(const ServerCore& core, const OfferedModel& model) {
           {"state", core.on_demand.is_loading(model.id) ? "loading" : "not_loaded"}};
 }
 
-// The prompt of a body: its text, or its messages, as in a chat.
+// Reads the prompt of a body, which is a text or a chat's messages.
 ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedModel& model) {
   ZRT_TRY(auto prompt, fields.get_string("prompt", 64u << 20));
   ZRT_TRY(auto content, fields.get_string("content", 64u << 20));
@@ -71,7 +71,7 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
   return request;
 }
 
-// The text that the template makes of the messages.
+// Returns the messages as the template renders them.
 ApiResult<std::string> written(ServerCore& core, const Request& request) {
   auto text = core.engine.apply_template(request);
   if (text) return std::move(*text);
@@ -80,8 +80,8 @@ ApiResult<std::string> written(ServerCore& core, const Request& request) {
   return std::unexpected(std::move(error));
 }
 
-// The tokens of a prompt. Unless the request says otherwise, they have the special tokens that a completion or a chat
-// with this prompt is charged for.
+// Returns the tokens of a prompt. Unless the request says otherwise, they include the special tokens that a completion
+// or a chat with this prompt is charged for.
 ApiResult<std::vector<std::int32_t>> tokens_of(ServerCore& core, Request request, std::optional<bool> special) {
   const bool is_chat = request.conversation != nullptr;
   auto found = core.engine.prompt_tokens(std::move(request), special);
@@ -150,7 +150,7 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
-// llama.cpp's clients ask for this first: context, slots and template of the first model.
+// llama.cpp's clients ask for this first: context length, slots and template of the first model.
 ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};
@@ -169,7 +169,7 @@ ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const Se
   return as_text(Json{{"prompt", text}});
 }
 
-// An option of the model that a request loads. Errors: 400 with the field.
+// Reads an option for a model that a request loads. Errors: 400 with the field's name.
 ApiResult<void> take(Fields& fields, const EngineOption& row, std::string& out) {
   constexpr std::size_t kLongest = 256;
   ZRT_TRY(const auto text,
@@ -187,7 +187,7 @@ ApiResult<void> take(Fields& fields, const EngineOption& row, bool& out) {
   if (is_on) out = *is_on;
   return {};
 }
-// The engine checks the list as a whole.
+// Reads the list; the engine checks its entries.
 ApiResult<void> take(Fields& fields, const EngineOption& row, std::vector<std::uint32_t>& out) {
   constexpr std::size_t kMostDevices = 64;
   ZRT_TRY(const auto devices, fields.get_ids(row.name, kMostDevices, "numbers of devices"));
@@ -227,7 +227,7 @@ ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
   return Json{{"id", *id}, {"unloaded", true}}.dump();
 }
 
-// A model that is not loaded is described without loading it.
+// Describes a model. If it is not loaded, this does not load it.
 ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
   const auto& name = exchange.params.at("id");
   if (const auto model = core.models.find(name)) return describe_model(*model).dump();
@@ -239,7 +239,7 @@ ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
 using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
 
-// Runs the work on the model that the body names, or on the first one without a body.
+// Runs the work on the model that the body names; without a body, on the first model.
 std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {
   return [&core, work](Exchange& exchange) {
     auto body = exchange.request.method == "POST" ? read_object(exchange.request) : ApiResult<Json>(Json::object());
@@ -267,7 +267,7 @@ std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
 }  // namespace
 
 void add_model_routes(Router& router, ServerCore& core) {
-  for (const char* path : {"/v1/models", "/models"})  // the second is llama.cpp's
+  for (const char* path : {"/v1/models", "/models"})  // llama.cpp's clients use the second
     router.add({"GET", path, Access::kKey, false, answering(core, list_models)});
   router.add({"GET", "/props", Access::kKey, false, answering_for_model(core, props)});
   router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});

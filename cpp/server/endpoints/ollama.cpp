@@ -16,7 +16,7 @@ std::string time_of(std::int64_t s) {
   return utc_time(std::chrono::system_clock::from_time_t(static_cast<std::time_t>(s)));
 }
 
-// Tells models apart like a digest of their files, without reading the files.
+// Returns a stand-in for the digest of a model's files. It tells models apart, but the files are not read.
 std::string digest_of(const std::string& source) {
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(source.data()), source.size(), hash);
@@ -30,7 +30,7 @@ std::string short_count(std::uint64_t n) {
   return value >= 1e9 ? fmt::format("{:.1f}B", value * 1e-9) : fmt::format("{:.2f}M", value * 1e-6);
 }
 
-// The format of most bytes of the weights, in upper case.
+// Returns the format that most bytes of the weights have, in upper case.
 std::string main_format(const ModelCard& card) {
   const auto& formats = card.weight_bytes_by_format;
   const auto most = std::ranges::max_element(formats, {}, &std::pair<std::string, std::uint64_t>::second);
@@ -61,7 +61,7 @@ Json entry_of(const ServedModel& model) {
 ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) list.push_back(entry_of(model));
-  // Of a model that is not loaded, only its file is known.
+  // If a model is not loaded, only its file is known.
   for (const auto& model : core.on_demand.not_loaded())
     list.push_back({{"name", model.id},
                     {"model", model.id},
@@ -77,8 +77,8 @@ ApiResult<std::string> running(ServerCore& core, const Exchange&) {
   for (const auto& model : core.models.list()) {
     auto entry = entry_of(model);
     entry.erase("modified_at");
-    // A model of the configuration stays. A model that a request had loaded is unloaded once it was idle for long
-    // enough.
+    // A model of the configuration stays loaded. A model that a request has loaded is unloaded after it was idle for
+    // some time.
     entry["expires_at"] = "9999-12-31T23:59:59Z";
     entry["size"] = model.memory.allocated_bytes + model.memory.mapped_bytes;
     entry["size_vram"] = model.card.tier == "t_cpu" ? 0 : model.memory.allocated_bytes;
@@ -118,7 +118,7 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
                       {"modified_at", time_of(model.created_s)}});
 }
 
-// Loads the model if necessary, because the answer comes from its file.
+// Loads the model if necessary, because the answer is read from its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
   if (!body) return answer(core, exchange, body.error());

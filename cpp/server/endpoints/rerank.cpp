@@ -15,13 +15,13 @@ constexpr const char* pair_field(PairForm form, bool is_first) {
   return kFields[form == PairForm::kScore ? 1 : 0][is_first ? 1 : 0];
 }
 
-// "documents[3]", or only the field if it has one text.
+// Returns "documents[3]", or only the field's name if the field has a single text.
 EmbeddingTask::Place place_in(const PairCall& call, bool is_first, std::size_t i) {
   const std::string field = pair_field(call.form, is_first);
   return {field, (is_first ? call.first : call.second).size() > 1 ? fmt::format("{}[{}]", field, i) : field};
 }
 
-// One request per pair, for a model with pooling rank.
+// For a model with pooling `rank`: one request per pair.
 class PairsByModel final : public EmbeddingTask {
  public:
   explicit PairsByModel(PairCall call) : call_(std::move(call)) {}
@@ -39,7 +39,7 @@ class PairsByModel final : public EmbeddingTask {
   PairCall call_;
 };
 
-// One request per text, for a model that embeds: first the first texts, then the second ones.
+// For a model that computes embeddings: one request per text, first all first texts, then all second ones.
 class PairsByCosine final : public EmbeddingTask {
  public:
   explicit PairsByCosine(PairCall call) : call_(std::move(call)) {}
@@ -58,7 +58,7 @@ class PairsByCosine final : public EmbeddingTask {
     for (std::size_t i = 0; i < call_.second.size(); ++i) {
       const auto& a = results.embeddings[call_.first.size() == 1 ? 0 : i];
       const auto& b = results.embeddings[call_.first.size() + i];
-      double cosine = 0;  // the embeddings have length 1
+      double cosine = 0;  // the cosine is the dot product, because the embeddings have length 1
       for (std::size_t k = 0; k < a.size(); ++k) cosine += double{a[k]} * b[k];
       scores.push_back(cosine);
     }

@@ -17,8 +17,8 @@ ApiError no_response(const std::string& id, const char* param) {
                     param);
 }
 
-// Reads {"input", "response"} of an id; `held` counts its bytes. Each kept call includes all that was said before, so
-// it is limited like one body. `n_more`: the bytes that the request adds.
+// Reads {"input", "response"} of a kept answer; `held` counts its bytes. Each kept answer includes the whole
+// conversation before it, so the size limit of a body applies to it. `n_more`: the bytes that the request adds.
 ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param,
                           ByteBudget::Hold& held, std::uint64_t n_more = 0) {
   if (!exchange.caller.tenant) return std::unexpected(no_response(id, param));
@@ -35,7 +35,7 @@ ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std:
     error.code = "context_length_exceeded";
     return std::unexpected(std::move(error));
   }
-  ZRT_CHECK_OK(hold_parsed(core, exchange, held, **size));  // before it is read
+  ZRT_CHECK_OK(hold_parsed(core, exchange, held, **size));  // counts the bytes before they are read
   const auto body = core.store->response(tenant, id);
   if (!body) return std::unexpected(to_api_error(body.error()));
   if (!*body) return std::unexpected(no_response(id, param));
@@ -86,7 +86,7 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
                        "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
   const auto earlier = body.find("previous_response_id");
   if (earlier == body.end() || !earlier->is_string()) return {};
-  // A batch line counts in no budget of bodies. What it adds is small compared with what a file of lines may have.
+  // The body of a batch line is not counted in a budget. It is small compared with a file of lines.
   const auto n_more = std::max<std::uint64_t>(1, exchange.request.held.size());
   ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id", held, n_more));
   Json items = std::move(kept["input"]);

@@ -9,11 +9,12 @@ namespace zinc_rt::server {
 namespace {
 
 ApiResult<std::shared_ptr<ResumableStream>> stream_of(ServerCore& core, const Exchange& exchange) {
-  // An admin's key has no streams.
+  // a caller with an admin's key has no streams
   return core.streams.find(exchange.params.at("id"), exchange.caller.tenant ? exchange.caller.tenant->name : "");
 }
 
-// The number of the last event that the client has. Browsers send it in this header; others may send ?after=.
+// Returns the number of the last event that the client has. Browsers send it in a header; other clients may send
+// ?after=.
 ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
   auto text = request.header("last-event-id");
   if (text.empty() && request.query.starts_with("after=")) text = std::string_view(request.query).substr(6);
@@ -28,7 +29,7 @@ ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto seen, seen_by(exchange.request));
   if (exchange.request.method != "HEAD") {
     ZRT_CHECK_OK(stream->attach(exchange.connection, seen));
-  } else {  // asks only whether the stream exists, so its reader is not cut off
+  } else {  // only asks whether the stream exists, so the current reader keeps its connection
     HttpResponse head;
     head.content_type = "text/event-stream";
     exchange.connection->start_stream(std::move(head));

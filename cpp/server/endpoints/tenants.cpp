@@ -8,7 +8,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The tenant that the path names. Callers may name only themselves; admins may name anyone.
+// Returns the tenant that the path names. Callers may name only themselves; admins may name any tenant.
 ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   const bool is_own = exchange.caller.tenant && (id == "me" || exchange.caller.tenant->name == id);
@@ -19,7 +19,8 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-// The first digits of a key's hash, as written in the configuration file. They are enough to tell keys apart.
+// Keys are shown as the first digits of their hash, as it is written in the configuration file. That is enough to tell
+// keys apart.
 constexpr std::string_view kHashScheme = "sha256:";
 constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
 std::string shown_hash(const std::string& hash) {
@@ -55,7 +56,7 @@ Json ledger_json(const TenantLedger& l) {
               {"queue_ms", {{"p50", l.p50_queue_ms}, {"p99", l.p99_queue_ms}}}};
 }
 
-// The ledger's sums, which are kept for ever, and the engine's counters since it started.
+// Returns the sums of the ledger, which are kept for ever, and the engine's counters since it started.
 ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
   const auto totals = core.store->totals(entry->name);
@@ -97,7 +98,7 @@ ApiResult<std::string> show_one(ServerCore& core, const Exchange& exchange) {
   return describe_tenant(*entry).dump();
 }
 
-// {"id": ..., settings...}
+// The body is {"id": ..., settings...}.
 ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(auto body, read_object(exchange.request));
   if (!body.contains("id") || !body["id"].is_string()) return Fields(body).wrong("id", "a name wanted");
@@ -105,7 +106,7 @@ ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
   body.erase("id");
   ZRT_TRY(const auto created, core.tenants.create(id, body));
   auto out = describe_tenant(*created.entry);
-  out["api_key"] = created.key;  // shown only this once
+  out["api_key"] = created.key;  // the only time that the key is shown
   return out.dump();
 }
 
@@ -118,7 +119,7 @@ ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
-  const auto files = core.files.names(id);  // while their rows are there
+  const auto files = core.files.names(id);  // before the rows that list them are removed
   ZRT_CHECK_OK(core.tenants.remove(id));
   core.batches.forget(id);
   if (files) core.files.remove_contents(*files);
