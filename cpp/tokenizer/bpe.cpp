@@ -42,7 +42,7 @@ Result<Bpe> Bpe::create(const Vocab& vocab, std::span<const std::string> merges,
   Bpe bpe;
   bpe.alphabet_ = alphabet;
   bpe.n_tokens_ = static_cast<std::int32_t>(vocab.size());
-  // Each merge adds at most 3 texts of its own.
+  // Each merge adds at most 3 texts that are not in the vocabulary.
   const std::size_t most = (0x7FFFFFFFu - vocab.size()) / 3 - 256;
   if (merges.size() > most)
     return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.merges: at most {} wanted, {} there", most,

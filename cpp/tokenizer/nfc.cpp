@@ -20,7 +20,8 @@ constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail =
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;
 
 bool is_in(char32_t c, char32_t first, char32_t n) {
-  return c - first < n;  // below `first` the difference wraps around
+  // if c < first, the difference wraps around and is large
+  return c - first < n;
 }
 
 std::uint8_t class_of(char32_t c) {
@@ -47,7 +48,7 @@ void append_decomposed(char32_t c, std::u32string& out) {
     if (part != 0) out += part;
 }
 
-// 0: they do not compose.
+// Returns 0 if the two do not compose.
 char32_t composed(char32_t first, char32_t second) {
   if (is_in(first, kLead, kLeads) && is_in(second, kVowel, kVowels))
     return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTrails;
@@ -60,8 +61,9 @@ char32_t composed(char32_t first, char32_t second) {
   return it != all.end() && it->first == first && it->second == second ? it->composed : 0;
 }
 
-// "Active" characters, which may change: those with a combining class, those that always decompose, and those that may
-// compose with the character before. No other character changes or lets the one before it change.
+// "Active" characters are those that normalization may change: those with a combining class, those that always
+// decompose, and those that may compose with the character before. No other character changes or causes a change of the
+// character before it.
 constexpr char32_t kFirstActive = 0x300, kPastActive = 0x30000;
 using Active = std::bitset<kPastActive>;
 const Active& active() {
@@ -73,7 +75,7 @@ const Active& active() {
     for (const ClassRun& run : std::span(class_runs, n_class_runs))
       if (run.last < kPastActive) set(run.first, run.last - run.first + 1);
     for (const Decomposition& one : std::span(decompositions, n_decompositions)) out.set(one.from);
-    // Characters that their own parts compose again do not change.
+    // If the parts of a character compose to the same character again, it does not change.
     for (const Pair& pair : std::span(pairs, n_pairs)) out.reset(pair.composed);
     for (const Pair& pair : std::span(pairs, n_pairs)) out.set(pair.second);
     set(kVowel, kVowels);
@@ -83,7 +85,7 @@ const Active& active() {
   return made;
 }
 
-// Sorts the marks between two characters of class 0 by their classes, keeping the order of equal classes.
+// Sorts the marks between two characters of class 0 by their classes. Marks of equal class keep their order.
 class Reordering {
  public:
   void operator()(std::u32string& text) {
@@ -118,7 +120,7 @@ class Reordering {
   std::vector<std::uint8_t> classes_;
 };
 
-// Normalizes one stretch that begins with a character that is not active, or at the text's start.
+// Normalizes one part of the text. A part begins at a character that is not active, or at the text's start.
 class Normalizer {
  public:
   void append(std::u32string_view stretch, std::string& out) {
@@ -126,8 +128,9 @@ class Normalizer {
     for (const char32_t c : stretch) append_decomposed(c, text_);
     reorder_(text_);
     const auto classes = reorder_.classes();
-    std::size_t n = 0, starter = text_.size();  // how many are done; the last of class 0 among them
-    std::uint8_t last_class = 0;                // of the one before
+    // n: how many characters are done. starter: the index of the last of them that has class 0.
+    std::size_t n = 0, starter = text_.size();
+    std::uint8_t last_class = 0;  // the class of the character before
     for (std::size_t i = 0; i < text_.size(); ++i) {
       const std::uint8_t of = classes[i];
       // A mark of the same class, or a character of class 0, between two characters prevents their composition.
@@ -148,7 +151,7 @@ class Normalizer {
   Reordering reorder_;
 };
 
-// The number of bytes from `at` on whose characters are below U+0300. Those are never active.
+// Returns the number of bytes from `at` on whose characters are below U+0300. These are never active.
 std::size_t skip_plain(std::string_view text, std::size_t at) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   for (std::uint64_t word; at + 8 <= text.size(); at += 8) {
@@ -185,7 +188,7 @@ std::optional<std::string> to_nfc(std::string_view text) {
       at += c.bytes;
       continue;
     }
-    // The stretch begins with the character before, if that is one that could change.
+    // If normalization could change the character before, the part begins with that character.
     std::size_t begin = at;
     stretch.clear();
     if (at > done) {

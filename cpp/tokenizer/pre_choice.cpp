@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kKey = "tokenizer.ggml.pre", kUnknown = "default";
 
-// All published vocabularies of this kind have this rule. The token distinguishes them from others of the architecture.
+// All published vocabularies with this token use this rule. Other vocabularies of the architecture lack the token.
 struct Certain {
   std::string_view architecture, token;
   TokenId id;

@@ -65,7 +65,7 @@ struct Pretokenizer::Pattern {
 struct Pretokenizer::Scratch {
   std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> matches;
   std::unique_ptr<pcre2_match_context, FreeContext> context;
-  std::unique_ptr<pcre2_jit_stack, FreeStack> stack;  // made when the machine stack did not do
+  std::unique_ptr<pcre2_jit_stack, FreeStack> stack;  // allocated when a match needs more than the machine stack
 
   bool grow() {
     if (stack != nullptr) return false;
@@ -118,7 +118,7 @@ Result<Pretokenizer> Pretokenizer::create(const PreRule& rule) {
                   rule.name, source.size(), offset, engine_message(error));
     Pattern& added = made.patterns_.emplace_back();
     added.code.reset(code);
-    // This fails where memory may not be made executable. The interpreter then gives the same matches.
+    // Fails if the system forbids executable memory. The interpreter then finds the same matches.
     added.jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
   }
   return made;
@@ -135,7 +135,8 @@ Result<bool> Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   Scratch scratch;
   scratch.context.reset(pcre2_match_context_create(nullptr));
   if (scratch.context == nullptr) return no_memory("a match context");
-  // The limits stop patterns that blow up. These patterns are linear, so only a very long text reaches them.
+  // The limits stop patterns whose time explodes. These patterns are linear, so only a very long text reaches the
+  // limits.
   pcre2_set_match_limit(scratch.context.get(), 0xFFFFFFFFu);
   for (const Pattern& pattern : patterns_) {
     scratch.matches.emplace_back(pcre2_match_data_create_from_pattern(pattern.code.get(), nullptr));
@@ -159,7 +160,7 @@ Result<bool> Pretokenizer::split_valid(std::string_view text, std::size_t level,
   if (text.empty()) return true;
   if (level == patterns_.size()) return sink.piece(text);
   const Pattern& pattern = patterns_[level];
-  std::size_t done = 0;  // all before it has gone to the next level
+  std::size_t done = 0;  // the text before this index was passed to the next level
   std::size_t from = 0;
   std::uint32_t options = 0;
   while (from < text.size()) {
@@ -176,7 +177,7 @@ Result<bool> Pretokenizer::split_valid(std::string_view text, std::size_t level,
       if (!goes_on) return false;
     }
     done = from = end;
-    // An empty match only cuts; the next search must not find it again.
+    // An empty match only splits the text. The next search must not find it again.
     options = end == begin ? PCRE2_NOTEMPTY_ATSTART : 0;
   }
   return split_valid(text.substr(done), level + 1, scratch, sink);

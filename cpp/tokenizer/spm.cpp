@@ -9,20 +9,20 @@
 namespace zinc_rt {
 namespace {
 
-// Control, unknown and byte tokens are never made from text by merging.
+// Merging text never produces control, unknown or byte tokens.
 bool can_merge_to(TokenType type) {
   return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
 }
 
-// Maps scores to integers in reverse order: the highest score gets the smallest number. Each is below
-// MergeOrder::kNone, unless the score is NaN.
+// Maps scores to integers in reverse order: the highest score gets the smallest number. All are below
+// MergeOrder::kNone, except that of NaN.
 std::uint32_t priority_of(float score) {
-  const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // one zero only
+  const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // maps -0 to +0
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return std::min(~ascending, MergeOrder::kNone - 1);
 }
 
-// The token that merging can produce from `text`, or -1.
+// Returns the token that merging can produce from `text`; -1 if there is none.
 TokenId token_of(const Vocab& vocab, std::string_view text) {
   const auto id = vocab.find(text);
   return id && can_merge_to(vocab.type(*id)) ? *id : -1;

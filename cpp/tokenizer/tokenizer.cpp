@@ -20,7 +20,7 @@ bool is_marker(TokenType type) {
   return type == TokenType::kControl || type == TokenType::kUnknown;
 }
 
-// Replaces runs of spaces in `text` by single ones, and removes those at its ends.
+// Replaces each run of spaces in `text` by one space, and removes spaces at its ends.
 std::string collapse_spaces(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::string collapse_spaces(std::string_view text) {
   return out;
 }
 
-// Encodes the pieces that a byte-level model's pre-tokenizer cuts.
+// Encodes the pieces into which the pre-tokenizer splits text, for byte-level models.
 class BytePieces final : public PieceSink {
  public:
   BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out,
@@ -70,10 +70,11 @@ class MarkedPieces {
                std::vector<TokenId>& out, EncodeWatch& watch)
       : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out), watch_(watch) {}
 
-  // Returns false if the watch ended it. REQUIRES: spaces are marked; the memory outlives the cache.
+  // Returns false if the watch stopped it. REQUIRES: spaces are replaced by U+2581; the text's memory outlives the
+  // cache.
   bool text(std::string_view marked) {
     if (spm_ != nullptr) return run(marked);
-    // Gemma 4 keeps runs of line feeds separate. A run that is a token becomes that token.
+    // Gemma 4 separates runs of line feeds from other text. If a run is a token, that token is used.
     while (!marked.empty()) {
       const bool feeds = marked[0] == '\n';
       const std::string_view part = marked.substr(0, feeds ? marked.find_first_not_of('\n') : marked.find('\n'));
@@ -196,7 +197,8 @@ std::size_t Tokenizer::least_tokens(std::string_view text) const {
   const Parts& p = *parts_;
   std::size_t n = text.size();
   if (normalizes()) {
-    // Form C has other bytes than the text. If one of them has no token, there is no certain lower bound.
+    // The normalized text (NFC) has other bytes than the text. If one of them has no token, there is no certain lower
+    // bound.
     if (!p.always_in_token.all()) return 0;
     n = (n + kMostNfcShrinks - 1) / kMostNfcShrinks;
   } else if (!p.always_in_token.all())

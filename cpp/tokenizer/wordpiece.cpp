@@ -15,8 +15,8 @@ namespace {
 
 namespace tables = wordpiece_tables;
 
-constexpr std::size_t kMostCharacters = 100;  // of a word, as BERT has it
-constexpr std::size_t kBetweenLooks = 256;    // bytes of text between two looks at the watch
+constexpr std::size_t kMostCharacters = 100;  // per word, as in BERT
+constexpr std::size_t kBetweenLooks = 256;    // bytes of text between two checks of the watch
 
 tables::Kind kind_of(char32_t c) {
   const std::span runs(tables::kind_runs, tables::n_kind_runs);
@@ -61,7 +61,7 @@ class Words {
   }
 
  private:
-  // Returns false, and appends nothing, if no tokens compose the word.
+  // Returns false and appends nothing if the word cannot be composed of tokens.
   bool append_tokens() {
     if (n_characters_ > kMostCharacters) return false;
     const std::size_t begin = out_.size();
@@ -78,7 +78,7 @@ class Words {
     }
     return true;
   }
-  // The mark alone does not begin a word.
+  // The mark without further characters does not begin a word.
   std::optional<TokenId> find(std::string_view text) const {
     return text == kSpaceMark ? std::nullopt : vocab_.find(text);
   }
@@ -86,7 +86,7 @@ class Words {
   const Vocab& vocab_;
   const TokenId unknown_;
   std::vector<TokenId>& out_;
-  std::string word_;  // the mark, then the characters
+  std::string word_;  // begins with the mark
   std::size_t n_characters_ = 0;
 };
 
@@ -94,7 +94,7 @@ void add_character(char32_t c, Words& words) {
   const tables::Kind kind = kind_of(c);
   if (kind == tables::kDrop) return;
   if (kind == tables::kSpace) return words.end_word();
-  const bool is_ideograph = kind == tables::kIdeograph;  // a word of its own
+  const bool is_ideograph = kind == tables::kIdeograph;  // each ideograph is a word
   if (is_ideograph) words.end_word();
   for (const char32_t folded : fold(c).to) {
     if (folded == 0) break;
@@ -115,7 +115,7 @@ Status check_wordpiece(const Vocab& vocab) {
     std::string_view text = vocab.text(id);
     if (vocab.type(id) != TokenType::kNormal) continue;
     if (text.starts_with(kSpaceMark)) text.remove_prefix(kSpaceMark.size());
-    if (text.starts_with('[') && text.ends_with(']')) continue;  // [MASK], which no word contains
+    if (text.starts_with('[') && text.ends_with(']')) continue;  // such as [MASK], which no word contains
     if (std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'Z'; }))
       return fail(
           StatusCode::kUnavailable,
