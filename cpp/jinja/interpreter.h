@@ -12,7 +12,7 @@
 
 namespace zinc_rt::jinja {
 
-// The variables of one run of a function. `parent`: the run in which the function was defined.
+// The variables of one run of a function. `parent`: the run of the surrounding function in which it was defined.
 struct Activation {
   std::vector<Value> slots;
   Activation* parent = nullptr;
@@ -25,7 +25,7 @@ class Interpreter final : public Runtime {
  public:
   Interpreter(const ParsedTemplate& parsed, const RenderLimits& limits) : Runtime(limits), parsed_(parsed) {}
 
-  // The output. Bytes from the context keep the marks that they have there.
+  // Returns the rendered text. Bytes from the context keep their marks.
   Result<MarkedText> run(Value context);
   int line() const { return line_; }
 
@@ -81,7 +81,7 @@ class Interpreter final : public Runtime {
   const Value& slot(const SlotRef& ref) const;
   Value& slot(const SlotRef& ref);
 
-  // Collects the output while it lives.
+  // Redirects the output to a buffer of its own until it is destroyed.
   class Capture {
    public:
     explicit Capture(Interpreter& interpreter) : interpreter_(interpreter), outer_(interpreter.out_) {
@@ -93,7 +93,7 @@ class Interpreter final : public Runtime {
     }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
-    // The text so far. The destructor gives back what was counted for it.
+    // Returns the text so far. The destructor subtracts its bytes from out_bytes_.
     MarkedText copy() const { return text_; }
 
    private:
@@ -102,7 +102,7 @@ class Interpreter final : public Runtime {
     MarkedText text_;
   };
 
-  // Runs code in another activation while it lives.
+  // Sets the current activation until it is destroyed.
   class Switch {
    public:
     Switch(Interpreter& interpreter, Activation* to) : interpreter_(interpreter), back_(interpreter.current_) {
@@ -122,8 +122,8 @@ class Interpreter final : public Runtime {
   std::vector<std::unique_ptr<Activation>> activations_;
   Activation* current_ = nullptr;
   MarkedText* out_ = nullptr;
-  std::size_t out_bytes_ = 0;  // in all buffers, marks included
-  Value block_text_;           // what a filter block or set block hands to its first filter
+  std::size_t out_bytes_ = 0;  // in all buffers, including the memory of marks
+  Value block_text_;           // the text that a filter block or set block passes to its first filter
   int line_ = 1;
 };
 

@@ -1,7 +1,8 @@
-// Values of a template: Python's None, bool, int, float, str, list, tuple, dict and the few objects that Jinja adds.
-// Scalars lie in the value; everything else is a reference-counted object that belongs to one render's Heap.
-// Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (never
-// counted), so several renders may hold them at once.
+// Values of a template: Python's None, bool, int, float, str, list, tuple and dict, and the few objects that Jinja
+// adds. Scalars are stored in the value. All other values are reference-counted objects that belong to the Heap of one
+// render.
+// Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (their
+// references are not counted), so several renders may hold them at the same time.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +20,13 @@
 namespace zinc_rt::jinja {
 
 enum class Kind : std::uint8_t {
-  kMissing,  // no value: an unset variable or an absent argument, never seen by a template
+  kMissing,  // an absent argument or a variable that is not set; templates never see it
   kNone,
   kBool,
   kInt,
   kFloat,
-  kBuiltin,  // a function of the engine
-  // Objects from here on.
+  kBuiltin,  // a function of this engine
+  // The kinds from here on are objects.
   kUndefined,
   kNumber,
   kStr,
@@ -49,7 +50,7 @@ class Value;
 struct Args;
 struct Object;
 
-// A function that templates can call. self: the object of a method; missing for a global.
+// A function that templates can call. self: the object whose method is called; missing for a global function.
 using Function = Result<Value> (*)(Runtime&, const Value& self, Args& args);
 struct Builtin {
   std::string_view name;
@@ -64,7 +65,7 @@ class Value {
   static Value integer(std::int64_t i);
   static Value real(double d);
   static Value builtin(const Builtin* function);
-  explicit Value(Object* object);  // takes a counted reference
+  explicit Value(Object* object);  // takes over one counted reference
 
   Value(const Value& other) : kind_(other.kind_), int_(other.int_) { retain(); }
   Value(Value&& other) noexcept : kind_(std::exchange(other.kind_, Kind::kMissing)), int_(other.int_) {}
@@ -94,18 +95,18 @@ class Value {
   bool is_number() const { return is_integral() || kind_ == Kind::kFloat || kind_ == Kind::kNumber; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
-  // REQUIRES of each: the kind matches.
+  // Each REQUIRES that the kind matches.
   bool as_bool() const { return int_ != 0; }
-  std::int64_t as_int() const { return int_; }  // also of a bool
-  double as_real() const;                       // of any number
+  std::int64_t as_int() const { return int_; }  // also for a bool
+  double as_real() const;                       // for any kind of number
   const Builtin* as_builtin() const { return builtin_; }
   Object* object() const { return object_; }
   template <class T>
   T& as() const {
     return *static_cast<T*>(object_);
   }
-  const std::string& text() const;  // of a str
-  MarkedView view() const;          // of a str: its text; bytes from outside the template are marked
+  const std::string& text() const;  // for a str
+  MarkedView view() const;          // a str's text; bytes that came from outside the template are marked
 
  private:
   void retain() const;
@@ -124,13 +125,13 @@ struct Object {
   static constexpr std::uint32_t kImmortal = 0xffffffff;
   Kind kind;
   std::uint32_t refs = 1;
-  std::size_t bytes = 0;  // charged to the heap
+  std::size_t bytes = 0;  // what the heap counts for this object
   Heap* heap = nullptr;
   Object* previous = nullptr;
   Object* next = nullptr;
 };
 
-// All objects of one render. Counts live bytes, and at the end frees everything that is left, including reference
+// All objects of one render. It counts live bytes. Its destructor frees all objects that are left, including reference
 // cycles.
 class Heap {
  public:
@@ -139,12 +140,13 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
   ~Heap();
 
-  // Takes ownership of a new object. bytes: the memory that it holds outside itself.
+  // Takes ownership of a new object. object_bytes: the size of its struct. bytes: the memory that it holds outside the
+  // struct.
   Value adopt(Object* object, std::size_t object_bytes, std::size_t bytes);
   void charge(Object& object, std::size_t bytes);
   void unreferenced(Object* object);
   std::size_t live_bytes() const { return live_bytes_; }
-  // Counts memory that belongs to the render but to no object.
+  // Count memory that belongs to the render but not to an object.
   void add_bytes(std::size_t bytes) { live_bytes_ += bytes; }
   void subtract_bytes(std::size_t bytes) { live_bytes_ -= bytes; }
 
@@ -153,34 +155,35 @@ class Heap {
 
   Object* first_ = nullptr;
   std::size_t live_bytes_ = 0;
-  bool busy_ = false;  // freeing: objects that lose their last reference wait in pending_
+  bool busy_ = false;  // objects are being freed: those that lose their last reference wait in pending_
   std::vector<Object*> pending_;
 };
 
 struct StrObject : Object {
   std::string text;
-  std::int64_t n_chars = -1;  // counted on first use, at once for immortals
-  bool markup = false;        // already escaped for HTML
-  // Tells which bytes came from outside the template. No operation's result depends on it.
-  bool is_foreign = false;                         // all
-  std::unique_ptr<const TextSpans> foreign_parts;  // the foreign parts, if only some of the text is foreign
+  std::int64_t n_chars = -1;  // counted on first use; for immortals, when they are created
+  bool markup = false;        // the text is already escaped for HTML
+  // Which bytes came from outside the template. The result of no operation depends on it.
+  bool is_foreign = false;                         // all bytes did
+  std::unique_ptr<const TextSpans> foreign_parts;  // the parts that did, if only some did
 };
 
-// A number of the context that keeps its text, because no 64-bit int or float prints so: 2^64, 0.10, 1e5.
+// A number of the context that keeps its text, because no 64-bit int or float would be printed like it: 2^64, 0.10,
+// 1e5.
 struct NumberObject : Object {
   std::string text;
   double real = 0;        // the nearest double
-  bool is_whole = false;  // an int in Python, else a float
+  bool is_whole = false;  // Python reads it as an int, else as a float
 };
 
 struct SeqObject : Object {
   std::vector<Value> items;
-  bool is_group = false;  // a tuple of the groupby filter: .grouper and .list name its two items
+  bool is_group = false;  // a tuple made by the groupby filter: its two items also have the names .grouper and .list
 };
 
 struct DictObject : Object {
   std::vector<std::pair<Value, Value>> items;  // in order of insertion
-  std::vector<std::uint32_t> buckets;          // hash index of items + 1, empty while small
+  std::vector<std::uint32_t> buckets;          // a hash table of item index + 1; empty while there are few items
 };
 
 enum class ViewKind : std::uint8_t { kKeys, kValues, kItems };
@@ -189,21 +192,22 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
-// A bound on the numbers of a range. It keeps all arithmetic on them within 64 bits.
+// The limit on the numbers of a range. It keeps all arithmetic on them within 64 bits.
 inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
   std::int64_t size() const;
 };
 
-// Undefined keeps what its error needs: a hint, or the name and the type of the object that lacks it.
+// An undefined value. It keeps what an error message needs: a hint, or the missing name and the type of the object
+// without it.
 struct UndefinedObject : Object {
   std::string hint;
   std::string owner;
   Value name;
 };
 
-// Stores the next item in its argument. Returns false at the end.
+// Stores the next item in its argument. Returns false if there is no next item.
 using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
 struct IteratorObject : Object {
   std::string_view type_name;
@@ -225,7 +229,7 @@ struct MacroProto;
 struct Activation;
 struct MacroObject : Object {
   const MacroProto* proto;
-  Activation* closure;  // lives as long as the render
+  Activation* closure;  // valid until the render ends
 };
 
 struct LoopObject;
@@ -240,11 +244,11 @@ struct JoinerObject : Object {
   bool used = false;
 };
 
-// Arguments of a call.
+// The arguments of a call.
 struct Args {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
-  bool has_foreign_names = false;  // a name of `named` came from outside the template
+  bool has_foreign_names = false;  // at least one of the names came from outside the template
 };
 
 inline Value Value::none() {
@@ -297,7 +301,7 @@ inline MarkedView Value::view() const {
   return str.foreign_parts ? MarkedView(str.text, *str.foreign_parts) : MarkedView(str.text, str.is_foreign);
 }
 
-// Constants of one template; they outlive every render of it.
+// The constants of one template. They outlive all of its renders.
 class ConstantPool {
  public:
   Value str(std::string text);
@@ -306,15 +310,15 @@ class ConstantPool {
   std::vector<std::unique_ptr<StrObject>> strings_;
 };
 
-// The value to compute with: for a kNumber the int or float that stands for it. Other values are returned as they are,
-// and so is an int beyond 64 bits.
+// Returns the value to compute with: for a kNumber its int or float. Returns other values unchanged, and also an int
+// that does not fit 64 bits.
 Value counted(const Value& value);
-// Returns whether the value is an int that does not fit 64 bits. REQUIRES: counted(value) is the value.
+// Returns whether the value is an int that does not fit 64 bits. REQUIRES: the value is a result of counted().
 inline bool is_beyond_ints(const Value& value) {
   return value.is(Kind::kNumber);
 }
 
-// Python's name of the value's type, as in "'str object' has no attribute 'x'".
+// Returns Python's name of the value's type, as in "'str object' has no attribute 'x'".
 std::string_view type_name(const Value& value);
 
 std::int64_t n_chars(const StrObject& str);
