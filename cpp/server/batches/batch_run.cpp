@@ -161,9 +161,9 @@ void BatchRun::start_lines() {
   for (BatchLine line; n_under_way_ < most && next_line(line);) start(std::move(line));
 }
 
-// Returns how many lines run at the same time: as many as the tenant may have slots of the largest model. More would
-// not be faster, and a draining server waits for them. Also at most half of the tenant's open requests and half of a
-// model's queue, so that other requests find room.
+// Returns how many lines run or wait in the engine at the same time: twice as many as the tenant may have slots of the
+// largest model. That keeps the slots filled. More would only delay a draining server, which waits for them. Also at
+// most half of the tenant's open requests and half of a model's queue, so that other requests find room.
 std::uint32_t BatchRun::window() const {
   constexpr std::uint32_t kSlotsOfNone = 8;  // the assumption if no model is loaded yet
   const auto settings = plan_.tenant->settings();
