@@ -21,7 +21,7 @@ Result<JsonLexemes*> Builder::Parts::json() {
   if (options.whitespace.pattern) {
     ZRT_TRY(const Regex wanted,
             parse_regex(arena, *options.whitespace.pattern, Spelling::kPlain, Anchoring::kWhole, options.limits));
-    // Other text that the pattern allows would not be JSON.
+    // Other text that the pattern allows would not be valid JSON, so it is excluded.
     space = arena.all_of({wanted, arena.repeat(arena.bytes(blanks), 0, RegexArena::kUnbounded)});
   }
   json_lexemes.emplace(arena, space);
@@ -113,8 +113,8 @@ Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& f
     case ArgumentForm::Kind::kTags:
     case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, json());
-      // A reader of tags removes a line feed at each end of a value and then looks for the rest of the closing tag. A
-      // reader of typed tags looks for the whole tag, which does not begin with a line feed.
+      // A parser of tags removes one line feed at each end of a value, and then searches for the rest of the closing
+      // tag. A parser of typed tags searches for the whole tag, which does not begin with a line feed.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
       JsonLexemes plain(arena, RegexArena::kEpsilon,
                         {.spelling = Spelling::kPlain,
@@ -170,7 +170,7 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   }
   std::vector<std::string> not_in_text = texts;
   not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
-  // Each trigger is compared with all tags and with all texts before it.
+  // Each trigger is compared with all tags and with all texts before it, so the work is counted by their bytes.
   std::size_t n_bytes = 0;
   for (const auto& text : not_in_text) n_bytes += text.size();
   parts_->work.fuel.use(triggers.size() * (1 + tagged.tags.size() + n_bytes / 4));

@@ -51,7 +51,8 @@ void Chart::close_row(Lexer& lexer, Fuel& fuel) {
   for (std::size_t i = rows_[row].first_item; i < items_.size() && !fuel.is_spent(); ++i) {
     const Item item = items_[i];
     fuel.use(kItemWork);
-    // A rule that began and ended in this row was empty. The items that waited for it have already advanced.
+    // A rule that began and ended in this row matched the empty text. The items that waited for it have already
+    // advanced.
     if (rules_->is_final(item.rule, item.state) && item.origin != row) {
       const Symbol left = rules_->left_of(item.rule);
       if (seen_.insert({kCompletedBit | left, 0, item.origin})) {

@@ -5,12 +5,13 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Days by month. February has 29 in years divisible by 4, except hundreds not divisible by 400.
+// Dates, with the days of each month. February has a 29th in years divisible by 4, except those divisible by 100 but
+// not by 400.
 constexpr std::string_view kDate =
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
     "02-(?:0[1-9]|1[0-9]|2[0-8]))|"
     "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
-// No leap seconds, because the time zone decides when one is possible.
+// Without leap seconds, because whether one is possible depends on the time zone.
 constexpr std::string_view kTime =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 constexpr std::string_view kOctet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
@@ -29,7 +30,7 @@ std::string ipv4() {
 std::string ipv6() {
   const std::string last = fmt::format("(?:{0}:{0}|{1})", kHex4, ipv4());
   std::string made = fmt::format("(?:{}:){{6}}{}", kHex4, last);
-  // At most n groups before ::, exactly m after it (two of them as `last`).
+  // At most n groups before ::, exactly m after it (the last two may be written as `last`).
   for (int behind = 5; behind >= 0; --behind) {
     const int before = 5 - behind;
     const std::string head = before == 0 ? "" : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", kHex4, before - 1);
@@ -48,7 +49,7 @@ std::string email() {
   return fmt::format("{0}(?:\\.{0})*@{1}", kAtom, hostname());
 }
 
-// RFC 3986, with a host that is a name or an IPv4 address.
+// RFC 3986. The host must be a name or an IPv4 address.
 std::string uri() {
   constexpr std::string_view kPlain = "0-9A-Za-z._~!$&'()*+,;=\\-";
   constexpr std::string_view kPercent = "%[0-9A-Fa-f]{2}";
@@ -74,7 +75,7 @@ struct Format {
 
 constexpr std::string_view kUuid = "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}";
 
-// pydantic's formats that check a UUID's version.
+// pydantic's formats that check the version of a UUID.
 template <char kVersion>
 std::string uuid_of() {
   return fmt::format("[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-f]{{3}}-[0-9A-Fa-f]{{12}}",

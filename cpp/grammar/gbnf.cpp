@@ -24,8 +24,8 @@ class GbnfLowering {
   }
 
  private:
-  // Rules that reach neither a token nor a rule that refers to itself. The root stays a rule, because its parts are
-  // lexemes that other rules may share.
+  // Finds the rules that are regular: those that reach neither a token nor a rule that refers to itself. The root is
+  // never compiled to one expression, because its parts are lexemes that other rules may share.
   Status find_regular() {
     is_regular_.assign(syntax_.rules.size(), false);
     for (bool is_changed = true; std::exchange(is_changed, false);) {
@@ -100,7 +100,7 @@ class GbnfLowering {
       symbols_[rule] = rules_.terminal(regex);
       return *symbols_[rule];
     }
-    // Makes all symbols first, because a rule may refer to itself; then defines each rule.
+    // Creates all symbols before it defines the rules, because a rule may refer to itself.
     symbols_[rule] = rules_.new_symbol();
     todo_.push_back(rule);
     if (is_working_) return *symbols_[rule];

@@ -35,7 +35,7 @@ class GbnfParser final : SyntaxReader {
       if (is_defined_[rule]) return error("the rule \"" + std::string(word.substr(0, 80)) + "\" is defined twice");
       is_defined_[rule] = true;
       made_.rules[rule] = std::move(node);
-      // An empty alternative at the end of a line has consumed that line end.
+      // An empty alternative at the end of a line has already consumed the line end.
       const auto before = text_.substr(0, pos_).find_last_not_of(" \t");
       const bool is_new_line = before != std::string_view::npos && text_[before] == '\n';
       if (pos_ < text_.size() && text_[pos_] != '\n' && text_[pos_] != '\r' && !is_new_line)
@@ -57,7 +57,7 @@ class GbnfParser final : SyntaxReader {
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(pos_), '\n');
     return fail(StatusCode::kInvalidArgument, "[gbnf] line {}: {}", line, what);
   }
-  // Blanks and comments; with `lines`, line ends too.
+  // Skips blanks and comments; with `lines`, line ends too.
   void skip(bool lines) {
     while (pos_ < text_.size()) {
       const char c = text_[pos_];
@@ -133,7 +133,7 @@ class GbnfParser final : SyntaxReader {
     return n;
   }
 
-  // Nothing: here is none.
+  // Returns nullopt if no atom begins here.
   Result<std::optional<GbnfNode>> atom(std::size_t depth) {
     GbnfNode node;
     if (pos_ == text_.size()) return std::nullopt;
@@ -189,7 +189,7 @@ class GbnfParser final : SyntaxReader {
     const std::size_t begin = pos_;
     const std::string_view word = name();
     if (word.empty()) return std::nullopt;
-    // The name of the next rule ends this one.
+    // A name followed by ::= begins the next rule and ends this one.
     const std::size_t behind = pos_;
     skip(false);
     if (at("::=")) {

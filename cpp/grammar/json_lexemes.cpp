@@ -28,7 +28,7 @@ JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space, Notation given)
     texts = arena.all_of({texts, arena.complement(arena.concat(
                                      {RegexArena::kAll, arena.literal(notation.not_in_texts), RegexArena::kAll}))});
   if (!notation.not_in_names.empty()) {
-    // A reader of names looks no further than this for their end.
+    // A parser of names searches for their end only within this many characters.
     constexpr std::uint32_t kMaxNameCharacters = 128;
     CharSet letters = CharSet::any().without(CharSet::of({{0, 0x1F}, {0x7F, 0x7F}}));
     for (const char c : notation.not_in_names) {
@@ -89,7 +89,7 @@ std::string scalar_text(const Json& value) {
   if (!is_json_number(value)) return value.dump();
   const auto text = number_text(value);
   const auto plain = plain_digits(value);
-  // Very large and very small numbers keep their exponent.
+  // A number whose plain digits would be long, very large or very small, keeps its exponent.
   return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
 }
 

@@ -16,7 +16,7 @@ struct PlainCharacters {
   std::uint8_t n_bytes;
   ByteRange bytes[4];
 };
-// Unicode's table 3-7 without the characters that JSON escapes.
+// The well-formed byte sequences of Unicode's table 3-7, without the characters that JSON escapes.
 constexpr PlainCharacters kPlainCharacters[] = {
     {1, {{0x20, 0x21}}},
     {1, {{0x23, 0x5B}}},
@@ -54,7 +54,7 @@ class Search {
       is_chain_ = is_chain_ && next.size() == 1;
       made_.n_characters = n + 1;
       if (next.empty()) {
-        made_.n_characters = UINT32_MAX;  // no new states: it goes on like that
+        made_.n_characters = UINT32_MAX;  // no new states follow, so any number of characters is allowed
         return;
       }
       last.swap(next);
@@ -62,7 +62,7 @@ class Search {
   }
 
  private:
-  // All steps over a sequence of byte ranges. Bytes that the lexer treats alike are tried once.
+  // Follows all steps over a sequence of byte ranges. Of bytes that the lexer treats alike, one is tried.
   bool follow(std::uint32_t state, std::span<const ByteRange> bytes, std::vector<std::uint32_t>& next) {
     int last_class = -1;
     for (unsigned byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
@@ -88,7 +88,7 @@ class Search {
     return true;
   }
 
-  // Whether every character leads from here to a dead state.
+  // Whether every character leads from this state to a dead state.
   bool leads_nowhere(std::uint32_t state) {
     return std::ranges::all_of(kPlainCharacters, [&](const PlainCharacters& characters) {
       return all_dead(state, {characters.bytes, characters.n_bytes});
@@ -105,8 +105,8 @@ class Search {
 
   Lexer& lexer_;
   PlainReach& made_;
-  bool is_chain_ = true;               // one state at each number of characters, and ever a new one
-  std::optional<std::uint32_t> only_;  // the state behind this character
+  bool is_chain_ = true;               // after each number of characters there is one state, and it is new
+  std::optional<std::uint32_t> only_;  // the single state after this number of characters
   std::unordered_set<std::uint32_t> met_;
 };
 

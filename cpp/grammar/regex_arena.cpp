@@ -87,7 +87,7 @@ Regex RegexArena::concat(Regex left, Regex right) {
   if (left == kNothing || right == kNothing) return kNothing;
   if (left == kEpsilon) return right;
   if (right == kEpsilon) return left;
-  // (ab)c is written a(bc).
+  // Concatenations are stored as a(bc), so (ab)c is rewritten.
   std::vector<Regex> heads;
   while (nodes_[left].kind == Kind::kConcat) {
     heads.push_back(nodes_[left].a);
@@ -137,7 +137,7 @@ Regex RegexArena::any_of(std::vector<Regex> parts) {
   if (has_set) flat.push_back(bytes(set));
   std::ranges::sort(flat);
   flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
-  // The empty text is in a nullable alternative already.
+  // If an alternative matches the empty text, a separate empty alternative is not needed.
   if (flat.size() > 1 && flat[0] == kEpsilon &&
       std::any_of(flat.begin() + 1, flat.end(), [&](Regex r) { return nodes_[r].nullable; }))
     flat.erase(flat.begin());
@@ -191,8 +191,8 @@ Regex RegexArena::repeat(Regex part, std::uint32_t min, std::uint32_t max) {
 
 Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest, std::uint32_t n_fraction,
                               std::uint32_t n_left) {
-  // The number with zeros in place of the missing digits, and how many numbers those digits can add. The count stops at
-  // the divisor.
+  // `filled` is the number with zeros for the missing digits. `n_ahead` is how many numbers those digits can form; the
+  // count stops at the divisor.
   std::uint64_t filled = rest, n_ahead = 1;
   for (std::uint32_t i = std::min(n_left, n_fraction); i > 0; --i) {
     filled = filled * 10 % divisor;
@@ -214,7 +214,7 @@ Regex RegexArena::literal_tree(std::span<const std::string_view> sorted, std::si
     }
     std::size_t n = 1;
     while (n < sorted.size() && sorted[n][depth] == sorted[0][depth]) ++n;
-    // Takes the whole common beginning of the group at once, so the recursion is only as deep as the branching.
+    // Takes the whole common beginning of the group at once, so that the recursion is only as deep as the branching.
     std::size_t same = depth + 1;
     const std::string_view first = sorted[0], last = sorted[n - 1];
     while (same < first.size() && same < last.size() && first[same] == last[same]) ++same;
@@ -231,7 +231,7 @@ Regex RegexArena::any_literal(std::vector<std::string_view> texts) {
 }
 
 std::uint32_t RegexArena::weight(Regex regex) const {
-  // The parts that a derivative visits, but not those behind them. A few levels are enough for an estimate.
+  // Counts the nodes that a derivative visits, but not the nodes after them. A few levels suffice for an estimate.
   const auto count = [this](auto& self, Regex r, int depth) -> std::uint32_t {
     const Node& node = nodes_[r];
     std::uint32_t sum = 1;

@@ -47,7 +47,8 @@ class RegexLowering {
   RegexLowering(RegexArena& arena, Spelling spelling, const Limits& limits)
       : arena_(arena), spelling_(spelling), work_(limits.compile_work / 64) {}
 
-  // The texts that match a part. free_left false: the part must begin where the text begins; likewise on the right.
+  // Returns the texts in which the part matches. If free_left is false, the match must begin where the text begins;
+  // free_right is the same for the end.
   Result<Regex> find(const RegexSyntax& syntax, bool free_left, bool free_right) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("alternatives of a pattern"));
@@ -68,8 +69,8 @@ class RegexLowering {
     return arena_.concat({pad(free_left), inner, pad(free_right)});
   }
 
-  // The same for a pattern with a look-ahead. What it checks extends beyond its own part, so each part is read together
-  // with everything after it, to the end of the text. A look-ahead is then a conjunction.
+  // Does the same for a pattern with a look-ahead. What a look-ahead checks extends beyond its own part. So each part
+  // is compiled together with everything after it, up to the end of the text, and a look-ahead becomes a conjunction.
   Result<Regex> find_looking(const RegexSyntax& syntax, bool is_free) {
     const Regex rest = pad(is_free);
     ZRT_TRY(const Regex at_begin, match(syntax, rest, AtBegin::kYes));
@@ -80,7 +81,7 @@ class RegexLowering {
   }
 
  private:
-  // The texts that begin with a match of the part and continue as one of `rest`.
+  // Returns the texts that begin with a match of the part and continue with a text of `rest`.
   Result<Regex> match(const RegexSyntax& syntax, Regex rest, AtBegin at) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("looks ahead of a pattern"));
@@ -154,7 +155,7 @@ class RegexLowering {
     }
     if (parts.empty()) return pad(free_left || free_right);
     if (parts.size() == 1) return find(parts[0], free_left, free_right);
-    // An anchor within a group that is first or last: each of the group's alternatives is combined with the rest.
+    // A group begins or ends with an anchor: each of its alternatives is combined with the rest.
     for (const bool first : {true, false}) {
       RegexSyntax& end = first ? parts.front() : parts.back();
       if (!has_anchor(end)) continue;
@@ -186,7 +187,7 @@ class RegexLowering {
         return fail(StatusCode::kInvalidArgument, "[regex] {} in the middle, which is not supported",
                     syntax.kind == SyntaxKind::kBegin ? "^" : "$");
       case SyntaxKind::kAhead:
-      case SyntaxKind::kNotAhead: break;  // match() takes all that has one
+      case SyntaxKind::kNotAhead: break;  // match() handles every part with a look-ahead
       case SyntaxKind::kRepeat: {
         ZRT_TRY(const Regex part, lower(syntax.parts[0]));
         return arena_.repeat(part, syntax.min, syntax.max);

@@ -209,7 +209,7 @@ class RegexParser final : SyntaxReader {
   Result<CharSet> char_class() {
     const bool is_negated = take("^");
     CharSet set;
-    // ECMA-262: [] is empty and [^] is everything; a ] is written \].
+    // In ECMA-262 [] matches nothing and [^] matches everything; a ] in a class is written \].
     while (!take("]")) {
       if (pos_ == text_.size()) return error("a class that does not end");
       if (at("[:")) return error("a named class, which is not supported");

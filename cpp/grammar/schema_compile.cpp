@@ -8,7 +8,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// The limit on nested claims. Schemas that refer to themselves in ever new combinations reach it; ordinary ones do not.
+// The limit on nested claims. Only schemas that refer to themselves in ever new combinations reach it.
 constexpr int kMaxClaimDepth = 300;
 
 class Deeper {
@@ -38,7 +38,8 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
   if (shape.has_values) {
     std::vector<std::string_view> texts;
     const Json& first = *shape.values[0];
-    // A const that is a list is one value. Only enum's list is a list of values, which its owner tells.
+    // A list in const is one value; a list in enum is a list of values. The schema that contains the list says which it
+    // is.
     const bool is_enum = std::ranges::any_of(shape.schemas, [&](const Json* s) { return find(*s, "enum") == &first; });
     for (std::size_t i = 0; i < (is_enum ? first.size() : 1); ++i) {
       const Json& value = is_enum ? first[i] : first;
@@ -116,7 +117,7 @@ Status SchemaCompiler::add_values(Symbol to, const Kinds& kinds, bool with_space
   return {};
 }
 
-// If the quote is a token, a value with texts is more than one lexeme.
+// If the quote character is a token, a value that contains texts consists of several lexemes.
 Symbol SchemaCompiler::constant(const Json& value) {
   RegexArena& arena = rules_.arena;
   if (value.is_string()) {
@@ -211,7 +212,7 @@ Result<Regex> SchemaCompiler::name_of(const std::string& name, const Shape& shap
 
 namespace {
 
-// prefixItems. Before draft 2020-12 it was a list in `items`, followed by additionalItems.
+// Returns prefixItems. Before draft 2020-12 that was a list in `items`, followed by additionalItems.
 const Json* first_items_of(const Json& schema) {
   if (const Json* prefix = find(schema, "prefixItems")) return prefix;
   const Json* items = find(schema, "items");

@@ -1,4 +1,4 @@
-// The members that a shape's objects may have: the named ones, in the order of the schemas, then the others.
+// Collects the members that a shape's objects may have: the named ones, in the order of the schemas, then the others.
 #include <algorithm>
 #include <set>
 
@@ -71,7 +71,7 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& shape) {
   }
   ZRT_CHECK_OK(add_rests(shape, made));
 
-  // The number of members is not counted, so a bound on it must follow from the rest of the schema.
+  // The grammar does not count members, so a limit on their number must follow from the rest of the schema.
   for (const Json* schema : shape.schemas) {
     ZRT_TRY(const auto least, count_of(*schema, "minProperties"));
     ZRT_TRY(const auto most, count_of(*schema, "maxProperties"));
@@ -100,7 +100,7 @@ Result<Regex> SchemaCompiler::name_pattern(const Json& patterns, const std::stri
 Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
   RegexArena& arena = rules_.arena;
   struct Pattern {
-    const Json* of;  // the schema that has it
+    const Json* of;  // the schema that contains it
     Regex regex;
     const Json* value;
   };
@@ -116,7 +116,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
         return too_complex("patterns of patternProperties", patterns.size(), kMaxPatterns);
     }
     if (const Json* names = find(*schema, "propertyNames")) {
-      // Names are strings, so what the schema says about other types does not matter.
+      // Names are strings, so keywords for other types do not matter.
       Kinds kinds;
       ZRT_CHECK_OK(collect({{names}, {}}, kinds));
       allowed.push_back(arena.any_of(std::move(kinds.texts)));

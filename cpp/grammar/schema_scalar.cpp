@@ -15,14 +15,14 @@ constexpr std::uint32_t kMaxDivisor = 1'000'000;
 struct BoundKeyword {
   const char* name;
   bool is_upper, is_exclusive;
-  const char* excludes;  // which makes it exclusive where it is true
+  const char* excludes;  // the boolean keyword that makes the bound exclusive if it is true
 };
 constexpr BoundKeyword kBounds[] = {{"minimum", false, false, "exclusiveMinimum"},
                                     {"maximum", true, false, "exclusiveMaximum"},
                                     {"exclusiveMinimum", false, true, nullptr},
                                     {"exclusiveMaximum", true, true, nullptr}};
 
-// An unknown format is only an annotation.
+// Whether the format is unknown. Such a format is only an annotation.
 bool is_unknown_format(const Json& schema, std::string_view keyword) {
   const Json* format = keyword == "format" ? find(schema, "format") : nullptr;
   return format != nullptr && format->is_string() && !format_pattern(format->get_ref<const std::string&>());
@@ -30,7 +30,7 @@ bool is_unknown_format(const Json& schema, std::string_view keyword) {
 
 }  // namespace
 
-// Unsigned multiples of a step, in plain digits. Returns nothing if the step has too many digits.
+// Returns the unsigned multiples of a step, in plain digits. Returns nullopt if the step has too many digits.
 std::optional<Regex> SchemaCompiler::multiples_of(std::string step) {
   RegexArena& arena = rules_.arena;
   const auto point = step.find('.');
@@ -79,7 +79,7 @@ Result<Regex> SchemaCompiler::numbers_of(const Shape& shape) {
   return arena.all_of(std::move(bounds));
 }
 
-// The texts that a pattern or format allows, as they are written between quotes.
+// Returns the texts that a pattern or format allows, in the form in which they are written between quotes.
 Result<Regex> SchemaCompiler::pattern_of(const Json& schema, const char* keyword) {
   const Json& value = *schema.find(keyword);
   if (const auto it = patterns_.find(&value); it != patterns_.end()) return it->second;
@@ -113,7 +113,7 @@ Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
     max = std::min(max, most.value_or(RegexArena::kUnbounded));
   }
   if (min > max) return RegexArena::kNothing;
-  // A pattern already allows only characters that can be written, so a length without bounds adds nothing.
+  // A pattern already allows only characters that can be written. So if the length has no bounds it adds no condition.
   if (parts.empty() || min > 0 || max != RegexArena::kUnbounded)
     parts.push_back(arena.repeat(lexemes_.character, min, max));
   if (!lexemes_.has_all_texts()) parts.push_back(lexemes_.texts);

@@ -18,7 +18,7 @@ constexpr TypeName kTypeNames[] = {
     {"object", kObjectType},
 };
 
-// 0: no such type.
+// Returns 0 if there is no such type.
 std::uint8_t type_bits(const Json& name) {
   if (!name.is_string()) return 0;
   for (const TypeName& type : kTypeNames)
@@ -30,7 +30,7 @@ bool allows_all(const Json& schema) {
   return schema == true || (schema.is_object() && schema.empty());
 }
 
-// Whether a keyword that is not enforced has no effect at this place.
+// Whether a keyword that the compiler does not enforce has no effect in this schema.
 bool constrains_nothing(const Json& schema, std::string_view keyword, const Json& value) {
   if (keyword == "if") return !schema.contains("then") && !schema.contains("else");
   if (keyword == "then" || keyword == "else") return !schema.contains("if") || allows_all(value);
@@ -75,7 +75,8 @@ std::string SchemaCompiler::pointer_to(const Json* part) const {
   return "";
 }
 
-// An object with many members is sorted once, because references look names up in it again and again.
+// Returns a member of an object. An object with many members is sorted once, because references look names up
+// repeatedly.
 const Json* SchemaCompiler::member_of(const Json& object, const std::string& name) {
   constexpr std::size_t kFew = 16;
   if (object.size() <= kFew) return find(object, name.c_str());
@@ -132,7 +133,7 @@ Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::strin
   return at;
 }
 
-// A schema that refers to itself, through $ref or in-place keywords, has no meaning.
+// Fails for a schema that refers to itself through $ref or in-place keywords, because it has no meaning.
 Status SchemaCompiler::check_no_cycle(const Json* schema) {
   struct Step {
     const Json* schema;
@@ -199,8 +200,9 @@ Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
   return shape;
 }
 
-// OpenAPI's discriminator requires its property in each object, because it tells the branches apart. Schemas that give
-// the property a default leave it out of `required`; it is written all the same.
+// Returns a schema that requires the property of OpenAPI's discriminator in each object, because that property tells
+// the branches apart. Schemas that give the property a default do not list it in `required`, but it must still be
+// written.
 const Json* SchemaCompiler::tag_of(const Json& schema) {
   const Json* discriminator = find(schema, "discriminator");
   const Json* name =
@@ -272,7 +274,7 @@ Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema
   const auto digits = is_number ? plain_digits(*value) : std::nullopt;
   if (!digits || digits->contains('.')) return refuse(value, "", "a whole number from 0 on is wanted");
   const double count = number_value(*value);
-  // An upper bound costs as much as the text written up to it. No answer reaches the largest bounds.
+  // An upper bound costs as much work as the text that it allows. No answer is as long as the largest bounds allow.
   if (std::string_view(keyword).starts_with("max"))
     return static_cast<std::uint32_t>(std::min<double>(count, RegexArena::kUnbounded));
   if (count > limits_.max_repeat) {

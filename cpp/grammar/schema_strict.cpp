@@ -1,4 +1,4 @@
-// OpenAI's strict mode: its additional requirements on a schema.
+// The requirements on a schema that OpenAI's strict mode adds.
 #include <algorithm>
 
 #include "grammar/grammar.h"

@@ -1,6 +1,6 @@
-// Members as tags, whose values have no quotes. A reader uses the schema: of the types that a value may have, it takes
-// the one that the value looks like. So no text is written that looks like another possible type, and no value is
-// written that would be read as text.
+// Compiles members as tags whose values have no quotes. The output parser reads them by the schema: of the types that a
+// value may have, it takes the one that the value looks like. So the grammar allows no text that looks like another
+// possible type, and no other value that would be read as text.
 #include <utility>
 
 #include "grammar/schema.h"
@@ -19,7 +19,7 @@ Regex spelled_in_any_case(RegexArena& arena, std::string_view word) {
   return made;
 }
 
-// Python's words for values that are not text, which templates write.
+// Python's words for values that are not texts; templates write these.
 constexpr std::pair<const char*, const char*> kPythonWords[] = {{"null", "None"}, {"true", "True"}, {"false", "False"}};
 
 }  // namespace

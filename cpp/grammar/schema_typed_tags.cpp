@@ -1,13 +1,13 @@
-// Members as tags that say whether their value is text. Texts stand there as they are, other values as JSON. Parts of a
-// tag may be single tokens.
+// Compiles members as tags that say whether their value is a text. Texts are written without quotes, other values as
+// JSON. Parts of a tag may be single tokens.
 #include <utility>
 
 #include "grammar/schema.h"
 
 namespace zinc_rt::grammar {
 
-// `before`, the text, `behind`, in as few terminals as possible around the marker's token. If the text does not contain
-// the token there is one terminal, so that a value ends only before its closing tag.
+// Returns the sequence of `before`, the text and `behind`, with as few terminals as possible around the marker's token.
+// If the text does not contain the token, all of it is one terminal, so that a value ends only before its closing tag.
 Symbol SchemaCompiler::marked(Regex before, std::string_view text, const Marker& mark, Regex behind) {
   RegexArena& arena = rules_.arena;
   std::vector<Symbol> parts;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxTokenBytes = 65'000;
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 
-// The number of characters if all of them are plain, else 0.
+// Returns the number of characters if all of them are plain, else 0.
 std::size_t plain_characters(std::string_view text) {
   std::size_t n = 0;
   for (; !text.empty(); ++n) {
@@ -53,7 +53,7 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::stri
     return order != 0 ? order < 0 : a < b;
   });
   v.nodes_.push_back({0, 0, 0, 0, 0});
-  std::vector<std::uint32_t> path = {0};  // the nodes that lead to the last token
+  std::vector<std::uint32_t> path = {0};  // the nodes on the way to the previous token
   std::string_view last;
   for (std::uint32_t i = 0; i < v.tree_tokens_.size(); ++i) {
     const std::string_view bytes = v.bytes(v.tree_tokens_[i]);
