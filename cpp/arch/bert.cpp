@@ -1,6 +1,6 @@
-// BERT: encoders such as MiniLM, BGE and E5. The embeddings of tokens, positions and token types are summed and normed.
-// A layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with biases everywhere. Tokens have type 0,
-// except type 1 for the second text of a pair.
+// BERT: encoders such as MiniLM, BGE and E5. The embeddings of tokens, positions and token types are summed and
+// normalized. A layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with biases everywhere. Tokens
+// have type 0, except those of the second text of a pair, which have type 1.
 #include "arch/encoder.h"
 
 namespace zinc_rt::arch {

@@ -1,4 +1,4 @@
-// The nodes that Builder writes, one function for each op.
+// The functions of Builder that add a node, one for each op.
 #include "arch/builder.h"
 #include "base/error.h"
 #include "ir/op_rules.h"
@@ -63,7 +63,7 @@ void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std
 }
 
 BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention) {
-  // The last position that a token sees: its own, or the last of its text.
+  // The last position that a token attends to: its own, or the last of its text.
   const BufferId seen = config_.is_causal ? positions_ : request("text_ends", DType::kI32, {ir::kTokens});
   const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
   const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;

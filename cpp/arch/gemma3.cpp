@@ -1,6 +1,6 @@
-// Gemma 3: embeddings times sqrt(model_dim), norms before and after both halves of a layer (their +1 is in the file),
-// tanh-GELU. Every sixth layer sees the whole context and has its own RoPE base and scaling; the others see a window.
-// RoPE rotates pairs (i, i + n_rot / 2).
+// Gemma 3: embeddings times sqrt(model_dim), norms before and after attention and feed-forward (the +1 of their weights
+// is already in the file), tanh-GELU. Every sixth layer attends to the whole context and has its own RoPE base and
+// scaling; the other layers attend to a window. RoPE rotates pairs (i, i + n_rot / 2).
 #include <cmath>
 
 #include "arch/blocks.h"
@@ -11,8 +11,8 @@ namespace zinc_rt::arch {
 namespace {
 
 constexpr std::string_view kArchitectures[] = {"gemma3"};
-constexpr std::uint32_t kGlobalInterval = 6;  // where the file has no pattern
-// The 27B model scales by model_dim / n_heads instead of head_dim. Its files are known by their number of layers.
+constexpr std::uint32_t kGlobalInterval = 6;  // if the file has no pattern
+// The 27B model scales by model_dim / n_heads instead of head_dim. Its files are recognized by their number of layers.
 constexpr std::uint32_t kLayersOf27B = 62;
 
 bool is_sliding(const ModelConfig& c, std::uint32_t layer) {

@@ -1,10 +1,10 @@
-// Gemma 4: dense, with experts, and with embeddings per layer (E2B, E4B). It adds to Gemma 3's layer:
-// - sliding and global layers differ in head size, RoPE and key-value heads; attention scores are not scaled;
-// - v has a norm without weights; layers without attn_v compute v from k's projection;
-// - the last layers keep no K and V; each reads those of the last earlier layer of its kind;
-// - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the others' frequencies by 1e30;
-// - experts, if present, run beside the dense feed-forward; both are followed by a norm;
-// - each layer may add a gated embedding of the token, and scales its output.
+// Gemma 4: dense, with experts, and with embeddings per layer (E2B, E4B). It differs from Gemma 3 in these points:
+// - Sliding and global layers differ in head size, RoPE and number of key-value heads. Attention scores are not scaled.
+// - v has a norm without weights. Layers without attn_v compute v from k's projection.
+// - The last layers write no K and V; each reads those of the last earlier layer of its kind.
+// - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the frequencies of the others by 1e30.
+// - Experts, if present, run in parallel to the dense feed-forward; each of the two is followed by a norm.
+// - Each layer may add a gated embedding of the token, and scales its output.
 #include <cmath>
 
 #include "arch/blocks.h"
@@ -82,7 +82,7 @@ class Gemma4 {
     const BufferId x = row_norm(b_, "ffn_norm", hidden_, "ffn_norm");
     BufferId y = dense_ffn(b_, x, c_.ffn_dim_per_layer[layer], push::kGeluTanh);
     if (c_.n_experts > 0) {
-      // The router sees the normed stream, scaled by a vector and by 1 / sqrt(model_dim).
+      // The router's input is the normalized residual stream, scaled by a vector and by 1 / sqrt(model_dim).
       const BufferId router_scale = b_.layer_weight("moe.router_scale", "ffn_gate_inp.scale", {c_.model_dim});
       const BufferId normed = b_.rms_norm(b_.at_layer("router_norm"), hidden_, router_scale, eps(), c_.model_dim);
       const BufferId router =
@@ -124,7 +124,7 @@ class Gemma4 {
   Builder b_;
   BufferId hidden_ = ir::kNoBuffer, layer_embeddings_ = ir::kNoBuffer;
   Rope global_rope_{}, sliding_rope_{};
-  Builder::KvCache caches_[2];  // of the last layer that has its own: global, sliding
+  Builder::KvCache caches_[2];  // of the last layer that has its own K and V, for each kind: global, sliding
 };
 
 Result<ir::Graph> build(const ModelConfig& config, const Weights& weights, const GraphOptions& options) {

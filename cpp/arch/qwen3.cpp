@@ -1,5 +1,6 @@
 // Qwen 3: norms of each q and k head before RoPE, which rotates pairs (i, i + n_rot / 2). qwen3moe has experts instead
-// of the feed-forward: softmax over all, the most likely are chosen, their weights are renormalized.
+// of the feed-forward network: softmax over all experts, the most likely are chosen, and their weights are
+// renormalized.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 
