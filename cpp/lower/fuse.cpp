@@ -14,7 +14,8 @@ using ir::BufferId;
 using ir::Node;
 using ir::Op;
 
-// The list of nodes while it is rewritten. Removed nodes stay as holes until the end, so that indexes stay valid.
+// The list of nodes while it is rewritten. Removed nodes stay as empty entries until the end, so that indices stay
+// valid.
 class Fuser {
  public:
   explicit Fuser(const ir::Graph& graph)
@@ -60,7 +61,7 @@ class Fuser {
       const auto k_at = producer(write.k, Op::ROPE, i);
       if (!k_at || uses(write.k) != 1) continue;
       const auto k_rope = of<operand::Rope>(*k_at);
-      // With variants, ROPE reads the table at other rows than the cache is written at.
+      // If RoPE has variants, ROPE reads the table at other rows than those at which the cache is written.
       if (k_rope.pos != write.pos) continue;
       std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
@@ -102,8 +103,9 @@ class Fuser {
     }
   }
 
-  // Fuses the gate and up projections if they read rows of the same type. If a step has one token per slot, it also
-  // fuses the down projection with its sum and residual add, which saves the memory for the outputs of the experts.
+  // Fuses the gate and up projections if they read rows of the same type. If a step has one token per slot, also fuses
+  // the down projection with the sum over experts and the residual add, which saves the memory for the experts'
+  // outputs.
   void fuse_moe() {
     for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
       if (!are(i, {Op::MOE_LINEAR, Op::MOE_LINEAR})) continue;
@@ -147,7 +149,7 @@ class Fuser {
       Node fused = make<operand::ResidualRmsNorm>(
           nodes_[i + 1], {.residual = add.x, .x = add.y, .w = norm.w, .y = norm.y, .sum = add.z});
       fused.inplace = true;
-      fused.layer = nodes_[i].layer;  // the residual stream of a layer is complete at its end
+      fused.layer = nodes_[i].layer;  // because the residual stream of a layer is complete at the layer's end
       replace(fused, i, {i, i + 1});
     }
   }
@@ -173,7 +175,7 @@ class Fuser {
       return !removed_[at] && nodes_[at].op == op;
     });
   }
-  // Whether node i is an RMS_NORM over whole rows with a weight.
+  // Whether node i is an RMS_NORM over whole rows that has a weight.
   bool is_row_norm(std::size_t i) const {
     if (!are(i, {Op::RMS_NORM}) || nodes_[i].inplace) return false;
     const auto norm = of<operand::RmsNorm>(i);
@@ -198,7 +200,7 @@ class Fuser {
         return nodes_[i].op == op ? std::optional(i) : std::nullopt;
     return std::nullopt;
   }
-  // The per-head norm before a ROPE, if nothing else reads it.
+  // Returns the per-head norm before a ROPE, if no other node reads its output.
   std::optional<std::size_t> head_norm(const Node& rope) const {
     const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
     const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());
@@ -230,7 +232,7 @@ class Fuser {
 struct Name {
   std::string_view text;
   bool FusionOptions::* flag;
-  ir::Op ops[2];  // that it makes
+  ir::Op ops[2];  // the ops that the function creates
 };
 using ir::Op;
 constexpr Name kNames[] = {

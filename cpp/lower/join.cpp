@@ -14,13 +14,13 @@ namespace {
 struct Pattern {
   struct Operand {
     std::string name;
-    std::size_t value;  // in names
+    std::size_t value;  // index into the names
   };
   struct Step {
     bool is_optional = false;
     std::vector<ir::Op> ops;
     std::vector<Operand> operands;
-    std::vector<std::size_t> kept;  // values that are needed until this step is done
+    std::vector<std::size_t> kept;  // values that must stay valid until this step has run
   };
   std::vector<Step> steps;
   std::vector<std::string> names;
@@ -31,7 +31,7 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-// Takes the next piece of `text` up to `end`, and drops `end`.
+// Removes the text up to `end` from `text` and returns it. Removes `end` too.
 std::string_view take(std::string_view& text, char end) {
   const auto at = std::min(text.find(end), text.size());
   const auto piece = trim(text.substr(0, at));
@@ -93,7 +93,8 @@ Result<Pattern> parse(std::string_view pattern) {
   return parsed;
 }
 
-// The graph's nodes without barriers. An operand is a value: its number stays the same from one write to the next.
+// The graph's nodes without barriers. An operand is a value: its number is the same from one write of the buffer to the
+// next.
 class Nodes {
  public:
   explicit Nodes(const ir::Graph& graph) : graph_(graph) {
@@ -114,7 +115,7 @@ class Nodes {
   }
 
   std::size_t size() const { return all_.size(); }
-  std::size_t index(std::size_t i) const { return all_[i].node; }  // in the graph
+  std::size_t index(std::size_t i) const { return all_[i].node; }  // the node's index in the graph
   const ir::Node& node(std::size_t i) const { return graph_.nodes()[all_[i].node]; }
   std::span<const std::size_t> values(std::size_t i) const { return all_[i].values; }
 
@@ -196,7 +197,8 @@ class Match {
     return true;
   }
 
-  // Whether a node up to `last` overwrites the memory of this value, beginning with the first node that has it.
+  // Whether a node up to `last` overwrites the memory of this value. The search begins with the first node that uses
+  // it.
   bool is_overwritten(const Bound& kept, std::size_t last) const {
     bool is_there = false;
     for (std::size_t i = first_; i <= last; ++i) {

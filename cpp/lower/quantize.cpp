@@ -12,12 +12,13 @@
 namespace zinc_rt::lower {
 namespace {
 
-// The index of x, the rows that a product reads. In every op that takes quantized rows it is the first input.
+// The operand x is the rows that a product reads. In every op that takes quantized rows it is the first input.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
 
-// The type that a node wants x to have: the activation type of its weights, or f32 if it takes no quantized input.
+// Returns the type that the node needs x to have: the activation type of its weights, or f32 if it takes no quantized
+// input.
 Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
   const auto& rule = ir::rule(node.op);
   if (rule.key_input < 0 || (rule.inputs[kX].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
@@ -42,7 +43,7 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::vector<ir::Buffer> added;
   std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last node that wrote each buffer
   std::map<std::pair<ir::BufferId, DType>, ir::BufferId>
-      made;  // the quantized rows of a buffer, until it is written again
+      made;  // the quantized rows of each buffer, until the buffer is written again
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
     const auto& attrs = ir::rule(node.op).attrs;
@@ -55,13 +56,13 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
           made.try_emplace({source, wanted}, static_cast<ir::BufferId>(graph.buffers().size() + added.size()));
       if (fresh) {
         ir::Buffer buffer = graph.buffer(source);
-        const int version = versions[source] - 1;  // the first content of a buffer needs no number
+        const int version = versions[source] - 1;  // the first content of a buffer needs no version number
         buffer.name = fmt::format("act.{}/{}{}", buffer.name.substr(buffer.name.find('.') + 1), to_string(wanted),
                                   version > 0 ? fmt::format("/{}", version) : "");
         buffer.buffer_class = ir::BufferClass::kActivation;
         buffer.dtype = wanted;
         added.push_back(std::move(buffer));
-        // It comes right after the node that writes the rows, so that a tier may run both as one.
+        // The QUANTIZE comes right after the node that writes the rows, so that a tier may run both as one.
         const auto writer = writers.find(source);
         const bool is_written = writer != writers.end();
         ir::Node quantize;
