@@ -1,4 +1,4 @@
-// call:N{k:<mark>text<mark>,n:3,o:{..},l:[..]}: keys are bare, texts stand between marks and are not escaped.
+// Reads call:N{k:<mark>text<mark>,n:3,o:{..},l:[..]}. Keys have no quotes. Texts are between marks and are not escaped.
 
 #include "base/json_text.h"
 #include "base/strict_json.h"
@@ -99,7 +99,7 @@ class BareReader final : public CallReader {
     drop(n);
   }
 
-  // Ends the innermost object or list.
+  // Closes the innermost object or list.
   bool close() {
     const char wanted = open_.back() == '{' ? '}' : ']';
     if (held_[0] != wanted) return give_up();
@@ -143,7 +143,7 @@ class BareReader final : public CallReader {
 
   const ReaderOptions options_;
   At at_ = At::kStart;
-  std::string open_;  // the brackets that are open
+  std::string open_;  // the open brackets, outermost first
   bool is_first_ = true;
 };
 

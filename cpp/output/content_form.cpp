@@ -16,14 +16,14 @@ Json part(std::string_view text) {
   return Json{{"type", "text"}, {"text", text}};
 }
 
-// A test part. It shows whether a template writes the list's notation instead of the parts' texts.
+// A part with a mark. It shows whether a template prints the list itself instead of the parts' texts.
 Json marked_part(std::string_view text) {
   auto out = part(text);
   out["zrt_part"] = kInPart;
   return out;
 }
 
-// A conversation in which the message of `role` has this content.
+// Returns a conversation in which the message of `role` has this content.
 Json conversation_with(Role role, Json content) {
   Json messages = Json::array();
   if (role == Role::kSystem) messages.push_back({{"role", "system"}, {"content", content}});
@@ -40,7 +40,7 @@ Json conversation_with(Role role, Json content) {
   return messages;
 }
 
-// Tries content for one role. Messages of other roles have the forms known so far.
+// Tries a form of content for one role. Messages of other roles have the forms that are already known.
 class Trial {
  public:
   Trial(const Render& render, Role role, const ContentForms& forms) : render_(render), role_(role), forms_(forms) {
@@ -152,7 +152,8 @@ ContentForms probe_content(const Render& render) {
   const auto form_of = [&](Role role) { return Trial(render, role, forms).form(); };
   const auto user = form_of(Role::kUser);
   forms.fill(user.value_or(ContentForm::kText));
-  // The assistant's form must be known before the tool's, because a call is in an assistant message.
+  // The assistant's form is needed before the tool's, because a tool's message follows a call in an assistant's
+  // message.
   for (const Role role : {Role::kSystem, Role::kAssistant, Role::kTool})
     if (const auto form = form_of(role)) forms[static_cast<std::size_t>(role)] = *form;
   return forms;

@@ -7,12 +7,12 @@
 namespace zinc_rt::output {
 namespace {
 
-// Each format follows the chat templates of the models: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes); Qwen3-Coder,
-// Qwen3.5, Nemotron 3 (tags); and so on. docs/agents.md lists the models.
+// Each format follows the chat templates of the models that use it: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes);
+// Qwen3-Coder, Qwen3.5, Nemotron 3 (tags); and so on. docs/agents.md lists the models.
 constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
 constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
                              {"<function=", Syntax::kTags, "</tool_call>", true}};
-// The first opening is the one that is written.
+// When the engine writes a call, it writes the first opening; the parser reads all.
 constexpr Opening kLlama[] = {{"", Syntax::kJson}, {"<|python_tag|>", Syntax::kJson}};
 constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
 constexpr Opening kMistralNamed[] = {{"[TOOL_CALLS]", Syntax::kNamed}};
@@ -26,7 +26,7 @@ constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "
 
 constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
 
-// The first row whose sign occurs in a template's text is the template's format.
+// A template has the format of the first row whose sign occurs in the template's text.
 constexpr CallFormat kCalls[] = {
     {.name = "tags",
      .openings = kTags,
@@ -120,7 +120,7 @@ Json question() {
   return {{"role", "user"}, {"content", "zrt question"}};
 }
 
-// A question, an answer with a call, the tool's result.
+// Returns a conversation: a question, an answer with a call, and the tool's result.
 Json conversation(bool with_call, bool has_object = true) {
   Json answer{{"role", "assistant"}, {"content", ""}};
   if (with_call) answer["tool_calls"] = Json::array({probe_call(has_object)});
@@ -154,7 +154,7 @@ std::string call_text(const CallFormat& format, std::string_view name, std::stri
   const auto replace = [&](std::string_view mark, std::string_view by) {
     if (const auto at = out.find(mark); at != std::string::npos) out.replace(at, mark.size(), by);
   };
-  // Replaces the arguments last, so that a name in them that looks like a mark stays.
+  // The arguments are inserted last, so that a text in them that looks like a placeholder stays.
   replace("{name}", name);
   if (name.size() >= 2) replace("{bare}", name.substr(1, name.size() - 2));
   replace("{arguments}", arguments);
@@ -178,7 +178,7 @@ TemplateTraits probe_template(const Render& render_text) {
   auto calls = render(conversation(true), kProbeTools);
   auto as_text = render(conversation(true, false), kProbeTools);
   traits.prints_texts = as_text && as_text->contains(kProbeText);
-  // A template that prints a text as it is prints an object in Python's notation, which is not JSON.
+  // A template that prints a text unchanged prints an object in Python's notation, which is not JSON.
   const bool shows_object = calls && calls->contains("zrt value") && !calls->contains(kProbeShown);
   if (!shows_object && as_text && as_text->contains("zrt value")) {
     calls = std::move(as_text);
@@ -186,11 +186,11 @@ TemplateTraits probe_template(const Render& render_text) {
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {
-    // A text that the instructions contain without a call is not a sign.
+    // A text that the instructions contain even without a call is not a sign of a call.
     std::string difference = *calls;
     if (const auto without = render(conversation(false), kProbeTools)) {
       const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();
-      // A few bytes earlier, because a marker's first bytes may be equal by chance.
+      // Begin a few bytes earlier, because a marker's first bytes may be equal by chance.
       difference = calls->substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, n - 24)));
     }
     traits.calls = first_of(difference, &CallFormat::in_calls);

@@ -1,4 +1,4 @@
-// {"name": "N", "arguments": {..}}: one object, several one after another, or a list.
+// Reads {"name": "N", "arguments": {..}}: one object, several objects one after another, or a list of objects.
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -20,7 +20,7 @@ class JsonReader final : public CallReader {
     if (held_.empty()) return false;
     switch (at_) {
       case At::kStart: return read_start();
-      case At::kObject:  // before a key, or at the end
+      case At::kObject:  // before a key, or before the object's end
         if (take("}")) return end_object();
         take(",");
         at_ = At::kKey;
@@ -60,7 +60,7 @@ class JsonReader final : public CallReader {
     return true;
   }
 
-  // Whether the value of the key "arguments" is passed to the sink as it arrives.
+  // Whether the value of the key "arguments" is sent to the sink while it arrives.
   bool is_passed_on() const { return is_arguments_ && has_begun_ && !is_text_; }
 
   bool read_key() {
@@ -73,7 +73,7 @@ class JsonReader final : public CallReader {
     drop(n);
     is_arguments_ = key_ == "arguments" || key_ == "parameters";
     if (!has_name_ && !is_arguments_ && key_ != "name" && key_ != "type" && key_ != "function" && key_ != "id")
-      return give_up();  // it is some other object
+      return give_up();  // the object is not a call
     at_ = At::kColon;
     return true;
   }
@@ -108,10 +108,10 @@ class JsonReader final : public CallReader {
   }
 
   bool end_arguments() {
-    if (has_arguments_) return true;  // given twice: the first ones stay
+    if (has_arguments_) return true;  // if the key occurs twice, the first value counts
     has_arguments_ = true;
     if (has_begun_ && !is_text_) return true;
-    // A few models write the object as a text. null stands for no arguments.
+    // A few models write the object as a text. null means no arguments.
     arguments_ = is_text_ ? decoded(value_) : value_ == "null" ? "{}" : value_;
     if (has_begun_) sink_.arguments(arguments_);
     return true;
@@ -150,13 +150,13 @@ class JsonReader final : public CallReader {
     return false;
   }
 
-  // The text after the calls is plain text.
+  // Ends reading. The text after the calls is ordinary text.
   bool end_here() {
     done();
     return false;
   }
 
-  // A JSON string's text; empty for other values.
+  // Returns the text of a JSON string; an empty text for other values.
   static std::string decoded(const std::string& quoted) {
     const auto value = nlohmann::json::parse(quoted, nullptr, false);
     return value.is_string() ? value.get<std::string>() : std::string();
@@ -165,13 +165,13 @@ class JsonReader final : public CallReader {
   const ReaderOptions options_;
   At at_ = At::kStart;
   bool is_list_ = false, has_list_ended_ = false;
-  // of the object that is being read
+  // about the object that is being read
   bool has_name_ = false, has_arguments_ = false, has_begun_ = false, is_arguments_ = false, is_text_ = false;
   std::string name_, arguments_, key_, value_;
   JsonCopy copy_;
 };
 
-// A name, a mark and a JSON object: Mistral's N[CALL_ID]id[ARGS]{..}, DeepSeek's N<sep>{..}, and DeepSeek's
+// Reads a name, a mark and a JSON object: Mistral's N[CALL_ID]id[ARGS]{..}, DeepSeek's N<sep>{..}, and DeepSeek's
 // function<sep>N followed by a block of code.
 class NamedReader final : public CallReader {
  public:

@@ -63,8 +63,8 @@ bool Parser::counts(const Marker& marker) const {
   switch (marker.role) {
     case Role::kReasoningOpen: return state_ == State::kText && at_start_;
     case Role::kReasoningClose: return state_ == State::kReasoning;
-    // Within open reasoning a call begins only at a marker that is a single token. In plain text the model may just be
-    // writing about the marker.
+    // While reasoning is open, only a marker that is a single token begins a call. If the marker is plain text, the
+    // model may just be writing about it.
     case Role::kCall: return options_.with_calls && (state_ == State::kText || marker.id);
     case Role::kDropped: return options_.with_calls && state_ == State::kText;
   }
@@ -80,7 +80,7 @@ std::vector<OutputPiece> Parser::push(std::int32_t id, std::string_view text, st
     const auto marker = std::ranges::find(formats_.markers_, std::optional(id), &Marker::id);
     const auto is_marker = [&] { return marker != formats_.markers_.end() && counts(*marker); };
     if (is_marker()) {
-      // A token ends the text before it, which can no longer become a marker.
+      // A marker that is a token ends the text before it, so the held text can no longer become a marker.
       state_ == State::kReasoning ? put(PieceKind::kReasoning, held_) : put_text(held_);
       held_.clear();
     }
@@ -141,13 +141,13 @@ bool Parser::read_text() {
       return true;
     }
   }
-  // The first complete marker, and the end of the text that may become one.
+  // Finds the first complete marker, and the end of the text that may become a marker.
   const Marker* met = nullptr;
   std::size_t at = std::string::npos, hold = 0;
   const auto first = held_.find_first_not_of(kSpaces);
   for (const auto& marker : formats_.markers_) {
     if (marker.id || !counts(marker)) continue;
-    // Reasoning opens before any other text.
+    // A marker that opens reasoning counts only before any other text.
     const bool is_first = marker.role == Formats::Role::kReasoningOpen;
     auto found = held_.find(marker.text);
     if (is_first && found != first) found = std::string::npos;
@@ -221,7 +221,7 @@ void Parser::leave_calls() {
     if (reader->state() == CallReader::State::kFailed) may_be_whole_ = false;
     return;
   }
-  // It was not a call, so the marker is text and is not looked at again.
+  // The text was not a call, so the marker is ordinary text and is not examined again.
   if (opening_->marker.empty()) may_be_whole_ = false;
   put_text(opening_->marker);
   if (opening_->in_body) held_.erase(0, opening_->marker.size());

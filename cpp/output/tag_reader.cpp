@@ -1,12 +1,12 @@
-// Reads <function=N><parameter=K>V</parameter></function>, and the same with <invoke name="N"> and <parameter name="K"
-// string="true">. Values are written without quotes; the tools say which of them are texts.
+// Reads <function=N><parameter=K>V</parameter></function>, and also <invoke name="N"> with <parameter name="K"
+// string="true">. Values have no quotes; the schemas of the tools say which of them are texts.
 #include "base/json_text.h"
 #include "output/call_reader.h"
 
 namespace zinc_rt::output {
 namespace {
 
-// The tags of a syntax. In some syntaxes one line feed on each side of a value is markup.
+// The tags of a syntax. In some syntaxes one line feed at each end of a value belongs to the markup.
 struct Tags {
   std::string function, function_end, parameter, parameter_end, name_end;
   bool has_line_feeds = false;
@@ -50,8 +50,8 @@ class TagReader final : public CallReader {
     return false;
   }
 
-  // A name up to the text that ends it. Returns false if the name is incomplete, or is not one (the reader has then
-  // failed).
+  // Reads a name up to the text that ends it. Returns false if the name is incomplete. Also returns false, after the
+  // reader has failed, if it is not a valid name.
   bool read_name(std::string_view tag, std::string& name) {
     const auto end = held_.find(tags_.name_end, tag.size());
     if (end == std::string::npos || end - tag.size() > kMaxNameBytes)
@@ -78,7 +78,7 @@ class TagReader final : public CallReader {
     }
     if (may_become(close) || may_become(tags_.function)) return false;
     if (!has_begun()) return give_up();
-    done();  // the closing tag was left out
+    done();  // the closing tag is missing
     return false;
   }
 
@@ -105,8 +105,9 @@ class TagReader final : public CallReader {
     return give_up();
   }
 
-  // The end of the value in held_; npos if not found. A closing tag counts only before another parameter or the call's
-  // end, so a value may contain such tags. `sure`: how many bytes of held_ certainly belong to the value.
+  // Returns the end of the value in held_, or npos if it is not found. A closing tag counts only before another
+  // parameter or the end of the call, so a value may contain such tags. `sure`: how many bytes of held_ certainly
+  // belong to the value.
   std::size_t find_end(std::size_t& sure) const {
     for (auto at = held_.find(tags_.parameter_end); at != std::string::npos;
          at = held_.find(tags_.parameter_end, at + 1)) {
@@ -114,7 +115,8 @@ class TagReader final : public CallReader {
       const auto next = held_.find_first_not_of(kSpaces, behind);
       const auto rest = next == std::string::npos ? std::string_view() : std::string_view(held_).substr(next);
       if (rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end)) return at;
-      if (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest)) {  // not known yet
+      // the text so far may still become one of these tags
+      if (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest)) {
         sure = before_line_feed(at);
         return std::string::npos;
       }
@@ -129,7 +131,7 @@ class TagReader final : public CallReader {
   bool read_value() {
     if (!has_begun_value_) {
       if (options_.opening->syntax == Syntax::kInvoke) {
-        // string="true"> or string="false">
+        // Reads string="true"> or string="false">.
         const auto end = held_.find('>');
         if (end == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
         const auto attributes = std::string_view(held_).substr(0, end);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxUnions = 8;  // how deep unions of unions are followed
+constexpr int kMaxUnions = 8;  // how deep nested unions are followed
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -46,9 +46,9 @@ std::uint8_t bit_of_value(const Json& value) {
                                  : 64;
 }
 
-constexpr std::uint8_t kAll = 127;  // nothing is said
+constexpr std::uint8_t kAll = 127;  // the schema does not restrict the type
 
-// The types that both allow. A whole number counts as a number.
+// Returns the types that both allow. An integer counts as a number.
 std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   std::uint8_t bits = a & b;
   if (((a & ToolTypes::kNumber) != 0 && (b & ToolTypes::kInteger) != 0) ||
@@ -58,7 +58,7 @@ std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   return bits == 0 ? kAll : bits;
 }
 
-// The part "#/$defs/a" of the root; null if there is none.
+// Returns the part of the root that "#/$defs/a" refers to; null if there is none.
 const Json* part_of(const Json& root, std::string_view reference) {
   if (!reference.starts_with('#')) return nullptr;
   const Json* at = &root;
