@@ -101,8 +101,8 @@ constexpr Row kRows[] = {
 };
 static_assert(std::size(kRows) == kOpCount);
 
-// Index of the first character that is in `marks`; the text's size if there is none. In sanitizer builds GCC does not
-// accept string_view::find in a constant expression.
+// Returns the index of the first character that is in `marks`, or the text's size if there is none. It replaces
+// string_view::find_first_of, which GCC does not accept in a constant expression in sanitizer builds.
 constexpr std::size_t first_of(std::string_view text, std::string_view marks) {
   for (std::size_t i = 0; i < text.size(); ++i)
     for (const char mark : marks)
@@ -116,7 +116,7 @@ constexpr bool are_equal(std::string_view a, std::string_view b) {
   return true;
 }
 
-// Compares the names of a row's operands, inputs then results, with a list "x, w, y" of kernels/common/operands.h.
+// Compares the names of a row's operands (inputs, then results) with a list "x, w, y" of kernels/common/operands.h.
 constexpr bool has_operands(Op op, std::string_view names) {
   const auto* row = std::ranges::find(kRows, op, &Row::op);
   std::string_view text = row->text.substr(0, first_of(row->text, ";"));
@@ -136,7 +136,7 @@ constexpr bool has_operands(Op op, std::string_view names) {
   static_assert(has_operands(Op::opcode, operand::Name::kText), "operands.h and the rule of " #opcode " differ");
 ZRT_OPERANDS(ZRT_HAS_OPERANDS)
 #undef ZRT_HAS_OPERANDS
-// All ops except BARRIER, which has no operands.
+// Counts all ops except BARRIER, which has no operands.
 #define ZRT_ONE_MORE(opcode, Name, ...) +1
 static_assert(0 ZRT_OPERANDS(ZRT_ONE_MORE) == kOpCount - 1);
 #undef ZRT_ONE_MORE
@@ -229,8 +229,8 @@ std::size_t attr_index(const OpRule& rule, std::string_view name) {
   return kMaxAttrs;
 }
 
-// Binds each variable to the extent at the first place where it stands alone. The check that follows compares all
-// places.
+// Binds each variable to the extent at the first place where it is a whole dimension. The check that follows compares
+// all places.
 void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& node, Bindings& bindings) {
   for (const auto* list : {&rule.inputs, &rule.outputs})
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -247,7 +247,8 @@ void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& nod
     }
 }
 
-// The value of a pattern. For a variable that never stands alone, because its operand is absent, it is `actual`.
+// Returns the value of a pattern. A variable may never be a whole dimension, because its operand is absent; it then
+// gets the value that makes the pattern equal `actual`.
 Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
   std::uint64_t product = 1;
   for (const auto& factor : pattern.factors) {
@@ -270,7 +271,7 @@ Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pat
   return Dim(static_cast<std::uint32_t>(product));
 }
 
-// The elements that a KV cache row has beside the values of its heads.
+// Returns how many elements a row of the KV cache has in addition to the values of its heads.
 std::uint32_t row_extra(const OpRule& rule, const Node& node, DType dtype, const Bindings& bindings) {
   const KvCell* cell = find_kv_cell(dtype);
   if (cell == nullptr || cell->head_extra == 0) return 0;
@@ -310,12 +311,12 @@ Status match_operand(const Graph& graph, const OpRule& rule, const Node& node, c
   return {};
 }
 
-// Relations between types or attributes of a node that a row of the table cannot express.
+// Checks relations between types or attributes of a node that the table of rules cannot express.
 Status match_relations(const Graph& graph, const OpRule& rule, const Node& node, const Bindings& bindings) {
   const auto refuse = [&](const std::string& why) {
     return fail(StatusCode::kInvalidArgument, "[ir] {}: {}", to_string(node.op), why);
   };
-  // An activation operand is f32, or the type that every weight of the node wants.
+  // An activation operand must be f32, or the type that all weights of the node need.
   if (!rule.inputs.empty() && rule.key_input >= 0 && (rule.inputs[0].dtypes & bit(DType::kQ8A32))) {
     const DType x = graph.buffer(node.inputs[0]).dtype;
     for (std::size_t i = 1; i < rule.inputs.size(); ++i) {
@@ -326,7 +327,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
                                   to_string(w), to_string(act_dtype(w)), to_string(x)));
     }
   }
-  // The cells of keys and of values must be of one cache type, and of a type that fits the node's heads, because
+  // The cells of keys and of values must belong to one cache type, and that type must fit the node's heads, because
   // kernels read them head by head.
   std::optional<DType> kv_k;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
@@ -396,7 +397,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (width == 0 || first + width > group)
       return refuse(fmt::format("columns {} to {} of groups of {}", first, first + width, group));
   }
-  // Entry 0 is the count.
+  // Entry 0 holds the count.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)
     return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
   if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))

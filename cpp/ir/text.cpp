@@ -23,7 +23,7 @@ std::string show_attr(const AttrRule& attr, std::uint32_t bits) {
   return std::isfinite(value) ? fmt::format("{}", value) : fmt::format("0x{:08x}", bits);
 }
 
-// A cursor over one line.
+// A position in one line.
 struct Line {
   std::string_view rest;
   std::size_t number;
@@ -37,7 +37,7 @@ struct Line {
     rest.remove_prefix(token.size());
     return true;
   }
-  // The longest text without any character of `stops`.
+  // Takes the longest text that contains no character of `stops`.
   std::string_view word(std::string_view stops = " ,()=") {
     skip_space();
     const auto end = std::min(rest.find_first_of(stops), rest.size());

@@ -10,7 +10,8 @@ namespace zinc_rt::ir {
 namespace {
 
 constexpr std::uint64_t kMaxBufferBytes = 1ull << 48;
-constexpr std::int32_t kMaxLayers = 1 << 16;  // tables of layers grow with the largest number
+// Tables of layers have as many entries as the largest layer number.
+constexpr std::int32_t kMaxLayers = 1 << 16;
 
 std::unexpected<Error> refuse(const std::string& message) {
   return fail(StatusCode::kInvalidArgument, "[ir] {}", message);
@@ -21,12 +22,12 @@ bool has_valid_prefix(const Buffer& buffer) {
   return buffer.buffer_class == BufferClass::kOutput && buffer.name.starts_with("out.");
 }
 
-// Text that stands in quotes in the text form.
+// Whether the text can be written in quotes in the text form.
 bool is_quotable(std::string_view text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c == '"' || c < ' '; });
 }
 
-// Names stand unquoted in the text form.
+// Whether the name can be written in the text form, which has names without quotes.
 bool is_printable_name(std::string_view name) {
   constexpr std::string_view kPunctuation = "._[]-/:";
   return std::ranges::all_of(name, [&](char c) {
@@ -48,7 +49,7 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   std::uint64_t elements = 1;
   for (const Dim& dim : buffer.shape()) {
     if (dim.is_const() && dim.n == 0) return refuse(fmt::format("{} has an extent of 0", buffer.name));
-    // Rows are addressed by a pitch that is fixed when the graph is lowered.
+    // Rows are addressed by a pitch that is fixed when the graph is lowered, so only the first dimension may vary.
     if (!dim.is_const() && &dim != &buffer.dims[0])
       return refuse(fmt::format("{} has a symbol as an inner extent", buffer.name));
     if (elements > kMaxBufferBytes / std::max(dim.n, 1u))
@@ -83,7 +84,7 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   if (spec->dtype != buffer.dtype)
     return refuse(fmt::format("{} is declared {}, tensor \"{}\" is {}", buffer.name, to_string(buffer.dtype),
                               buffer.tensor, to_string(spec->dtype)));
-  // Leading extents of 1 carry no meaning in a model file.
+  // A model file may have leading extents of 1, which mean nothing.
   std::vector<std::uint64_t> there = spec->dims, wanted;
   for (const Dim dim : buffer.shape()) wanted.push_back(dim.n);
   if (buffer.tensor_rows > 0) wanted[wanted.size() - 2] = buffer.tensor_rows;
@@ -130,7 +131,7 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
     if (!names.insert(buffer.name).second) return refuse(fmt::format("two buffers are named {}", buffer.name));
   }
   const auto n = graph.buffers().size();
-  std::vector<bool> written(n, false);                          // ever
+  std::vector<bool> written(n, false);                          // by any node so far
   std::vector<bool> read_now(n, false), written_now(n, false);  // since the last barrier
   for (std::size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
