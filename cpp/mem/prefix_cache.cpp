@@ -25,7 +25,7 @@ PrefixCache::Node PrefixCache::add_scope() {
     return root;
   }
   nodes_.emplace_back();
-  free_roots_.reserve(nodes_.size() - pool_.n_pages());  // for drop_scope
+  free_roots_.reserve(nodes_.size() - pool_.n_pages());  // so that drop_scope never allocates
   return static_cast<Node>(nodes_.size() - 1);
 }
 
@@ -36,7 +36,7 @@ void PrefixCache::drop_scope(Node root) {
   free_roots_.push_back(root);
 }
 
-// Finding.
+// Finding prefixes.
 
 std::uint32_t PrefixCache::hash(Node parent, SpanView tokens) const {
   return static_cast<std::uint32_t>(tokens.page_hash(key_, parent)) & hash_mask_;
@@ -74,7 +74,7 @@ PrefixCache::Match PrefixCache::look(Node root, SpanView tokens) const {
     }
     tokens = tokens.from(kPageTokens);
   }
-  // At most 15 tokens match: a child with all 16 would have been found.
+  // At most 15 tokens match, because a child with 16 equal tokens would have been found.
   if (const Shared best = best_child(match.node, tokens); best.node != kNone) {
     match.partial_page = best.node;
     match.partial_tokens = best.n_tokens;
@@ -95,7 +95,7 @@ void PrefixCache::path(Node node, std::span<std::uint32_t> out) const {
   for (; !is_root(node); node = nodes_[node].parent) out[nodes_[node].depth - 1] = node;
 }
 
-// Links, stamps and the heap.
+// Links between nodes, time stamps and the heap.
 
 void PrefixCache::link_first(Node node) {
   Entry& entry = nodes_[node];
@@ -113,7 +113,7 @@ void PrefixCache::unlink(Node node) {
 }
 
 void PrefixCache::move_to_front(Node node) {
-  if (nodes_[node].previous == kNone) return;  // nearly always
+  if (nodes_[node].previous == kNone) return;  // true in almost all cases
   unlink(node);
   link_first(node);
 }
@@ -162,7 +162,7 @@ void PrefixCache::unpin(Node node) {
   unlock(node);
 }
 
-// Growing.
+// Adding nodes.
 
 PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner) {
   if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
@@ -196,7 +196,7 @@ PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_
   return grow(page, tokens, hash);
 }
 
-// Replaces the node's tokens by `tokens`, which begin with them. Returns what extend returns.
+// Replaces the node's tokens by `tokens`, which must begin with the old ones. Returns the same as extend().
 PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t hash) {
   Entry& entry = nodes_[node];
   if (tokens.size() > entry.tokens.size()) {
@@ -209,7 +209,7 @@ PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t ha
   return tokens.size() == kPageTokens ? node : entry.parent;
 }
 
-// Going.
+// Removing nodes.
 
 bool PrefixCache::remove(Node node) {
   const Node parent = nodes_[node].parent;
@@ -230,7 +230,7 @@ bool PrefixCache::evict_one() {
   return false;
 }
 
-// Visits children before their parents: a node is looked at again when its last child is gone.
+// Visits children before their parents: a node is visited again when its last child has been removed.
 std::uint32_t PrefixCache::flush(Node root, std::uint32_t owner) {
   const std::uint32_t n_before = n_nodes_;
   Node node = root;

@@ -5,7 +5,7 @@
 
 namespace zinc_rt::mem {
 
-// Checks a root or node of a tree, including the links of its children. Returns what is wrong.
+// Checks a root or a node of a tree, including the links of its children. Returns what is wrong; empty if nothing is.
 std::string PrefixCache::check_node(Node node) const {
   const Entry& entry = nodes_[node];
   std::uint32_t n_locked_children = 0, n_children = 0;

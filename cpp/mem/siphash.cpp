@@ -31,7 +31,7 @@ std::uint64_t siphash(SipKey key, std::span<const std::byte> data) {
   // The four constants spell "somepseudorandomlygeneratedbytes".
   State state{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
               key.k1 ^ 0x7465646279746573};
-  // The length modulo 256 in the top byte, above the bytes that are left over.
+  // The top byte of the last word is the length modulo 256. The bytes that are left over are below it.
   std::uint64_t last = std::uint64_t{data.size()} << 56;
   for (; data.size() >= 8; data = data.subspan(8)) {
     std::uint64_t word = 0;
