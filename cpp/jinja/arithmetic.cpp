@@ -1,4 +1,4 @@
-// Arithmetic on 64-bit integers. A result that does not fit is an error, never a wrong number.
+// Arithmetic on 64-bit integers and doubles. An integer result that does not fit is an error, never a wrong number.
 #include <charconv>
 #include <cmath>
 
@@ -84,7 +84,7 @@ struct FloatDivision {
   double quotient, rest;
 };
 
-// Python's divmod of floats: the remainder has the divisor's sign, the quotient is whole.
+// Python's divmod for floats: the remainder has the divisor's sign, and the quotient is a whole number.
 FloatDivision float_divide(double a, double b) {
   double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
@@ -252,7 +252,8 @@ Result<Value> round_value(Runtime& rt, const Value& given, std::int64_t precisio
     return Value::integer(low);
   }
   double d = value.as_real();
-  // 17 significant digits and exponents down to -323: more than 340 decimals change no double.
+  // A double has at most 17 significant digits and its exponent is at least -323. So rounding to more than 340 decimals
+  // changes no double.
   if (!std::isfinite(d) || precision > 340) return Value::real(d);
   if (precision < -310) return Value::real(std::copysign(0.0, d));
   char buffer[800];

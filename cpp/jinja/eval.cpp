@@ -183,12 +183,12 @@ Result<Args> Interpreter::eval_arguments(const Arguments& arguments) {
   return out;
 }
 
-// caller: what a call block passes on, missing in a plain call.
+// caller: the value that a call block passes; missing in a plain call.
 Result<Value> Interpreter::eval_call(const CallExpr& expr, const Value& caller) {
   const Builtin* method = nullptr;
   Value callee;
   if (expr.callee->kind == ExprKind::kAttribute) {
-    // A method called at once needs no object of its own.
+    // A method that is called at once needs no method object.
     const auto& attribute = static_cast<const AttributeExpr&>(*expr.callee);
     ZRT_TRY(callee, eval(*attribute.object));
     bool forbidden = false;

@@ -142,13 +142,13 @@ Result<Flow> Interpreter::exec_for(const ForStmt& stmt) {
   return Flow::kNext;
 }
 
-// The items that pass the loop's test. Each is tested when the loop takes it.
+// Returns an iterator over the items that pass the loop's test. Each item is tested when the loop takes it.
 Value Interpreter::filtered(const ForStmt& stmt, const Value& iterable) {
   current_->captured = true;
   NextFunction next = [this, &stmt, cursor = Cursor(iterable), home = current_](Runtime&,
                                                                                 Value& item) mutable -> Result<bool> {
     Switch back(*this, home);
-    // Each run of the test sees the surrounding variables as they are when the first item is taken.
+    // Each evaluation of the test uses the surrounding variables as they were when the first item was taken.
     for (;;) {
       ZRT_TRY(bool more, cursor.next(*this, item));
       if (!more) return false;
@@ -194,7 +194,7 @@ Result<Flow> Interpreter::exec_iterations(const ForStmt& stmt, const Value& iter
     ZRT_CHECK_OK(assign(stmt.target, item));
     ZRT_TRY(Flow flow, exec_body(stmt.body));
     if (flow == Flow::kBreak) break;
-    // As in Jinja, an iteration left early does not count against the else branch.
+    // As in Jinja, only an iteration that runs to its end prevents the else branch.
     if (flow == Flow::kNext) completed_one = true;
   }
   leave_scope(stmt.scope);

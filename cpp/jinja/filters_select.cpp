@@ -9,10 +9,10 @@ namespace zinc_rt::jinja::filters {
 
 namespace {
 
-// select, reject and their attr forms: the test, its arguments, and which part of an item is tested.
+// How select, reject and their attr forms choose: the test, its arguments, and which part of an item is tested.
 struct Choice {
   AttributePath path;
-  Value test;  // missing: the item's truth
+  Value test;  // missing: the item's own truth value is tested
   Args arguments;
 
   Result<bool> matches(Runtime& rt, const Value& item) {
@@ -25,7 +25,7 @@ struct Choice {
 
 template <bool wanted, bool by_attribute>
 Result<Value> choose(Runtime& rt, const Value& self, Args& args) {
-  // Like a generator in Python, it reports errors only when the first item is taken.
+  // Like a generator in Python, this reports errors only when the first item is taken.
   NextFunction next = [source = self, cursor = Cursor(self), given = args, choice = Choice{}, started = false](
                           Runtime& rt, Value& item) mutable -> Result<bool> {
     if (!std::exchange(started, true)) {
@@ -52,7 +52,7 @@ Result<Value> choose(Runtime& rt, const Value& self, Args& args) {
   return rt.iterator("generator", std::move(next), self);
 }
 
-// min and max: the first of the items whose key no other key beats.
+// min and max: return the first of the items that no other item beats by its key.
 template <CompareOp better>
 Result<Value> extreme(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("min/max", args, {"case_sensitive", "attribute"}, 0));
@@ -209,7 +209,7 @@ Result<Value> groupby(Runtime& rt, const Value& self, Args& args) {
       ZRT_TRY(bool same, equals(rt, keys[end], keys[i]));
       if (!same) break;
     }
-    // Folded keys are only compared. What is shown is the first item's own key.
+    // Keys in lower case are only compared. The group's name is the first item's own key.
     Value name = keys[i];
     if (!case_sensitive) {
       ZRT_TRY(name, path.get(rt, items[i]));

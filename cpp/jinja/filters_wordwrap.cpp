@@ -1,5 +1,5 @@
-// The filter wordwrap: Python's textwrap as Jinja calls it (tabs not expanded, white space not replaced). One pass over
-// the text, without a list of its words.
+// The filter wordwrap: Python's textwrap with the options that Jinja sets (tabs are not expanded, white space is not
+// replaced). It makes one pass over the text and builds no list of its words.
 #include <algorithm>
 #include <optional>
 
@@ -24,8 +24,8 @@ struct Chunk {
   std::int64_t n_chars = 0;
 };
 
-// Cuts a line into chunks. With hyphens, a word also ends after a hyphen between letters ("well-" "known") and on both
-// sides of a dash of two or more hyphens ("so", "--", "called").
+// Splits a line into chunks. With hyphens, a word also ends after a hyphen between letters ("well-" "known") and on
+// both sides of a dash of two or more hyphens ("so", "--", "called").
 class Chunks {
  public:
   Chunks(std::string_view line, bool hyphens) : line_(line), hyphens_(hyphens) {}
@@ -62,15 +62,15 @@ class Chunks {
     return is_word(code) || (code < 0x80 && std::string_view("!\"'&.,?").contains(static_cast<char>(code)));
   }
 
-  // The end of a dash at `at` between two words; 0 if there is none.
+  // Returns the end of a dash that begins at `at` between two words; 0 if there is none.
   std::size_t dash_end(std::size_t at) const {
     if (line_[at] != '-' || at == 0 || !is_word_or_mark(char_before(line_, at).code)) return 0;
     const std::size_t end = line_.find_first_not_of('-', at);
     return end != std::string_view::npos && end - at >= 2 && is_word(char_at(line_, end).code) ? end : 0;
   }
 
-  // Whether a word may end after line[at]. Before the end: two letters and a hyphen, or a letter, a hyphen, one
-  // character and a hyphen. After it: two letters, or a letter, a hyphen and a letter.
+  // Whether a word may end after line[at]. Before this end there must be two letters and a hyphen, or a letter, a
+  // hyphen, one character and a hyphen. After it there must be two letters, or a letter, a hyphen and a letter.
   bool is_word_hyphen(std::size_t at) const {
     if (line_[at] != '-') return false;
     const Char one = char_before(line_, at);
@@ -96,7 +96,7 @@ bool is_blank(std::string_view text) {
   return leading_space(text) == text.size();
 }
 
-// How many bytes of a word fill a line with room for n characters. REQUIRES: the word is longer.
+// Returns how many bytes of a word fit into a line with room for n characters. REQUIRES: the whole word does not fit.
 std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyphens) {
   const std::size_t end = char_offset(word, static_cast<std::size_t>(n), false);
   if (!break_on_hyphens) return end;
@@ -105,7 +105,7 @@ std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyph
   return hyphen + 1;
 }
 
-// Greedy filling. Appends the lines to `out`, `between` before each but the first.
+// Fills lines greedily. Appends them to `out`, with `between` before each line except the first.
 Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedView between, MarkedText& out) {
   const std::string_view line = marked.text();
   Chunks chunks(line, style.break_on_hyphens);
@@ -119,7 +119,7 @@ Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedV
     if (rt.over()) return rt.limit_error();
     if (!first && is_blank(line.substr(next->begin, next->end - next->begin)) && advance()) return rt.limit_error();
     if (!next) break;
-    // The line to be is line[begin, end); its last chunk starts at `last`.
+    // The current line is line[begin, end); its last chunk starts at `last`.
     const std::size_t begin = next->begin;
     std::size_t end = begin, last = begin;
     std::int64_t used = 0;

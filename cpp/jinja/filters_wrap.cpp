@@ -1,4 +1,4 @@
-// Filters that lay text out: pprint, striptags.
+// Filters that lay out text: pprint, striptags.
 #include <algorithm>
 
 #include "jinja/filters.h"
@@ -45,7 +45,7 @@ class PrettyPrinter {
  private:
   static constexpr std::int64_t kWidth = 80;
 
-  // Sorts keys if they have an order.
+  // Returns the items, sorted by key if the keys have an order.
   Result<Value> sorted_items(const Value& dict) {
     std::vector<Value> keys;
     std::vector<Value> items;
@@ -136,7 +136,7 @@ class PrettyPrinter {
     return {};
   }
 
-  // Long text becomes several literals, cut after white space.
+  // A long text is printed as several literals, which end after white space.
   Status print_text(std::string_view text, std::int64_t indent, std::int64_t allowance, int level) {
     if (level == 1) {
       ++indent;
@@ -200,7 +200,8 @@ class PrettyPrinter {
   Runtime& rt_;
 };
 
-// The entities that a prompt's text may contain. Others are refused, because they would be shown wrongly.
+// Replaces the HTML entities that a prompt's text may contain. Fails for other entities, because they would be shown
+// wrongly.
 Result<std::string> unescape(std::string_view text) {
   static constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
       {"amp;", "&"},   {"lt;", "<"},    {"gt;", ">"},    {"quot;", "\""}, {"apos;", "'"},   {"nbsp;", "\u00a0"},
@@ -251,7 +252,8 @@ Result<Value> pprint(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("pprint", args));
   PrettyPrinter printer(rt);
   ZRT_CHECK_OK(printer.print(self, 0, 0, 1));
-  // It is not tracked where each piece went. If any piece is foreign, the whole text is.
+  // This does not track where each piece of the text goes. If any piece is foreign, the whole text is marked as
+  // foreign.
   ZRT_TRY(const MarkedText shown, to_repr(rt, self));
   return rt.str(MarkedText(std::move(printer.out), shown.has_marks()));
 }

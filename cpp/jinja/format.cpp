@@ -1,4 +1,4 @@
-// "%d" % x and "{}".format(x): parsing of the patterns; format_spec.cpp lays out one value.
+// "%d" % x and "{}".format(x): parsing of the patterns. format_spec.cpp lays out a single value.
 #include "jinja/format_spec.h"
 #include "jinja/loop.h"
 #include "jinja/ops.h"
@@ -33,7 +33,7 @@ class PercentArguments {
   }
   bool all_used() const {
     if (arguments_.is(Kind::kTuple)) return used_ == arguments_.as<SeqObject>().items.size();
-    // Anything indexable might have been used by name, so Python does not report it as unused.
+    // Values with items could have been used by name, so Python does not report them as unused arguments.
     bool indexed = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange);
     return used_ == 1 || by_name_ || indexed || arguments_.is_undefined();
   }
@@ -91,7 +91,8 @@ Result<MarkedText> percent_one(Runtime& rt, FormatSpec spec, char type, const Va
       }
       std::string text;
       append_char(text, static_cast<std::uint32_t>(value.as_int()));
-      return format_text(rt, spec, MarkedView(text, true));  // a number of the outside can spell, too
+      // Foreign: a number from outside can also write characters (%c).
+      return format_text(rt, spec, MarkedView(text, true));
     }
     case 'd':
     case 'i':
@@ -165,7 +166,7 @@ Result<MarkedText> percent_field(Runtime& rt, std::string_view format, std::size
   return percent_one(rt, spec, type, named, escape);
 }
 
-// str.format: one call's state.
+// The state of one call of str.format.
 class Formatter {
  public:
   Formatter(Runtime& rt, const Args& arguments) : rt_(rt), arguments_(arguments) {}
@@ -192,7 +193,8 @@ class Formatter {
       for (; pos < format.size() && depth > 0; ++pos) depth += format[pos] == '{' ? 1 : format[pos] == '}' ? -1 : 0;
       if (depth > 0) return raise("expected '}}' before end of string");
       ZRT_TRY(MarkedText text, field(marked.sub(start, pos - 1 - start), nesting));
-      // If any part of a field is foreign, the whole field is, because the outside text determines the layout.
+      // If any part of a field is foreign, the whole field is marked as foreign, because text from outside determines
+      // the layout.
       if (marked.sub(start - 1, pos - start + 1).has_marks()) text.mark_all();
       out += text.view();
       ZRT_CHECK_OK(rt_.reserve(out.held_bytes()));

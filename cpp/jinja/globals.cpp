@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-constexpr std::int64_t kMaxRange = 100'000;  // the sandbox's own bound on lengths
+constexpr std::int64_t kMaxRange = 100'000;  // Jinja's sandbox has the same limit on the length of a range
 
 Result<Value> range(Runtime& rt, const Value&, Args& args) {
   ZRT_TRY(auto a, bind("range", args, {"", "", ""}, 1));
@@ -96,7 +96,7 @@ Result<Value> strftime_now(Runtime& rt, const Value&, Args& args) {
       out += fmt::format("{:06}", fraction);
       continue;
     }
-    // The time is naive: it names no zone.
+    // The time has no zone, so nothing is printed.
     if (last == 'z' || last == 'Z') continue;
     char buffer[256];
     std::size_t n = std::strftime(buffer, sizeof(buffer), directive.c_str(), &local);

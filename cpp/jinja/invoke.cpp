@@ -20,7 +20,7 @@ Activation* Interpreter::new_activation(int n_slots, Activation* parent) {
   return activations_.back().get();
 }
 
-// Activations end in the reverse order of their start. Captured ones stay.
+// Activations end in the reverse order of their start. Captured activations stay until the render ends.
 void Interpreter::drop_activation(Activation* activation) {
   if (activation->captured || activations_.back().get() != activation) return;
   heap_.subtract_bytes(bytes_of(*activation));
@@ -97,7 +97,7 @@ Status Interpreter::fill_parameters(const MacroStmt& stmt, Args& args, Activatio
   return {};
 }
 
-// Defaults are evaluated at every call, in order. Each sees the parameters before it.
+// Evaluates defaults at every call, in order. Each default can use the parameters before it.
 Status Interpreter::fill_defaults(const MacroStmt& stmt) {
   for (const MacroParameter& parameter : stmt.parameters) {
     if (!slot({0, parameter.slot}).is_missing()) continue;

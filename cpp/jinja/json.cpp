@@ -47,7 +47,7 @@ class Writer {
 
   static void escape_unit(std::string& out, std::uint32_t unit) { out += fmt::format("\\u{:04x}", unit); }
 
-  // A foreign stretch consists of whole characters, so no character is in two stretches.
+  // A foreign part consists of whole characters, so no character belongs to two parts.
   Status quote(MarkedView text) {
     if (rt_.over(text.size() / 64)) return rt_.limit_error();
     ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + text.size()));
@@ -61,7 +61,7 @@ class Writer {
     return {};
   }
 
-  // The part of a text between its quotes.
+  // Appends the escaped text that is written between the quotes.
   void escape(std::string& out, std::string_view text) const {
     for (std::size_t pos = 0; pos < text.size();) {
       auto byte = static_cast<unsigned char>(text[pos]);

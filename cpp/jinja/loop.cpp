@@ -125,7 +125,7 @@ Result<std::int64_t> LoopObject::total(Runtime& rt) {
     ZRT_TRY(length, jinja::length(rt, iterable));
     return length;
   }
-  // Counting an iterator takes all of its items.
+  // To count an iterator's items, all of them must be taken.
   std::vector<Value> rest;
   Value item;
   for (;;) {

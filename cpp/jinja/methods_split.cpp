@@ -11,7 +11,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// REQUIRES: the text is a part of self's.
+// Returns a part of self's text with self's marks. REQUIRES: `text` is a part of self's text.
 Value same_kind(Runtime& rt, const Value& self, std::string_view text) {
   return rt.part(self, text, self.as<StrObject>().markup);
 }
@@ -49,7 +49,7 @@ Result<Value> strip(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, text);
 }
 
-// Collects pieces, from the right when `reversed`.
+// Collects pieces; if `reversed` is set, from the right.
 struct Pieces {
   Runtime& rt;
   const Value& self;
@@ -265,7 +265,7 @@ Result<MarkedText> replace_text(Runtime& rt, MarkedView marked, std::string_view
   std::size_t pos = 0;
   for (; limit != 0 && pos <= text.size(); --limit) {
     if (old_text.empty()) {
-      // Between all characters, before the first and after the last.
+      // The new text is put before the first character, between all characters, and after the last.
       out += new_text;
       if (pos == text.size()) return out;
       std::size_t size = char_at(text, pos).size;

@@ -22,7 +22,7 @@ Result<Value> map_text(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, map_marked(self.view(), map));
 }
 
-// Whether there is a character and every character has one of the flags.
+// Whether the text has at least one character and every character has one of the flags.
 template <std::uint16_t flags>
 bool all_chars(std::string_view text) {
   for (std::size_t pos = 0; pos < text.size();) {
@@ -41,7 +41,7 @@ bool is_ascii_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// Whether there are cased characters and all of them have the wanted case.
+// Whether the text has cased characters and all of them have the wanted case.
 template <std::uint16_t wanted, std::uint16_t other>
 bool all_cased(std::string_view text) {
   bool any = false;
@@ -85,11 +85,11 @@ Result<Value> test_text(Runtime& rt, const Value& self, Args& args) {
   return Value::boolean(test(self.text()));
 }
 
-// The part of text between two character positions, as Python slices it.
+// The part of a text between two character positions, with Python's rules for slices.
 struct Window {
   std::string_view text;
   std::int64_t first_char = 0;
-  bool empty_beyond = false;  // start lies after the end: nothing is found there, not even ""
+  bool empty_beyond = false;  // start is after the end: nothing is found, not even ""
 };
 
 Result<Window> window(Runtime& rt, const Value& self, const Value& start, const Value& stop) {
@@ -174,7 +174,7 @@ Result<Value> justify(Runtime& rt, const Value& self, Args& args) {
   if (width <= size) return self;
   std::int64_t missing = width - size;
   ZRT_CHECK_OK(rt.reserve(fill.size(), static_cast<std::uint64_t>(missing)));
-  // str.center puts the odd space on the left if the width is odd.
+  // If both the number of spaces and the width are odd, str.center puts the extra space on the left.
   std::int64_t left = side == 'l' ? 0 : side == 'r' ? missing : missing / 2 + (missing & width & 1);
   MarkedText out;
   for (std::int64_t i = 0; i < left; ++i) out += fill;

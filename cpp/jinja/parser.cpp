@@ -6,8 +6,10 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-constexpr int kMaxNesting = 200;            // of brackets, blocks and unary operators
-constexpr std::size_t kMaxTreeDepth = 400;  // of one expression, chains of filters and attributes included
+// for brackets, blocks and unary operators
+constexpr int kMaxNesting = 200;
+// for one expression, including chains of filters and attributes
+constexpr std::size_t kMaxTreeDepth = 400;
 
 std::size_t depth_of(const ExprPtr& expr) {
   return expr ? expr->depth : 0;
@@ -239,7 +241,7 @@ Result<ExprPtr> Parser::parse_product() {
   return checked(std::move(product), depth);
 }
 
-// Groups from the left, unlike Python's own **.
+// The operators group from the left; Python's own ** groups from the right.
 Result<ExprPtr> Parser::parse_power() {
   int line = current().line;
   ZRT_TRY(ExprPtr first, parse_unary(true));

@@ -1,4 +1,4 @@
-// Attributes, subscripts, calls, filters and tests.
+// Parses attributes, subscripts, calls, filters and tests.
 #include <algorithm>
 
 #include "jinja/parser.h"

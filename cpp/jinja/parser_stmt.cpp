@@ -14,8 +14,8 @@ Result<Body> Parser::parse() {
   return parse_body({});
 }
 
-// Parses statements up to one of the end tags, whose name is then the current token. Without end tags, up to the
-// template's end.
+// Parses statements up to one of the end tags; the current token is then the tag's name. Without end tags, parses up to
+// the template's end.
 Result<Body> Parser::parse_body(Names end_names) {
   Nested nested(*this);
   ZRT_CHECK_OK(enter());
@@ -52,7 +52,7 @@ Result<Body> Parser::parse_body(Names end_names) {
   }
 }
 
-// The rest of an opening tag and the body after it.
+// Parses the rest of an opening tag and the body after it.
 Result<Body> Parser::parse_block_body(Names end_names, bool drop_end) {
   skip_op(":");
   ZRT_CHECK_OK(expect(Tok::kBlockEnd));
@@ -102,7 +102,7 @@ Result<StmtPtr> Parser::parse_for() {
   if (take().text == "else") {
     loop->has_else = true;
     int outer = loops_;
-    // A recursive loop is a function, which a break cannot leave.
+    // A recursive loop is a function, and a break cannot leave a function.
     if (loop->recursive) loops_ = 0;
     auto otherwise = parse_block_body({"endfor"}, true);
     loops_ = outer;
@@ -158,7 +158,7 @@ Result<StmtPtr> Parser::parse_with() {
   return with;
 }
 
-// Without inheritance a block is its body, in a scope of its own.
+// This engine has no template inheritance, so a block is its body, in a scope of its own.
 Result<StmtPtr> Parser::parse_block() {
   auto block = std::make_unique<BlockStmt>(StmtKind::kScoped, take().line);
   ZRT_TRY(Value name, expect_name());

@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Steps between two looks at the clock.
+// The number of steps between two checks of the clock.
 constexpr std::uint64_t kCheckInterval = 2048;
 
 template <class T>

@@ -1,13 +1,13 @@
-// Decides which variable a name means. Like Jinja, it does so before a template runs, from the positions where the
+// Decides which variable a name means. Like Jinja, it does this before a template runs, from the positions where the
 // template loads and stores the name:
-//  - A loop, macro, call, filter, set or with block opens a scope; if does not.
-//  - A name that a scope stores is that scope's own. It starts as a copy of the enclosing scope's variable of that
-//    name, or missing when there is none.
-//  - A name that a scope only loads is the enclosing scope's if one has it, else it is looked up in the context once,
-//    when the scope is entered.
-//  - A name stored in a branch of an if only starts as the enclosing scope's or the context's.
-// Macros, call blocks and recursive loops are functions: they can run several times at once, so each run has its own
-// activation; all scopes of one function share its activation.
+//  - A loop, macro, call, filter, set or with block opens a scope; an if does not.
+//  - A name that a scope stores belongs to that scope. Its variable starts as a copy of the enclosing scope's variable
+//    with that name, or as missing if there is none.
+//  - A name that a scope only loads is the enclosing scope's variable if there is one. Else it is looked up in the
+//    context once, when the scope is entered.
+//  - A name that only a branch of an if stores starts with the value in the enclosing scope or in the context.
+// Macros, call blocks and recursive loops are functions. They can run several times at once, so each run has its own
+// activation. All scopes of one function share its activation.
 #include <map>
 #include <set>
 
@@ -36,7 +36,8 @@ struct Start {
   Variable from;
 };
 
-// The names of one scope. Branches of an if are layers over their scope, so that their additions can be told apart.
+// The names of one scope. Branches of an if are layers over their scope, so that the names that they add can be told
+// apart.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
   explicit Symbols(Symbols* below)
@@ -108,11 +109,11 @@ struct Symbols {
   std::map<std::string, Variable> names;
   std::map<std::string, Start> starts;
   std::set<std::string> stores;
-  std::map<std::string, int> slots;  // of the owner only
+  std::map<std::string, int> slots;  // only in the owner
 };
 
-// First visit of a scope: finds the names that it loads and stores. Of inner scopes it sees only what their opening
-// tags evaluate.
+// The first visit of a scope: finds the names that it loads and stores. Of inner scopes it visits only what their
+// opening tags evaluate.
 class Survey {
  public:
   static void body(Symbols& symbols, const Body& body) {
@@ -146,7 +147,7 @@ class Survey {
     Symbols elif_layer(&symbols);
     Symbols else_layer(&symbols);
     if (i == 0) {
-      // Later tests are separate ifs, one after another, in the layer of the first.
+      // An elif is a separate if after the first one, in the same layer.
       for (std::size_t k = 1; k < stmt.branches.size(); ++k) branch(elif_layer, stmt, k);
       body(else_layer, stmt.otherwise);
     }
@@ -182,7 +183,7 @@ class Survey {
   }
 };
 
-// Second visit: gives every name its slot, then surveys and resolves the inner scopes.
+// The second visit: assigns a slot to every name, then surveys and resolves the inner scopes.
 class Resolver {
  public:
   explicit Resolver(ConstantPool& pool) : pool_(pool) {}
@@ -198,7 +199,7 @@ class Resolver {
   }
 
  private:
-  // soft: inside an if, an unknown filter or test is an error only when it is reached.
+  // soft: the body is inside an if, where an unknown filter or test is an error only when it is reached.
   Status body(Body& body, Symbols& symbols, bool soft) {
     for (StmtPtr& statement : body) ZRT_CHECK_OK(this->statement(*statement, symbols, soft));
     return {};

@@ -64,7 +64,7 @@ Status append_sequence(Runtime& rt, MarkedText& out, const Value& value) {
   return {};
 }
 
-// The part of a text between its quotes.
+// Appends the escaped text that is written between the quotes.
 void append_escaped(std::string& out, std::string_view text, char quote) {
   for (std::size_t pos = 0; pos < text.size();) {
     Char c = char_at(text, pos);
@@ -98,7 +98,7 @@ void append_quoted(MarkedText& out, MarkedView view) {
   bool has_double = text.find('"') != std::string_view::npos;
   char quote = has_single && !has_double ? '"' : '\'';
   out += quote;
-  // A foreign stretch consists of whole characters, so no character is in two stretches.
+  // A foreign part consists of whole characters, so no character belongs to two parts.
   view.for_each_run([&](std::string_view run, bool is_foreign) {
     std::string escaped;
     append_escaped(escaped, run, quote);
@@ -224,7 +224,7 @@ MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view)) {
   MarkedText out;
   std::string mapped = map(text.text());
   if (!text.has_marks()) return MarkedText(std::move(mapped));
-  // Only characters beyond ASCII change their size.
+  // Only characters outside ASCII can change their size.
   if (!is_ascii(text.text())) return MarkedText(std::move(mapped), true);
   std::size_t at = 0;
   text.for_each_run([&](std::string_view run, bool is_marked) {

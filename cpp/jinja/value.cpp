@@ -76,7 +76,7 @@ void clear_values(JoinerObject* o) {
 }  // namespace
 
 Heap::~Heap() {
-  // First drops the references among the remaining objects, while all of them still exist; then frees the objects.
+  // First drops the references among the remaining objects, while all of them still exist. Then frees the objects.
   busy_ = true;
   for (Object* o = first_; o != nullptr; o = o->next) {
     with_type(o, [](auto* typed) { clear_values(typed); });
@@ -108,7 +108,7 @@ void Heap::unlink(Object* object) {
   live_bytes_ -= object->bytes;
 }
 
-// A work list, because recursion over a chain of a million nested values would need a million stack frames.
+// Uses a work list, because recursion over a chain of a million nested values would need a million stack frames.
 void Heap::unreferenced(Object* object) {
   if (busy_) {
     pending_.push_back(object);
@@ -145,7 +145,7 @@ Value counted(const Value& value) {
 }
 
 std::int64_t RangeObject::size() const {
-  // Magnitudes fit: the range function bounds the length and refuses what would not.
+  // The differences fit 64 bits, because the range function limits the numbers.
   if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
   return start > stop ? (start - stop - 1) / -step + 1 : 0;
 }
