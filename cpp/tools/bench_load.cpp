@@ -1,5 +1,5 @@
-// The load of zinc-rt bench: requests of random token ids through the engine, timed by the steps that make their
-// tokens.
+// The load of zinc-rt bench: requests of random token ids run through the engine. Times are those at which the steps
+// that generated the tokens ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,11 @@
 namespace zinc_rt::tools {
 namespace {
 
-using Moments = std::vector<std::uint64_t>;  // microseconds; when the steps that made a stream's tokens ended
+// For one stream: when the steps that generated its tokens ended, in microseconds.
+using Moments = std::vector<std::uint64_t>;
 
-constexpr std::uint32_t kWindow = 32;  // most tokens of a repetition in the context sweep: the context hardly grows
+// The largest number of tokens in a repetition of the context sweep, so that the context hardly grows.
+constexpr std::uint32_t kWindow = 32;
 // Untimed tokens at the start of a context sweep. The first step at a new depth builds its launches (T-CUDA: 3 to 8 ms,
 // once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
 constexpr std::uint32_t kWarmTokens = 4;
@@ -26,7 +28,7 @@ double seconds_between(std::uint64_t from, std::uint64_t to) {
   return static_cast<double>(std::max<std::uint64_t>(to - from, 1)) * 1e-6;
 }
 
-// Records when each token was made. There is no reader, which would take processor time from the engine.
+// Records when each token was generated. It has no reader, because a reader would take processor time from the engine.
 class MomentSink final : public Sink {
  public:
   explicit MomentSink(std::size_t n_tokens) { moments_.reserve(n_tokens); }
@@ -35,7 +37,7 @@ class MomentSink final : public Sink {
     return SinkResult::kTaken;
   }
   void end(std::uint32_t) override {}
-  // Once the request has ended.
+  // REQUIRES: the request has ended.
   const Moments& moments() const { return moments_; }
 
  private:
@@ -44,11 +46,13 @@ class MomentSink final : public Sink {
 
 struct LoadRun {
   std::vector<Moments> streams;
-  double prefill_s = 0;  // of the first stream, from the call to the end of the step that gave its first token
+  // for the first stream: from the call to the end of the step that gave its first token
+  double prefill_s = 0;
   std::vector<std::string> clamps;
 };
 
-// Tokens per second of all streams while all of them decode: from the last first token to the first last one.
+// Returns the tokens per second of all streams while all of them decode: from when the last stream got its first token
+// to when the first stream got its last.
 Result<double> decode_rate(const LoadRun& run) {
   auto from = run.streams[0].front(), to = run.streams[0].back();
   for (const Moments& stream : run.streams) {
@@ -79,7 +83,7 @@ class Load {
     return Load(std::move(engine), std::move(session), o.seed);
   }
 
-  // Runs this many requests at once until each has made its tokens.
+  // Runs this many requests at the same time until each has generated its tokens.
   Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
     std::uniform_int_distribution<std::int32_t> any(0, static_cast<std::int32_t>(engine_.vocab_size()) - 1);
     std::vector<Request> requests(n_streams);
@@ -142,7 +146,7 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   return rows;
 }
 
-// Sizes the engine for this run: slots and pages for what is asked, and no prefix cache.
+// Sizes the engine for this run: enough slots and pages for the options, and no prefix cache.
 void size_engine(BenchOptions& o) {
   auto& e = o.model.engine;
   if (!wants(o, BenchPhase::kBatch)) o.batch.clear();
@@ -164,11 +168,12 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
     row.n_steps = load.n_steps() - before;
     row.tokens_per_s.values.push_back(row.n_tokens / std::max(run.prefill_s, 1e-6));
   } else {
-    // On a busy machine the first short stream may end before the last one begins. Such a run measures nothing.
+    // On a busy machine the first short stream may end before the last one begins. Such a run cannot be measured and is
+    // repeated.
     constexpr int kTries = 20;
     Result<double> rate = 0.0;
     for (int i = 0; i < kTries; ++i) {
-      // The first token comes from the prompt. The timed tokens follow it.
+      // The first token comes from the prompt. The tokens after it are timed.
       ZRT_TRY(run, load.run(row.n_streams, row.context, row.n_tokens + 1));
       rate = decode_rate(run);
       if (rate) break;
@@ -181,7 +186,7 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
   return {};
 }
 
-// Fills the context once. The repetitions are parts of one generation, after its first tokens.
+// Fills the context once. The repetitions are parts of one generation, after its untimed first tokens.
 Status measure_context(Load& load, BenchRow& row, std::uint32_t reps) {
   ZRT_TRY(const auto run, load.run(1, row.context, kWarmTokens + reps * row.n_tokens + 1));
   for (std::uint32_t rep = 0; rep < reps; ++rep) {

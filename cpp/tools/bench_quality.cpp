@@ -1,4 +1,4 @@
-// zinc-rt bench --kv-quality: the loss of quality per type of KV cache, measured on a text in the program.
+// zinc-rt bench --kv-quality: measures how much quality each type of KV cache loses, on a text in the program.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -16,27 +16,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kQualityWindow = 2048;     // tokens; windows know nothing of each other
-constexpr std::uint32_t kLeastQualityWindow = 64;  // a rest that is shorter is left out
-constexpr std::string_view kExactCache = "f32";    // what the others are compared with
-constexpr std::string_view kUsualCache = "f16";    // whose bytes are 100%
+constexpr std::uint32_t kQualityWindow = 2048;     // in tokens; each window is computed on its own
+constexpr std::uint32_t kLeastQualityWindow = 64;  // a shorter rest of the text is not used
+constexpr std::string_view kExactCache = "f32";    // the type that the others are compared with
+constexpr std::string_view kUsualCache = "f16";    // the type whose bytes are shown as 100%
 
 struct QualityRow {
   std::string kv_dtype;
   std::uint64_t bytes_per_token = 0;
   double perplexity = 0;
-  double change = 0;        // of the perplexity, as a part of the exact cache's
-  double change_error = 0;  // its standard error, from how much the change differs from token to token
+  double change = 0;        // of the perplexity, relative to that with the exact cache
+  double change_error = 0;  // its standard error, from the variation of the change over the tokens
   double kl = 0;            // mean over tokens of KL(exact || this), in nats
-  double top1 = 0;          // part of the tokens whose likeliest successor is the exact cache's
+  double top1 = 0;          // fraction of the tokens whose most likely successor is the same as with the exact cache
 };
 struct Quality {
   Json card;
-  std::uint32_t n_tokens = 0;  // that were predicted
+  std::uint32_t n_tokens = 0;  // tokens that were predicted
   std::vector<QualityRow> rows;
 };
 
-// log(sum of e^x) of a row.
+// Returns log(sum of e^x) over a row.
 double log_sum(std::span<const float> row) {
   const double max = *std::ranges::max_element(row);
   double sum = 0;
@@ -45,7 +45,8 @@ double log_sum(std::span<const float> row) {
 }
 
 struct QualitySums {
-  double log_likelihood = 0, kl = 0, lost = 0, lost_squares = 0;  // lost: of the exact cache's log likelihood
+  // lost: difference to the exact cache's log likelihood
+  double log_likelihood = 0, kl = 0, lost = 0, lost_squares = 0;
   std::uint32_t n = 0, n_same = 0;
 
   void add(std::span<const float> wanted, std::span<const float> found, std::int32_t next) {
@@ -99,7 +100,7 @@ Result<std::vector<std::span<const std::int32_t>>> windows_of(std::span<const st
 
 using Window = std::span<const std::int32_t>;
 
-// The logits of all rows of each window.
+// Returns the logits of all rows of each window.
 Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vector<Window>& windows,
                                                   std::string_view name, const StatusLine& status) {
   std::vector<std::vector<float>> logits;
@@ -111,7 +112,7 @@ Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vec
   return logits;
 }
 
-// The exact cache against itself is a row too. One engine is open at a time, and each has one run.
+// Measures each type, including the exact one against itself. Only one engine is open at a time, and each runs once.
 Result<Quality> measure_quality(const BenchOptions& o) {
   std::vector<std::string> types{std::string(kExactCache), std::string(kUsualCache)};
   for (const auto& name : o.kv_quality)

@@ -1,4 +1,4 @@
-// What zinc-rt bench prints and writes.
+// Prints and writes the results of zinc-rt bench.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,7 +41,7 @@ std::string percent(double part) {
   return part > 0 ? fmt::format("{:.0f}%", 100 * part) : "-";
 }
 
-// What was run, a line each.
+// Returns lines that say what was run.
 std::vector<std::string> setting_lines(const BenchResult& result) {
   const auto text = [&](const char* key) { return result.card.value(key, std::string()); };
   return {

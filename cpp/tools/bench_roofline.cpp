@@ -18,12 +18,13 @@
 namespace zinc_rt::tools {
 namespace {
 
-constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;  // beyond the latter no cache helps
-constexpr std::uint64_t kPiece = 1u << 20;                                // bytes that a thread takes at a time
-constexpr std::uint64_t kRounds = 1u << 13;                               // of multiply-adds, a thread at a time
-constexpr double kLeastSeconds = 0.05;                                    // of a sample; passes are repeated to fill it
+// Sizes of the measured memory. Above kMostLarge no cache has an effect.
+constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;
+constexpr std::uint64_t kPiece = 1u << 20;   // bytes that a thread takes from the list at a time
+constexpr std::uint64_t kRounds = 1u << 13;  // of multiply-adds, per thread and call
+constexpr double kLeastSeconds = 0.05;       // per sample; passes are repeated until it is reached
 
-// Zeroed memory, in large pages if the system has them.
+// Zeroed memory. Uses large pages if the system has them.
 class WordBuffer {
  public:
   explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes) {
@@ -47,7 +48,7 @@ class WordBuffer {
 };
 
 std::uint64_t sum_words(std::span<const std::uint64_t> words) {
-  std::uint64_t sums[16] = {};  // independent, for the vectorizer
+  std::uint64_t sums[16] = {};  // independent sums, so that the compiler can vectorize
   std::size_t i = 0;
   for (; i + 16 <= words.size(); i += 16)
     for (std::size_t lane = 0; lane < 16; ++lane) sums[lane] += words[i + lane];
@@ -64,7 +65,7 @@ Result<Samples> read_rates(ThreadPool& pool, std::span<std::uint64_t> words, std
     return words.subspan(first, std::min<std::size_t>(kPiece / 8, words.size() - first));
   };
   pool.parallel_for(n_pieces, [&](std::uint64_t index, int) { std::ranges::fill(piece(index), index); });
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pool.n_threads()) * 8);  // a cache line each
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pool.n_threads()) * 8);  // one cache line for each thread
   std::uint64_t wanted = 0;
   for (std::uint64_t index = 0; index < n_pieces; ++index) wanted += index * piece(index).size();
   Samples out;
@@ -110,11 +111,11 @@ Result<std::optional<Int8Peak>> measure_int8_peak(const BenchResult& result) {
   return peak;
 }
 
-// The counts from which a step's bytes and operations follow. Layers with a window count like the others apart from the
-// window.
+// The numbers from which a step's bytes and operations are computed. Layers with a window differ from the others only
+// by the window.
 struct StepWork {
   double weight_bytes, kv_bytes_per_token, state_bytes, matrix_parameters, head_parameters;
-  double attention_dim, n_attention, n_sliding, window;  // attention_dim: of all query heads of a layer
+  double attention_dim, n_attention, n_sliding, window;  // attention_dim: sum over all query heads of a layer
   bool has_experts;
 
   explicit StepWork(const nlohmann::ordered_json& card) {
@@ -131,12 +132,12 @@ struct StepWork {
     has_experts = number("n_experts") > 0;
   }
 
-  // The tokens that a query at the end of a context sees, averaged over the layers.
+  // Returns how many tokens a query at the end of a context attends to, averaged over the layers.
   double seen(double context) const {
     if (n_attention <= 0) return 0;
     return context - n_sliding / n_attention * std::max(0.0, context - window);
   }
-  // Scores and weighted sum: one multiply and one add each per element.
+  // Scores and weighted sum: each takes one multiplication and one addition per element.
   double attention_ops(double context) const { return 4 * attention_dim * n_attention * seen(context); }
   double kv_bytes(double context) const { return kv_bytes_per_token * seen(context) + state_bytes; }
 };
@@ -147,14 +148,14 @@ RooflineRow place_under_roof(const StepWork& work, const BenchRow& row) {
   if (row.phase == BenchPhase::kPrefill) {
     out.step_ms = 1e3 * row.n_tokens / rate;
     out.matrix_gop =
-        2 * (work.matrix_parameters * row.n_tokens + work.head_parameters) / 1e9;  // the last token alone has logits
+        2 * (work.matrix_parameters * row.n_tokens + work.head_parameters) / 1e9;  // only the last token has logits
     double attention = 0;
     for (std::uint32_t token = 1; token <= row.n_tokens; ++token) attention += work.attention_ops(token);
     out.gop = out.matrix_gop + attention / 1e9;
   } else {
     const double context = row.context + row.n_tokens / 2.0, streams = row.n_streams;
     out.step_ms = 1e3 * streams / rate;
-    // Which experts several streams need depends on the text.
+    // With several streams, the text determines which experts are read.
     if (!work.has_experts || row.n_streams == 1) out.weight_bytes = static_cast<std::uint64_t>(work.weight_bytes);
     out.kv_bytes = static_cast<std::uint64_t>(streams * work.kv_bytes(context));
     out.matrix_gop = streams * 2 * (work.matrix_parameters + work.head_parameters) / 1e9;

@@ -1,4 +1,4 @@
-// The load of zinc-rt bench serve: which client asks what and when, and the results.
+// The load of zinc-rt bench serve: which client sends which request when, and the results.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
-// Words that most vocabularies have as one token with the space before them.
+// Words that are one token in most vocabularies, together with the space before them.
 constexpr const char* kWords[] = {"time",    "people", "water",  "house",  "light",    "world", "night",  "music",
                                   "paper",   "river",  "stone",  "green",  "small",    "great", "under",  "after",
                                   "first",   "three",  "never",  "always", "think",    "place", "point",  "right",
@@ -31,8 +31,8 @@ constexpr const char* kWords[] = {"time",    "people", "water",  "house",  "ligh
                                   "story",   "young",  "write",  "white",  "children", "begin", "almost", "carry",
                                   "country", "father", "mother", "school", "answer",   "table", "north",  "south"};
 
-constexpr double kPauseAfterFailure_s = 0.1;  // of a client in the closed loop
-constexpr double kEarlyDrop_s = 0.5;          // half of those that hang up do so within it
+constexpr double kPauseAfterFailure_s = 0.1;  // for a client in the closed loop
+constexpr double kEarlyDrop_s = 0.5;          // half of the clients that hang up do so within this time
 
 volatile std::sig_atomic_t serve_interrupted = 0;
 
@@ -64,7 +64,7 @@ struct Flight {
 };
 
 struct PromptLengths {
-  double fixed = 0;            // tokens of a prompt without words, such as a template's
+  double fixed = 0;            // tokens of a prompt without any words, such as those of a template
   double tokens_per_word = 0;  // 0: not known
 
   std::uint32_t words_for(double tokens) const {
@@ -121,7 +121,7 @@ class ServerLoad {
  private:
   struct Action {
     double at_s;
-    std::uint64_t flight;  // to drop; 0: send
+    std::uint64_t flight;  // the request to drop; 0: send a request
     std::uint32_t tenant;
     bool operator<(const Action& other) const { return at_s > other.at_s; }
   };
@@ -133,7 +133,7 @@ class ServerLoad {
 
   double now_s() const { return std::chrono::duration<double>(SteadyClock::now() - start_).count(); }
 
-  // Two requests of different lengths measure how many tokens a word has here.
+  // Measures with two requests of different lengths how many tokens a word has on this server.
   Status learn_lengths() {
     constexpr std::uint32_t kShort = 8, kLong = 40;
     auto random = random_of(options_.seed, UINT64_MAX, 0);
@@ -175,7 +175,7 @@ class ServerLoad {
     return out;
   }
 
-  // Plans a request that may be sent at that time, if one is left.
+  // Plans a request of tenant t for that time, if one is left to send.
   void plan_send(std::uint32_t t, double at_s) {
     const auto& tenant = options_.tenants[t];
     if (tenant.n_requests > 0 && tenants_[t].n_planned >= tenant.n_requests) return;
@@ -323,7 +323,7 @@ class ServerLoad {
   std::mutex mutex_;
   std::condition_variable has_ended_;
   std::vector<std::uint64_t> ended_;
-  std::unique_ptr<client::HttpClient> http_;  // its thread uses what is above
+  std::unique_ptr<client::HttpClient> http_;  // declared last, because its thread uses the members above
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What zinc-rt bench serve prints and writes.
+// Prints and writes the results of zinc-rt bench serve.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,18 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Nearest rank; 0 if there are no values. REQUIRES: sorted.
+// The nearest-rank quantile; 0 if there are no values. REQUIRES: the values are sorted.
 double quantile(const std::vector<double>& sorted, double p) {
   if (sorted.empty()) return 0;
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];
 }
 
-// Of a tenant, or of all.
+// Sums for one tenant, or for all.
 struct ServeSums {
   std::string name;
   std::uint64_t n = 0, n_ok = 0, n_dropped = 0, n_failed = 0;
   std::map<std::string, std::uint64_t> failures;  // by status
-  std::map<std::string, std::string> words;       // the first of each status
+  std::map<std::string, std::string> words;       // the first message of each status
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   std::vector<double> ttft_ms, gap_ms, whole_ms;  // sorted
 };
@@ -60,7 +60,7 @@ std::vector<ServeSums> tenants_sums(const ServeBenchResult& result) {
   return out;
 }
 
-// Jain's index of the tenants' output tokens: 1 if all got the same, 1/n if one got everything.
+// Returns Jain's index of the tenants' output tokens: 1 if all got the same, 1/n if one tenant got everything.
 double fairness(const std::vector<ServeSums>& tenants) {
   double sum = 0, squares = 0;
   for (const auto& t : tenants) {

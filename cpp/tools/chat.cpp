@@ -19,12 +19,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kLook_ms = 5;  // Ctrl-C is looked for this often while no text comes
+constexpr int kLook_ms = 5;  // while no text comes, Ctrl-C is checked this often
 
 struct ChatOptions {
   ModelOptions model;
   Request request;
-  std::set<std::string> given;  // settings of sampling
+  std::set<std::string> given;  // sampling settings that the user gave
   std::string system, url, api_key, model_name;
 };
 
@@ -52,7 +52,7 @@ Result<TurnAnswer> answer(const Session& session, const Talk& talk) {
                     done.timings.decode_tokens_per_s};
 }
 
-// Fields that some servers do not know are sent only if the user gave them.
+// Fields that some servers do not know are sent only if the user set them.
 Json chat_body(const Talk& talk, const std::set<std::string>& given, const std::string& model) {
   const auto& r = talk.request;
   Json body{{"model", model}, {"messages", talk.messages()}, {"max_tokens", r.max_tokens}};
@@ -118,7 +118,7 @@ Result<int> converse(ModelOptions& model, const Request& request, const std::set
                      const std::string& system) {
   auto engine = open_engine(model);
   if (!engine) return std::unexpected(engine.error());
-  // A model without chat is refused before the first question.
+  // If the model has no chat template, fail before the user types the first question.
   if (const auto shown = engine->apply_template(R"([{"role":"user","content":"a"}])"); !shown)
     return fail(shown.error().code, "{}; `zinc-rt run {} -p TEXT` goes on with a text", shown.error().message,
                 model.model);

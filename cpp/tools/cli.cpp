@@ -42,7 +42,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// The word that stands where a command is expected. Empty if that is a command or nothing is there.
+// Returns the word in the place of a command. Returns an empty text if the word is a command or is missing.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   const auto names = command_names(app);
@@ -59,21 +59,21 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// The innermost command that was parsed: bench serve, not bench.
+// Returns the innermost command that was parsed: bench serve, not bench.
 const CLI::App& deepest(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : deepest(*parsed.front());
 }
 
-// Reports each word that the command does not accept, with a near option. If it looks like a prompt, says how to give
-// one.
+// Reports each word that the command does not accept, together with a similar option. If the word looks like a prompt,
+// says how to pass a prompt.
 void print_unexpected(const CLI::App& app) {
   const auto& command = deepest(app);
   std::string name = command.get_name();
   for (const auto* parent = command.get_parent(); parent != nullptr; parent = parent->get_parent())
     name = parent->get_name() + " " + name;
   const bool has_prompt = command.get_option_no_throw("--prompt") != nullptr;
-  bool is_value = false;  // of an option that is not there
+  bool is_value = false;  // the word is the value of an unknown option
   for (const auto& word : app.remaining(true)) {
     if (word.starts_with("-")) {
       const auto option = word.substr(0, word.find('='));
@@ -87,14 +87,15 @@ void print_unexpected(const CLI::App& app) {
   print_err("{} --help lists what there is.\n", name);
 }
 
-// The values that an option accepts, by CLI11's name of its type.
+// Describes the values that an option accepts, from CLI11's name of its type.
 std::string_view wanted_of(std::string_view type) {
   if (type.starts_with("UINT")) return "a whole number from 0 on";
   if (type.starts_with("INT")) return "a whole number";
   return type.starts_with("FLOAT") ? "a number" : "another value";
 }
 
-// Values of the wrong type. CLI11's message names the option and the value: "Could not convert: --top-k = x".
+// Reports a value of the wrong type. CLI11's message contains the option and the value: "Could not convert: --top-k =
+// x".
 bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return false;
   const std::string text = error.what();
@@ -107,7 +108,7 @@ bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
   return true;
 }
 
-// `help COMMAND` as `COMMAND --help`.
+// Turns `help COMMAND` into `COMMAND --help`.
 std::vector<const char*> without_help_command(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   if (argc < 2 || std::string_view(argv[1]) != "help") return words;

@@ -1,5 +1,5 @@
-// zinc-rt completion: a script that completes command lines in a shell, or the manual page. Both are written from the
-// commands and options that the program parses, so they are never older than the program.
+// zinc-rt completion: writes a script that completes command lines in a shell, or the manual page. Both are generated
+// from the commands and options that the program parses, so they always match the program.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace zinc_rt::tools {
 namespace {
 
 struct Argument {
-  std::vector<std::string> names;  // "-n", "--max-tokens"; of a positional its name alone
-  std::string help, type;          // the type is empty where the option takes no value
+  std::vector<std::string> names;  // "-n", "--max-tokens"; a positional has only its name
+  std::string help, type;          // type: empty if the option takes no value
   std::vector<std::string> values;
   bool repeats = false;
 };
@@ -32,7 +32,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// CLI11 shows a set of values as "TEXT:{a,b}" and offers no other access to it.
+// Returns the allowed values. CLI11 shows a set of values as "TEXT:{a,b}" and has no other access to it.
 std::vector<std::string> values_of(const std::string& type) {
   const auto open = type.find('{'), close = type.find('}');
   if (open == std::string::npos || close == std::string::npos) return {};
@@ -51,7 +51,7 @@ Argument argument_of(const CLI::Option& option) {
   return argument;
 }
 
-// Options without a group are hidden from people. A group of options is an App without a name.
+// Options without a group are hidden from help. CLI11 represents a group of options as an App without a name.
 void collect_arguments(const CLI::App& app, Command& command) {
   for (const CLI::Option* option : app.get_options())
     if (!option->get_group().empty())
@@ -70,7 +70,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Command>&
   for (const CLI::App* sub : app.get_subcommands(shown)) collect(*sub, path + "/" + sub->get_name(), commands);
 }
 
-// The `case` pattern that matches a command word: "/run | /bench | /bench/serve".
+// Returns the `case` pattern that matches a command: "/run | /bench | /bench/serve".
 std::string paths(const std::vector<Command>& commands, const char* between) {
   std::string text;
   for (const Command& command : commands)
@@ -99,7 +99,7 @@ std::string bash(const std::vector<Command>& commands) {
     words += fmt::format("    '{}') [[ $current == -* ]] && words=\"{}\" || words=\"{}\" ;;\n", command.path, options,
                          names);
   }
-  // If no word fits, -o default completes file names.
+  // If no word matches, -o default completes file names.
   return fmt::format(R"(# bash completion of zinc-rt: source <(zinc-rt completion bash)
 _zinc_rt() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} command= words= word

@@ -20,8 +20,8 @@ namespace {
 
 volatile std::sig_atomic_t stopped_by = 0;
 
-// Ctrl-C and SIGTERM stop the writing between two tensors, and the unfinished output is removed. A second one ends the
-// process at once.
+// Ctrl-C and SIGTERM stop the conversion between two tensors, and the unfinished output is removed. A second signal
+// ends the process at once.
 void catch_signals() {
   struct sigaction action{};
   action.sa_handler = [](int signal) { stopped_by = signal; };
@@ -38,7 +38,7 @@ void dequantize(DType dtype, const std::byte* row, std::span<float> out) {
   cpu::quant_format(dtype)->dequantize_row(row, out.data(), static_cast<std::int64_t>(out.size()));
 }
 
-// All keys except those about parts of a split model, because the output is one file.
+// Copies all keys except those about the parts of a split model, because the output is one file.
 Result<gguf::Metadata> whole(const gguf::Metadata& metadata) {
   gguf::Metadata out;
   for (const auto& [key, value] : metadata.entries())
@@ -110,7 +110,8 @@ void add_convert(CLI::App& app, int& exit) {
     const auto done = convert(*o);
     exit = done ? *done : report(done.error());
     if (!done && stopped_by != 0)
-      std::raise(stopped_by);  // whose handler is the system's again: callers see what ended it
+      // the default handler is set again, so the process ends by this signal, which callers can see
+      std::raise(stopped_by);
   });
 }
 

@@ -22,7 +22,7 @@ volatile std::sig_atomic_t interrupted = 0;
 constexpr std::string_view kQuotes = "\"\"\"";
 constexpr std::size_t kMostPasted = 4u << 20;  // characters
 
-// editline reads characters by the locale. Without a UTF-8 locale it drops everything but ASCII.
+// editline reads characters in the locale's encoding. Without a UTF-8 locale it drops everything except ASCII.
 void read_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -36,7 +36,7 @@ std::string to_utf8(const wchar_t* text) {
   return out;
 }
 
-// Called at the mark that a terminal puts before pasted text. Everything up to the closing mark is one text.
+// Called at the mark that a terminal sends before pasted text. Everything up to the closing mark is one text.
 unsigned char paste(EditLine* editor, wint_t) {
   constexpr std::wstring_view kEnd = L"\x1b[201~";
   std::wstring text;
@@ -84,7 +84,8 @@ struct LineEditor::Editor {
   EditLine* line = nullptr;
   HistoryW* history = nullptr;
   bool has_marks = understands_marks();
-  static inline bool goes_on = false;  // the prompt's function gets no other word
+  // static, because editline passes nothing else to the function that returns the prompt
+  static inline bool goes_on = false;
 
   Editor() {
     history = history_winit();
@@ -97,7 +98,8 @@ struct LineEditor::Editor {
           return goes_on ? next : first;
         });
     el_wset(line, EL_EDITOR, L"emacs");
-    el_wset(line, EL_SIGNAL, 0);  // it would send the signal to the process once more, to any of its threads
+    // with EL_SIGNAL, editline would send the signal to the process again, to any of its threads
+    el_wset(line, EL_SIGNAL, 0);
     el_wset(line, EL_HIST, history_w, history);
     el_wset(line, EL_ADDFN, L"zinc-paste", L"take what is pasted", paste);
     el_wset(line, EL_BIND, L"\\e[200~", L"zinc-paste", nullptr);
@@ -146,7 +148,8 @@ std::optional<std::string> LineEditor::read_line(bool goes_on) {
       print_announcement("\n");
       el_wset(editor_->line, EL_REFRESH);
     }
-  } while (text == nullptr && interrupted != 0);  // Ctrl-C: a new line; Ctrl-D gives no text either
+    // Ctrl-C begins a new line; Ctrl-D ends the input, also without a text
+  } while (text == nullptr && interrupted != 0);
   catch_interrupts(false);
   editor_->mark(false);
   if (text == nullptr) {

@@ -1,4 +1,4 @@
-// zinc-rt mem-test: tests a tier's memory: heaps, alignment, exhaustion, and many objects that come and go.
+// zinc-rt mem-test: tests a tier's memory: heaps, alignment, exhaustion, and many allocations in random order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct MemTestOptions {
 constexpr Heap kHeaps[] = {Heap::kDeviceLocal, Heap::kBar, Heap::kHostVisible};
 constexpr std::uint64_t kAlign = 256;
 
-// Bytes that show which object they belong to, and where in it.
+// Returns bytes that depend on the object (seed) and on the position within it.
 std::vector<std::byte> pattern(std::uint64_t bytes, std::uint64_t seed) {
   std::vector<std::byte> all(bytes);
   std::uint64_t state = seed * 0x9E3779B97F4A7C15 + 1;
@@ -44,7 +44,7 @@ Status expect_bytes(Ring& ring, const Buffer& buffer, std::span<const std::byte>
               wanted.size(), buffer.id, static_cast<int>(*at), static_cast<int>(*other));
 }
 
-// Tests an object of each size: it holds zeros, then what was written; the host's view is aligned and equal.
+// Tests objects of each size: a new one holds zeros, then what was written; the host's view is aligned and equal.
 Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   ZRT_TRY(const auto buffer, ring.alloc_bo(bytes, heap));
   const auto check = [&]() -> Status {
@@ -65,14 +65,15 @@ Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   return status;
 }
 
-// Asks for more than there is, then for blocks until none is left. Afterwards all memory must be free again.
+// Asks for more memory than there is, then allocates blocks until none is left. After freeing them, all memory must be
+// free again.
 Status exhaustion(Ring& ring) {
   constexpr std::uint64_t kBlock = std::uint64_t{256} << 20, kTooMuch = std::uint64_t{1} << 60;
   const auto too_much = ring.alloc_bo(kTooMuch, Heap::kDeviceLocal);
   if (too_much || too_much.error().code != StatusCode::kExhausted)
     return fail(StatusCode::kInternal, "an object of 2^60 bytes: {}", too_much ? "given" : too_much.error().message);
   ZRT_TRY(const auto before, ring.device_memory());
-  if (!before) return {};  // of the host, which is not filled for a test
+  if (!before) return {};  // the heap is the host's memory, which a test must not fill
   std::vector<Buffer> blocks;
   Status status;
   while (blocks.size() <= before->total / kBlock) {
@@ -95,7 +96,7 @@ Status exhaustion(Ring& ring) {
   return {};
 }
 
-// Objects of any size come and go; each keeps its bytes.
+// Allocates and frees objects of any size; each must keep its bytes.
 Status stress(Ring& ring, const MemTestOptions& o) {
   struct Live {
     Buffer buffer;

@@ -1,4 +1,4 @@
-// zinc-rt models, pull, rm, alias: models by name.
+// zinc-rt models, pull, rm, alias: manage models by name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,14 +24,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Facts about a model from its file, without running it.
+// Facts about a model, read from its file without running the model.
 struct Facts {
-  std::string family, quant, why_not;  // why_not: what is wrong with it; then the rest is empty
+  std::string family, quant, why_not;  // why_not: why the file cannot be used; the other members are then empty
   std::uint64_t n_parameters = 0, context = 0, weight_bytes = 0;
-  std::uint64_t kv_bytes_per_token = 0;  // of i16
+  std::uint64_t kv_bytes_per_token = 0;  // for i16
 };
 
-// The K and V of one token. Recurrent layers, and layers that read another layer's K and V, have none.
+// Returns the K and V bytes of one token. Recurrent layers and layers that read another layer's K and V have none.
 std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
   std::uint64_t values = 0;
   for (std::uint32_t layer = 0; layer + c.n_shared_kv_layers < c.n_layers; ++layer) {
@@ -44,7 +44,7 @@ std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
     const std::uint64_t width = is_sliding && c.sliding_head_dim > 0
                                     ? std::uint64_t{c.sliding_head_dim} + c.sliding_v_head_dim
                                     : std::uint64_t{c.head_dim} + c.v_head_dim;
-    values += heads * (width + 2);  // with a scale for K and one for V
+    values += heads * (width + 2);  // the two: a scale for K and one for V
   }
   return 2 * values;
 }
@@ -144,7 +144,7 @@ struct PullOptions {
   bool progress = false, json = false;
 };
 
-// The file name of a downloaded model: the given name with --as, else its own.
+// Returns the file name of a downloaded model: the name given with --as, else the model's own.
 Result<std::filesystem::path> place_of(const hub::Store& store, const hub::NamedFile& file, const std::string& as,
                                        const std::string& source) {
   auto name = file.name;
@@ -160,8 +160,8 @@ Result<std::filesystem::path> place_of(const hub::Store& store, const hub::Named
   return path;
 }
 
-// A file that is cut off, or only claims to be a model, gets no name. The first file of a split model may have no
-// tensors.
+// Fails for a file that is truncated or is not a model, so that it gets no name. The first file of a split model may
+// have no tensors.
 Status check_model_file(const std::filesystem::path& path) {
   ZRT_TRY(const auto file, MappedFile::open(path.string()));
   ZRT_TRY(const auto parsed, gguf::parse(file.bytes(), "the file"));
@@ -182,7 +182,7 @@ Result<int> pull(const PullOptions& o) {
   std::filesystem::create_directories(store.folder(), why);
   if (why) return fail(StatusCode::kUnavailable, "[pull] {}: {}", store.folder().string(), why.message());
   Json out{{"name", ""}, {"source", reference.text()}, {"files", Json::array()}};
-  std::filesystem::path first;  // that an engine opens
+  std::filesystem::path first;  // the file that an engine opens
   for (const auto& file : files) {
     ZRT_TRY(const auto path, place_of(store, file, o.as, reference.text()));
     std::error_code ignored;

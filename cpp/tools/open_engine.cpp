@@ -15,7 +15,7 @@
 namespace zinc_rt::tools {
 namespace {
 
-// One line: loading [#####.....]  52%  51.1 / 98.1 MB. On a terminal it is rewritten.
+// Draws a line such as: loading [#####.....]  52%  51.1 / 98.1 MB. On a terminal the line is rewritten.
 void draw(bool rewrites, std::string_view verb, std::uint64_t done, std::uint64_t total) {
   constexpr std::size_t kWidth = 30;
   const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
@@ -30,7 +30,7 @@ void draw(bool rewrites, std::string_view verb, std::uint64_t done, std::uint64_
 Progress progress_bar(std::string verb, bool always) {
   const bool is_terminal = isatty(STDERR_FILENO) != 0;
   if (!always && !is_terminal) return {};
-  const int each = is_terminal ? 1 : 20;  // percent
+  const int each = is_terminal ? 1 : 20;  // percent between two lines
   return [=, verb = std::move(verb), last = -1](std::uint64_t done, std::uint64_t total) mutable {
     const int percent = total > 0 ? static_cast<int>(100 * done / total) : 100;
     if (percent / each == last / each && last >= 0) return;
@@ -45,7 +45,7 @@ Result<std::string> model_path(const std::string& path_or_name) {
 
 namespace {
 
-// Both forms of a switch, so that either can override a configuration file.
+// Returns both forms of a switch, so that either can override a configuration file.
 std::string flags_of(const EngineOption& row) {
   if (*row.flags != '\0') return row.flags;
   std::string name(row.name);
@@ -99,7 +99,7 @@ Result<Engine> open_engine(ModelOptions& options) {
   options.engine.on_progress = progress_bar("loading", options.progress);
   ZRT_TRY(options.model, model_path(options.model));
   ZRT_TRY(auto engine, Engine::open(options.model, options.engine));
-  // Not for those who chose.
+  // Gives no advice to users who chose a tier or backend.
   const bool is_chosen = !options.engine.tier.empty() || !options.engine.backend.empty() ||
                          options::is_set("ZINC_RT_TIER") || options::is_set("ZINC_RT_BACKEND");
   if (const auto advice = is_chosen ? std::string() : advice_on_gpus(gpu_makers(), engine.tier()); !advice.empty())

@@ -1,4 +1,4 @@
-// zinc-rt plan: the memory map of an engine, region by region.
+// zinc-rt plan: prints the memory map of an engine, region by region.
 #include <fmt/format.h>
 
 #include <memory>
@@ -51,7 +51,7 @@ void add_plan(CLI::App& app, int& exit) {
                            std::to_string(device.kv_pages), std::to_string(device.max_slots), device.name});
       print_out("That is device {}; the others hold as much each.\n\n{}", plan.devices.front().index, as_text(devices));
     }
-    // The system provides a page of host memory when it is first written.
+    // The system allocates a page of host memory when it is first written.
     if (when_used > 0 && engine->tier() == "t_cpu")
       print_out(
           "Of the allocated, {} of KV pages take memory only as requests fill them; --kv-pages, --max-slots and\n"

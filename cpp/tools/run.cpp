@@ -1,4 +1,4 @@
-// zinc-rt run: one completion, streamed; without a prompt, a conversation.
+// zinc-rt run: streams one completion. Without a prompt it begins a conversation.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,10 +25,10 @@ using Json = nlohmann::ordered_json;
 struct RunOptions {
   ModelOptions model;
   Request request;
-  std::set<std::string> given;  // settings of sampling
+  std::set<std::string> given;  // sampling settings that the user gave
   std::string prompt, chat, system, file;
   bool is_chat = false, json = false;
-  std::string json_schema, grammar, regex;  // the first two: paths
+  std::string json_schema, grammar, regex;  // json_schema and grammar: paths of files
 };
 
 void print_json(const Completion& c) {
@@ -49,7 +49,7 @@ void print_json(const Completion& c) {
   print_out("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-// A whole file; "-": standard input.
+// Reads a whole file, or standard input if the path is "-".
 Result<std::string> read_text(const std::string& path) {
   std::ostringstream text;
   if (path == "-") {
@@ -63,11 +63,11 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// Joins the prompt from -p, --chat, -f and standard input. Returns false if there is none; then a conversation begins.
+// Joins the prompt from -p, --chat, -f and standard input. Returns false if there is none; a conversation then begins.
 Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   if (o.file.empty() && !has_prompt && !o.is_chat) {
     if (isatty(STDIN_FILENO) != 0) return false;
-    o.is_chat = true;  // a pipe is one message
+    o.is_chat = true;  // the text from a pipe is one message
     ZRT_TRY(o.chat, read_text("-"));
     return true;
   }
@@ -80,7 +80,7 @@ Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   return true;
 }
 
-// Reads the answer's format from the file that an option names.
+// Reads the answer's format from the file that an option gives.
 Status read_format(RunOptions& o) {
   using Kind = OutputFormat::Kind;
   for (const auto& [path, kind] : {std::pair(&o.json_schema, Kind::kJsonSchema), std::pair(&o.grammar, Kind::kGbnf)})
@@ -118,7 +118,7 @@ Result<int> run(RunOptions& o) {
     print_json(completion);
     return kDone;
   }
-  ZRT_CHECK_OK(print_now("\n"));  // before the line on stderr, also where both go into one pipe
+  ZRT_CHECK_OK(print_now("\n"));  // before the line on stderr, in case both go to the same pipe
   const auto& t = completion.timings;
   print_err("[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
             completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,

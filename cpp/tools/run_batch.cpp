@@ -1,4 +1,4 @@
-// zinc-rt run-batch: runs the lines of an OpenAI batch from a file to a file, without a server.
+// zinc-rt run-batch: runs the lines of an OpenAI batch file and writes a file of answers, without a server.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct RunBatchOptions {
   std::string id, input, output, errors;
 };
 
-// out.jsonl: out.errors.jsonl
+// Returns out.errors.jsonl for out.jsonl.
 std::string errors_beside(const std::string& output) {
   const std::filesystem::path path(output);
   return (path.parent_path() / (path.stem().string() + ".errors" + path.extension().string())).string();
@@ -32,7 +32,7 @@ Result<int> run_batch(const RunBatchOptions& o) {
     return fail(StatusCode::kInvalidArgument, "[run-batch] {}, {} and {} are not three files", batch.input,
                 batch.output, batch.errors);
   ZRT_TRY(batch.model.path, model_path(o.model.model));
-  // The lines name a model by its name in the models folder too.
+  // The lines may also name a model by its name in the models folder.
   batch.model.id = !o.id.empty() || batch.model.path == o.model.model ? o.id : o.model.model;
   batch.model.options = o.model.engine;
   batch.model.options.on_progress = progress_bar("loading", o.model.progress);

@@ -17,10 +17,11 @@ namespace zinc_rt::tools {
 namespace {
 
 using Field = RequestField;
-// All of them are numbers.
+// Each of these options is a number.
 using Number = std::variant<float Request::*, std::uint32_t Request::*>;
 
-// What a model's file calls a number, after general.sampling., and its value in conversations where no file has any.
+// What a model's file calls a number (after general.sampling.), and the value to use in conversations if the file has
+// none of these numbers.
 struct InChat {
   Number member;
   const char* key;
@@ -61,7 +62,7 @@ void set_value(Request& request, const Number& number, double value) {
       number);
 }
 
-// The values of `from` that are not given.
+// Copies the values of `from` for which the user gave no option.
 void take_over(Request& request, const Request& from, const std::set<std::string>& given) {
   for (const Field& field : fields())
     if (!given.contains(field.name)) set_value(request, number_of(field), value_of(from, number_of(field)));

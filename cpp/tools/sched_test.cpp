@@ -1,4 +1,4 @@
-// zinc-rt sched-test: runs the scheduler alone in a simulated world and checks all its invariants.
+// zinc-rt sched-test: runs the scheduler alone in a simulation and checks all its invariants.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -28,12 +28,12 @@ struct SchedTestOptions {
 Result<sim::Scenario> read_scenario(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
-  if (!file || !(text << file.rdbuf()))  // of a folder, or of an empty file, nothing comes
+  if (!file || !(text << file.rdbuf()))  // reading a folder or an empty file fails here
     return fail(StatusCode::kNotFound, "[sched-test] {}: no scenario can be read from it", path);
   return sim::parse_scenario(text.str());
 }
 
-// Writes the failing scenario, made smaller, to stdout or a file.
+// Writes the failing scenario, after shrinking it, to stdout or a file.
 Status write_failure(const SchedTestOptions& o, const sim::Scenario& scenario, const std::string& rule) {
   const std::string text = sim::print_scenario(sim::shrink(scenario, rule));
   if (o.shrink_to.empty()) return print_out("{}", text), Status{};
@@ -87,7 +87,7 @@ Result<int> sched_test(const SchedTestOptions& o) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   print_result(o, result, seconds);
   if (!result.violation) return kDone;
-  // With --json, stdout has only the object. Its seed reproduces the scenario.
+  // With --json, stdout must have only the object. The seed in it reproduces the scenario.
   if (!o.json || !o.shrink_to.empty()) ZRT_CHECK_OK(write_failure(o, scenario, result.violation->rule));
   return kFailed;
 }

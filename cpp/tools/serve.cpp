@@ -43,7 +43,7 @@ struct ServeOptions {
   std::optional<std::uint32_t> max_loaded;
 };
 
-// Lists the models in the models folder.
+// Returns the models in the models folder.
 std::vector<server::OfferedModel> offered() {
   std::vector<server::OfferedModel> models;
   for (auto& model : hub::Store().list()) {
@@ -58,7 +58,8 @@ std::vector<server::OfferedModel> offered() {
   return models;
 }
 
-// Model options on the command line without a model's name. They override the file, for each of its models.
+// Applies model options that were given on the command line without a model's name. They override the file for each of
+// its models.
 Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& models) {
   if (!o.id.empty() && models.size() > 1)
     return fail(StatusCode::kInvalidArgument,
@@ -71,7 +72,7 @@ Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& mo
   return {};
 }
 
-// The file's settings, overridden by the command line.
+// Returns the settings of the file, overridden by the command line.
 Result<server::Config> configuration(const ServeOptions& o) {
   server::Config config;
   if (!o.config.empty()) {
@@ -97,7 +98,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     ZRT_TRY(const auto path, model_path(o.model.model));
-    // Clients use a model's name in the models folder as its id too.
+    // Clients may use a model's name in the models folder as its id.
     const auto id = !o.id.empty() || path == o.model.model ? o.id : o.model.model;
     server::ModelSpec spec{path, id, o.served_names, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
@@ -150,7 +151,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   return config;
 }
 
-// `running`: the configuration that the server was started with.
+// `running`: the configuration that the server runs with.
 void reload(server::Server& server, const ServeOptions& o, server::Config& running) {
   const auto config = configuration(o);
   const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
@@ -167,14 +168,14 @@ void reload(server::Server& server, const ServeOptions& o, server::Config& runni
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-// Threads that existed before (as numpy's in `python -m zinc_rt serve`) do not block signals. When such a thread gets a
-// signal, it blocks signals from then on and passes this one back to the process.
+// A signal handler. Threads that existed before (such as numpy's in `python -m zinc_rt serve`) do not block signals. If
+// such a thread receives a signal, it blocks signals from then on and sends this one to the process again.
 void hand_back(int signal, siginfo_t*, void* context) {
   for (const int each : kSignals) sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, each);
   kill(getpid(), signal);
 }
 
-// Blocks the signals before any other thread exists, so that only this one takes them.
+// Blocks the signals before any other thread exists, so that only the calling thread receives them.
 sigset_t take_signals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -194,7 +195,7 @@ std::string address_text(const char* scheme, const std::string& host, int port) 
   return fmt::format("{}://{}:{}", scheme, is_bare_v6 ? "[" + host + "]" : host, port);
 }
 
-// The API's address and, if there is one, that of probes and metrics.
+// Returns the API's address and, if there is one, the address for probes and metrics.
 std::vector<std::string> own_addresses(const server::Server& server, const server::ServerOptions& o) {
   const auto& transport = o.transport;
   std::vector<std::string> all{
@@ -204,7 +205,7 @@ std::vector<std::string> own_addresses(const server::Server& server, const serve
   return all;
 }
 
-// The models, for the line that says that the server is ready.
+// Returns the models, for the line that says that the server is ready.
 std::string what_is_served(const server::Config& config, const Engine& engine) {
   std::string text;
   if (!config.models.empty()) {
@@ -223,18 +224,19 @@ Result<int> serve(ServeOptions& o) {
   signal(SIGPIPE, SIG_IGN);
   limit_waiting_of_messages();
   give_free_memory_back();
-  if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
+  // before any code reads the variable
+  if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);
   raise_descriptor_limit();
   if (o.ready_fd >= 0)
     if (const auto is_open = check_ready_fd(o.ready_fd); !is_open) return std::unexpected(is_open.error());
   auto config = configuration(o);
   if (!config) return std::unexpected(config.error());
-  // Loading cannot be interrupted. Nobody has been served yet, so the process simply ends.
+  // Loading cannot be interrupted. No request has been served yet, so the process just ends.
   std::jthread quitter([](const std::stop_token& is_ready) {
     sigset_t ends;
     sigemptyset(&ends);
     for (const int signal : {SIGTERM, SIGINT}) sigaddset(&ends, signal);
-    constexpr timespec kShort{0, 20'000'000};  // the server's start waits for the last of these
+    constexpr timespec kShort{0, 20'000'000};  // short, because the server's start waits for the last of these pauses
     while (!is_ready.stop_requested())
       if (sigtimedwait(&ends, nullptr, &kShort) > 0) _exit(kDone);
   });
@@ -268,7 +270,7 @@ Result<int> serve(ServeOptions& o) {
       while (std::chrono::steady_clock::now() < until)
         if (const int again = sigtimedwait(&signals, nullptr, &kLook); again == SIGTERM || again == SIGINT) break;
     }
-    // Shows whoever pressed Ctrl-C why the server has not ended yet, whatever the log's level.
+    // Tells the user who pressed Ctrl-C why the server has not ended yet, whatever the log's level.
     print_err("zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
               config->drain_timeout_s);
     std::atomic<bool> is_drained{false};
@@ -295,7 +297,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A shell turns an unset variable into an empty key, which would mean no key at all.
+// A shell turns an unset variable into an empty key, and an empty key would mean that no key is needed.
 CLI::Validator is_key() {
   return CLI::Validator(
       [](const std::string& key) {

@@ -1,4 +1,4 @@
-// zinc-rt tiers: what this machine has, what `auto` picks and why. --env lists every environment variable.
+// zinc-rt tiers: prints what this machine has, which tier `auto` picks, and why. --env lists all environment variables.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// zinc-rt tokenize: the ids of a text; needs no tensors.
+// zinc-rt tokenize: prints the token ids of a text. Needs no tensors.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// zinc-rt trace: records a small load of several tenants, step by step, for ui.perfetto.dev.
+// zinc-rt trace: runs a small load of several tenants and records its steps for ui.perfetto.dev.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ struct TraceOptions {
   bool json = false;
 };
 
-// The tenants are interactive, standard and batch in turn. The most urgent ones come last, when the slots are taken.
+// Classes of the tenants, in turn. The most urgent requests come last, when the slots are taken.
 constexpr const char* kClasses[] = {"batch", "standard", "interactive"};
 
 void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
@@ -43,7 +43,7 @@ void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
 }
 
 Result<int> trace(TraceOptions& o) {
-  // The ring reads the variable when it is made. No other thread runs yet.
+  // The ring reads the variable when it is created. No other thread runs yet.
   if (!o.packets.empty() && ::setenv("ZINC_RT_PACKET_LOG", o.packets.c_str(), 1) != 0)
     return fail(StatusCode::kExhausted, "no memory for the environment");
   ZRT_TRY(auto engine, open_engine(o.model));

@@ -1,4 +1,4 @@
-// zinc-rt --version: the first line is for programs; the others tell people what this build contains.
+// zinc-rt --version: the first line is for programs; the other lines describe the build for people.
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>
@@ -9,7 +9,7 @@
 
 namespace zinc_rt::tools {
 
-extern const char* const kCommit;  // cmake/commit.cmake
+extern const char* const kCommit;  // written by cmake/commit.cmake
 
 std::string version_text() {
 #if defined(__clang__)
