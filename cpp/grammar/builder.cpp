@@ -170,7 +170,7 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   }
   std::vector<std::string> not_in_text = texts;
   not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
-  // Each trigger is compared with all tags and with all texts before it, so the work is counted by their bytes.
+  // Counts the work: each trigger is compared with all tags and with all texts before it.
   std::size_t n_bytes = 0;
   for (const auto& text : not_in_text) n_bytes += text.size();
   parts_->work.fuel.use(triggers.size() * (1 + tagged.tags.size() + n_bytes / 4));

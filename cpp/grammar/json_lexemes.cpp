@@ -89,7 +89,7 @@ std::string scalar_text(const Json& value) {
   if (!is_json_number(value)) return value.dump();
   const auto text = number_text(value);
   const auto plain = plain_digits(value);
-  // A number whose plain digits would be long, very large or very small, keeps its exponent.
+  // Numbers are written in plain digits. One with an exponent keeps it if the plain digits take more than 24 characters.
   return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
 }
 

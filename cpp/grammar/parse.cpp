@@ -73,7 +73,7 @@ Status Parse::finish_step(const Fuel& fuel) {
 Result<bool> Parse::accept_bytes(std::string_view bytes) {
   if (failed_) return std::unexpected(*failed_);
   cache_->lexer.begin();
-  // A long text may use as much work as several steps.
+  // The work of a step is limited. A long text counts as one more step per 256 bytes.
   Fuel fuel(grammar_->limits.step_work * (1 + bytes.size() / 256));
   const std::vector<Thread> threads = threads_;
   const auto here = here_;

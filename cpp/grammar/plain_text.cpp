@@ -54,7 +54,7 @@ class Search {
       is_chain_ = is_chain_ && next.size() == 1;
       made_.n_characters = n + 1;
       if (next.empty()) {
-        made_.n_characters = UINT32_MAX;  // no new states follow, so any number of characters is allowed
+        made_.n_characters = UINT32_MAX;  // no state is new, so this holds for any number of characters
         return;
       }
       last.swap(next);

@@ -247,8 +247,8 @@ void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& nod
     }
 }
 
-// Returns the value of a pattern. A variable may never be a whole dimension, because its operand is absent; it then
-// gets the value that makes the pattern equal `actual`.
+// Returns the value of a pattern. If a variable is still unbound, because the operand in which it is a whole dimension
+// is absent, binds it to `actual`.
 Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
   std::uint64_t product = 1;
   for (const auto& factor : pattern.factors) {
