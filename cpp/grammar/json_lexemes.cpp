@@ -89,7 +89,7 @@ std::string scalar_text(const Json& value) {
   if (!is_json_number(value)) return value.dump();
   const auto text = number_text(value);
   const auto plain = plain_digits(value);
-  // Numbers are written in plain digits. One with an exponent keeps it if the plain digits take more than 24 characters.
+  // Numbers are written in plain digits. A number keeps its exponent if the plain digits exceed 24 characters.
   return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
 }
 
