@@ -1,8 +1,8 @@
 // The names of models to download:
-// smollm2, qwen3:0.6b a name in catalogue.cpp
-// hf:OWNER/REPO[:QUANT or FILE.gguf] Hugging Face; also hf.co/..., https://huggingface.co/OWNER/REPO, or OWNER/REPO
-// ollama:NAME[:TAG] Ollama's registry; also ollama.com/library/NAME, ollama.com/USER/NAME http://..., https://... a URL
-// of a file
+//   smollm2, qwen3:0.6b                 a name in catalogue.cpp
+//   hf:OWNER/REPO[:QUANT or FILE.gguf]  Hugging Face; also hf.co/..., https://huggingface.co/OWNER/REPO, or OWNER/REPO
+//   ollama:NAME[:TAG]                   Ollama's registry; also ollama.com/library/NAME, ollama.com/USER/NAME
+//   http://..., https://...             the URL of a file
 // Thread rule: pure functions.
 #pragma once
 
