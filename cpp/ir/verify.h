@@ -2,13 +2,13 @@
 // tests_cpp/ir/verify_test.cpp:
 //   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, only the first may be a
 //     symbol, rows are whole blocks, and all fit 2^48 bytes
-// 2 a weight names a tensor of the model and has its type and shape, or is a range of its rows
-// 3 every node fits its op's rule: its operands are declared; types, shapes and attributes match
+//   2 a weight names a tensor of the model and has its type and shape, or is a range of its rows
+//   3 every node fits its op's rule: its operands are declared; types, shapes and attributes match
 //   4 a node's stage belongs to the graph's stage; its layer is -1 or a number below 65536
 //   5 an output that is also an input is allowed by the rule and flagged inplace; the flag without one is an error
 //   6 weights, constants and request buffers are never written
 //   7 an activation is written before it is read; a fresh output has one writer
-// 8 if two nodes touch the same buffer and one of them writes it, a BARRIER lies between them
+//   8 if two nodes touch the same buffer and one of them writes it, a BARRIER lies between them
 #pragma once
 
 #include <array>

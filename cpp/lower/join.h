@@ -7,7 +7,7 @@
 //   GLU|MOE_SWIGLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'
 //
 //   GLU|MOE_SWIGLU   a node of one of these ops
-// ?LINEAR an optional node; if it does not match, the nodes after it do not match either
+//   ?LINEAR          an optional node; if it does not match, the nodes after it do not match either
 //   gate:a           the node's operand `gate` is present, and is the value named a; other names are other values
 //   z:r'             a value that takes the memory of the value r: an update in place
 //   keep a b         the memory of these values is needed until the node in front of `keep` is done: the tier may read

@@ -12,11 +12,13 @@
 //     on a tie the lower id, and steps 4 and 5 are skipped.
 //     Else l = l * (1/temperature), and tokens become candidates in the order (l descending, id ascending).
 //   4 Cuts, one after another:
-//     top_k keeps the first k candidates. p_i = exp(l_i - l_0), so p_0 = 1. top_p keeps the shortest prefix whose sum
-//     of p reaches top_p of the total. min_p drops the candidates with p_i < min_p. typical_p keeps the candidates
-//     whose surprise is nearest to the mean: with d_i = l_i - l_0 and m = sum(p_i * d_i) / sum(p_i), the first ones in
-//     the order (|m - d_i| ascending, then the former order), until their sum of p reaches typical_p of the total of
-//     the remaining candidates.
+//     top_k keeps the first k candidates.
+//     p_i = exp(l_i - l_0), so p_0 = 1.
+//     top_p keeps the shortest prefix whose sum of p reaches top_p of the total.
+//     min_p drops the candidates with p_i < min_p.
+//     typical_p keeps the candidates whose surprise is nearest to the mean: with d_i = l_i - l_0 and
+//     m = sum(p_i * d_i) / sum(p_i), the first ones in the order (|m - d_i| ascending, then the former order), until
+//     their sum of p reaches typical_p of the total of the remaining candidates.
 //   5 Draw: u = Philox(seed, position) in [0, 1); the first i whose running sum of p exceeds u * the total of the
 //     remaining candidates.
 // A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, or infinity anywhere) returns

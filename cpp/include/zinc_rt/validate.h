@@ -40,8 +40,8 @@ struct ValidateOptions {
   //   logits    [rows, vocab] or [vocab]
   //   prompt    optional, [n]: the token ids, which then need not be given
   //   pos       optional, [rows]: the token position per row; absent: all n positions, or the last one for a single row
-  // hidden.N optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0 With
-  // layers = "all", the layers that the file contains are compared.
+  //   hidden.N  optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0
+  // With layers = "all", the layers that the file contains are compared.
   std::string against;
   double tolerance = 0;  // the largest |a - b| that counts as equal; 0: only equal bits do
   StopAsked is_stopped;  // called before each layer
