@@ -18,5 +18,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint
 
 uint row() { return gl_WorkGroupID.y; }
 uint column() { return gl_GlobalInvocationID.x; }
+// What to read in place of memory that may be absent, whose address is 0. Mesa's llvmpipe (25.2 of Ubuntu 24.04) reads what
+// all invocations of a subgroup read alike even if none of them gets to the read, so such a read needs an address.
+uint64_t or_else(uint64_t address, uint64_t other) { return address != 0 ? address : other; }
 // The address of row r of rows of n floats.
 uint64_t float_row(uint64_t base, uint r, uint n) { return base + uint64_t(r) * n * 4u; }

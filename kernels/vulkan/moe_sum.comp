@@ -15,7 +15,8 @@ void main() {
   for (uint j = 0; j < p.n_used; ++j) {
     uint choice = row() * p.n_used + j;
     float weight = Floats(p.weights).v[choice];
-    if (p.expert_scale != 0) weight = weight * Floats(p.expert_scale).v[Words(p.ids).v[choice]];
+    float scale = Floats(or_else(p.expert_scale, p.weights)).v[p.expert_scale != 0 ? Words(p.ids).v[choice] : 0];
+    if (p.expert_scale != 0) weight = weight * scale;
     acc = ZRT_FMA(weight, Floats(float_row(p.y, choice, p.d)).v[i], acc);
   }
   Floats(float_row(p.z, row(), p.d)).v[i] = acc;

@@ -24,7 +24,8 @@ vec4 four(uint64_t at, uint i) {
 }
 
 void main() {
-  uint id = own_id(), from = p.rows != 0 ? Words(p.rows).v[row()] : row();
+  uint number = Words(or_else(p.rows, p.x)).v[row()];
+  uint id = own_id(), from = p.rows != 0 ? number : row();
   uint64_t x = float_row(p.x, from, p.d), y = float_row(p.y, from, p.d), z = float_row(p.z, row(), p.d);
   bool is_stored = p.y != 0 && p.rows == 0;
   float sum = 0.0;

@@ -9,5 +9,6 @@ void main() {
   uint i = column();
   if (i >= p.width) return;
   Floats x = Floats(float_row(p.x, row(), p.width));
-  x.v[i] = (p.w != 0 ? x.v[i] * Floats(p.w).v[0] : x.v[i]) * p.scale;
+  float w = Floats(or_else(p.w, p.x)).v[0];
+  x.v[i] = (p.w != 0 ? x.v[i] * w : x.v[i]) * p.scale;
 }
