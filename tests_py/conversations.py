@@ -1,5 +1,7 @@
 """Hypothesis strategies of conversations as chat templates get them, right and wrong ones."""
 
+import unicodedata
+
 from hypothesis import strategies as st
 
 # What templates look for, what ends in a JSON text, and what Python and C++ may take for different classes.
@@ -48,6 +50,8 @@ PIECES = st.sampled_from(
     ]
 )
 CHARACTERS = st.characters(exclude_categories=["Cs"])
+if unicodedata.unidata_version != "14.0.0":  # of cpp/jinja/unicode_tables.cpp: newer ones know more characters
+    CHARACTERS = CHARACTERS.filter(lambda c: unicodedata.ucd_3_2_0.category(c) not in ("Cn", "Cs"))
 TEXT = st.one_of(
     st.text(CHARACTERS, max_size=40),
     st.lists(PIECES, max_size=6).map("".join),
