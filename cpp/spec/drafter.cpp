@@ -1,0 +1,68 @@
+#include "spec/drafter.h"
+
+#include <algorithm>
+
+namespace zinc_rt::spec {
+namespace {
+
+// A text that the client expects is trusted like a match of so many tokens, before any of it has been generated.
+constexpr std::uint32_t kTrust = 8;
+// Tokens of a forced text are trusted like a match of so many tokens: the model may spell the text in other tokens.
+constexpr std::uint32_t kForced = 16;
+// A request may allow the whole context for its answer, and most answers are short: memory is taken for one of so many
+// tokens.
+constexpr std::uint32_t kUsualAnswer = 4096;
+
+}  // namespace
+
+Drafter::Drafter(std::uint32_t n_prompt, std::uint32_t n_limit, std::uint32_t most,
+                 std::span<const std::int32_t> expected)
+    : text_(std::min(n_limit, n_prompt + kUsualAnswer) + static_cast<std::uint32_t>(expected.size())),
+      most_(most),
+      n_expected_(static_cast<std::uint32_t>(expected.size())),
+      n_alike_(kTrust) {
+  text_.append(expected);
+}
+
+void Drafter::append(std::int32_t token) {
+  if (at_ < n_expected_) n_alike_ = text_[at_++] == token ? n_alike_ + 1 : 0;
+  text_.append({&token, 1});
+}
+
+Guess Drafter::guess_of(Source source, std::uint32_t match, std::span<const std::int32_t> tokens,
+                        const Experience& tenant) {
+  source_ = source;
+  match_ = tokens.empty() ? 0 : match;
+  if (match_ == 0) return {};
+  return {tokens, chance(source, match, tenant)};
+}
+
+Guess Drafter::guess(const Experience& tenant) {
+  Draft draft = text_.draft(most_);
+  // The prompt does not continue the expected text.
+  if (draft.begin <= n_expected_)
+    draft.tokens = draft.tokens.first(std::min<std::size_t>(draft.tokens.size(), n_expected_ - draft.begin));
+  if (draft.tokens.empty()) draft.match = 0;
+  const std::uint32_t n_left = n_expected_ - at_, n_alike = std::max(n_alike_, 1u);
+  const double own = draft.match > 0 ? chance(Source::kOwnText, draft.match, tenant) : 0;
+  const double expected = n_left > 0 ? chance(Source::kExpected, n_alike, tenant) : 0;
+  if (n_left == 0 || own >= expected) {
+    // The answer leaves its place in the expected text when tokens are added or left out.
+    if (draft.match > n_alike_ && draft.begin < n_expected_) at_ = draft.begin, n_alike_ = draft.match;
+    return guess_of(Source::kOwnText, draft.match, draft.tokens, tenant);
+  }
+  return guess_of(Source::kExpected, n_alike, text_.part(at_, std::min(most_, n_left)), tenant);
+}
+
+Guess Drafter::forced(std::span<const std::int32_t> tokens, const Experience& tenant) {
+  return guess_of(Source::kGrammar, kForced, tokens, tenant);
+}
+
+void Drafter::observe(std::uint32_t n_guessed, std::uint32_t n_right, Experience& tenant) {
+  if (match_ == 0 || n_guessed == 0) return;
+  const std::uint32_t tried = std::min(n_right + 1, n_guessed);
+  acceptance_.observe(source_, match_, tried, n_right);
+  tenant.observe(source_, match_, tried, n_right);
+}
+
+}  // namespace zinc_rt::spec

@@ -1,0 +1,65 @@
+#include "spec/own_text.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace zinc_rt::spec {
+namespace {
+
+// Longer matches are worth no more tokens: a draft has kMost.
+constexpr std::uint32_t kLongestMatch = 4 * OwnText::kMost;
+
+}  // namespace
+
+OwnText::OwnText(std::uint32_t n_room) : last_(std::bit_ceil(std::max(n_room, 16u)), kNowhere) {
+  text_.reserve(n_room);
+  before_.reserve(n_room + 1);
+}
+
+// Of the pair of tokens before `end`.
+std::size_t OwnText::bucket(std::uint32_t end) const {
+  const auto a = static_cast<std::uint64_t>(static_cast<std::uint32_t>(text_[end - 2]));
+  const auto b = static_cast<std::uint64_t>(static_cast<std::uint32_t>(text_[end - 1]));
+  return ((a << 32 | b) * 0x9E3779B97F4A7C15u) >> 32 & (last_.size() - 1);
+}
+
+void OwnText::append(std::span<const std::int32_t> tokens) {
+  for (const std::int32_t token : tokens) {
+    // The place behind the last pair is noted when a token follows it: until then nothing could be drafted from there.
+    if (const std::uint32_t end = size(); end >= kShortest) {
+      before_.resize(end + 1, kNowhere);
+      std::uint32_t& last = last_[bucket(end)];
+      before_[end] = last;
+      last = end;
+    }
+    text_.push_back(token);
+  }
+}
+
+// How many tokens before `end` agree with the last ones of the text.
+std::uint32_t OwnText::length_of_match(std::uint32_t end) const {
+  const std::uint32_t most = std::min(end, kLongestMatch);
+  std::uint32_t n = 0;
+  while (n < most && text_[end - 1 - n] == text_[size() - 1 - n]) ++n;
+  return n;
+}
+
+Draft OwnText::draft(std::uint32_t most) const {
+  if (size() < kShortest) return {};
+  Draft best;
+  std::uint32_t best_end = 0, looks = 0;
+  for (std::uint32_t end = last_[bucket(size())]; end != kNowhere && looks < kLooks; end = before_[end], ++looks) {
+    const std::uint32_t n = length_of_match(end);
+    if (n < kShortest || n <= best.match) continue;
+    best.match = n;
+    best_end = end;
+    if (n == kLongestMatch) break;
+  }
+  if (best.match == 0) return {};
+  const std::uint32_t n = std::min({most, kMost, best.match + kBeyond, size() - best_end});
+  best.begin = best_end;
+  best.tokens = std::span(text_).subspan(best_end, n);
+  return best;
+}
+
+}  // namespace zinc_rt::spec

@@ -1,0 +1,54 @@
+// A drafter that needs no model: the text's last tokens stood earlier in the same text, so what followed there may
+// follow again. Code that is edited, quotes and JSON repeat themselves so.
+// It looks at the text of one request alone: a text of somebody else never shows in how fast an answer comes.
+// Thread rule: one thread at a time. Nothing is allocated while the text has at most `n_room` tokens.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace zinc_rt::spec {
+
+struct Draft {
+  std::span<const std::int32_t> tokens;  // of the text; valid until it grows
+  std::uint32_t begin = 0;               // their place in the text
+  std::uint32_t match = 0;               // how many tokens before them agree with the text's last ones; 0: no match
+};
+
+class OwnText {
+ public:
+  static constexpr std::uint32_t kShortest = 2;  // tokens of a match
+  static constexpr std::uint32_t kMost = 32;     // tokens of a draft
+  // A match is worth so many tokens more than it is long.
+  static constexpr std::uint32_t kBeyond = 2;
+  // So many earlier places are compared, the last ones first.
+  static constexpr std::uint32_t kLooks = 64;
+
+  explicit OwnText(std::uint32_t n_room);
+
+  void append(std::span<const std::int32_t> tokens);
+  std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
+  std::int32_t operator[](std::uint32_t i) const { return text_[i]; }
+  // Tokens [begin, begin + n), valid until the text grows.
+  std::span<const std::int32_t> part(std::uint32_t begin, std::uint32_t n) const {
+    return std::span(text_).subspan(begin, n);
+  }
+
+  // What followed the longest earlier match of the text's end, at most `most` tokens; of equally long matches the last
+  // one. Empty: no match of kShortest tokens.
+  Draft draft(std::uint32_t most) const;
+
+ private:
+  static constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
+
+  std::size_t bucket(std::uint32_t end) const;
+  std::uint32_t length_of_match(std::uint32_t end) const;
+
+  std::vector<std::int32_t> text_;
+  // Places are positions behind a pair of tokens. last_: the last place with the pair's hash; before_[i]: the one before
+  // place i.
+  std::vector<std::uint32_t> last_, before_;
+};
+
+}  // namespace zinc_rt::spec
