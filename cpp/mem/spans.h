@@ -42,26 +42,54 @@ class SpanView {
   std::span<const std::int32_t> ids_;
 };
 
-// A list that owns its positions.
+// A list that owns its positions. A guess of the positions that follow may stand behind its end. size() and all views
+// but with_guess() leave the guess out. A change of the list drops the guess.
 class SpanList {
  public:
   SpanList() = default;
   explicit SpanList(SpanView view) { append(view); }
 
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // positions
-  bool empty() const { return ids_.empty(); }
-  SpanView view() const { return ids_; }
+  std::uint32_t size() const { return n_; }  // positions
+  bool empty() const { return n_ == 0; }
+  SpanView view() const { return ids(); }
   SpanView part(std::size_t begin, std::size_t n) const { return view().part(begin, n); }
-  std::span<const std::int32_t> ids() const { return ids_; }
+  std::span<const std::int32_t> ids() const { return std::span(ids_).first(n_); }
 
-  // Does not allocate while the capacity suffices.
+  // Does not allocate while the capacity suffices for the list and the guess.
   void reserve(std::size_t n_positions) { ids_.reserve(n_positions); }
-  void append(SpanView view) { ids_.insert(ids_.end(), view.ids().begin(), view.ids().end()); }
-  void push_back(std::int32_t id) { ids_.push_back(id); }
-  void clear() { ids_.clear(); }
+  void append(SpanView view) {
+    drop_guess();
+    ids_.insert(ids_.end(), view.ids().begin(), view.ids().end());
+    n_ = static_cast<std::uint32_t>(ids_.size());
+  }
+  void push_back(std::int32_t id) {
+    drop_guess();
+    ids_.push_back(id);
+    ++n_;
+  }
+  void clear() {
+    ids_.clear();
+    n_ = 0;
+  }
+
+  void guess(std::span<const std::int32_t> ids) {
+    drop_guess();
+    ids_.insert(ids_.end(), ids.begin(), ids.end());
+  }
+  void cut_guess(std::uint32_t n) {
+    if (n < n_guessed()) ids_.resize(n_ + n);
+  }
+  void drop_guess() { ids_.resize(n_); }
+  std::uint32_t n_guessed() const { return static_cast<std::uint32_t>(ids_.size()) - n_; }
+  std::span<const std::int32_t> guessed() const { return std::span(ids_).subspan(n_); }
+  // The list, and the guess behind it.
+  SpanView with_guess() const { return ids_; }
+  // The first n guesses become positions of the list. The rest stays a guess. REQUIRES: n <= n_guessed().
+  void confirm(std::uint32_t n) { n_ += n; }
 
  private:
   std::vector<std::int32_t> ids_;
+  std::uint32_t n_ = 0;
 };
 
 // The positions of a page, held in place.

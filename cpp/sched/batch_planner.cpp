@@ -37,12 +37,13 @@ PlanRow& add_row(const Request& r, std::uint32_t i, std::size_t token_index, Ste
   row.output.position = i + 1;
   row.request = r.id;
   row.user = r.params.user;
-  row.text = r.tokens.ids().first(i + 1);
+  row.text = r.tokens.with_guess().ids().first(i + 1);
   return row;
 }
 
 void add_pick(const Request& r, std::uint32_t i, std::size_t token_index, StepPlan& plan) {
   PlanRow& row = add_row(r, i, token_index, plan);
+  row.n_guessed = i + 1 - std::min(i + 1, r.tokens.size());
   OutputRow& output = row.output;
   output.sampling = r.params.sampling;
   if (output.sampling.has_penalties()) {
@@ -56,23 +57,25 @@ void add_pick(const Request& r, std::uint32_t i, std::size_t token_index, StepPl
   output.wants_logits = r.params.wants_logits;
 }
 
-// Adds tokens [n_done, n_done + n) of a request.
-void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan) {
+// Adds tokens [n_done, n_done + n) of a request, and n_drafts guesses behind them.
+void add_item(const Request& r, std::uint32_t n, std::uint32_t n_drafts, bool is_decode, StepPlan& plan) {
   PlanItem& item = plan.items.emplace_back();
   item.slot = r.slot;
   item.begin = r.n_done;
-  item.n = n;
+  item.n = n + n_drafts;
+  item.n_drafts = n_drafts;
   item.is_decode = is_decode;
   item.ends_text = n == r.n_left();
-  item.n_picks = item.ends_text && r.picks() ? 1 : 0;
+  item.n_picks = item.ends_text && r.picks() ? 1 + n_drafts : 0;
   item.qos = r.params.qos;
   item.second_text = r.params.second_text;
   item.request = r.id;
   item.user = r.params.user;
-  plan.tokens.append(r.tokens.part(item.begin, n));
+  plan.tokens.append(r.tokens.with_guess().part(item.begin, item.n));
   for (std::uint32_t left = item.n_picks; left > 0; --left)
-    add_pick(r, item.begin + n - left, plan.tokens.size() - left, plan);
-  plan.n_tokens += n;
+    add_pick(r, item.begin + item.n - left, plan.tokens.size() - left, plan);
+  plan.n_tokens += item.n;
+  plan.n_drafts += n_drafts;
   plan.n_decode += is_decode ? 1 : 0;
   plan.n_outputs += item.n_picks;
 }
@@ -82,18 +85,19 @@ void add_item(const Request& r, std::uint32_t n, bool is_decode, StepPlan& plan)
 BatchPlanner::BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots)
     : options_(options), tenants_(tenants), slots_(slots) {
   tenant_rows_.reserve(options.n_slots);
+  drafts_.reserve(options.n_slots);
+  order_.reserve(std::size_t{options.n_slots} * kMostDrafts);
 }
 
-void BatchPlanner::add_decodes(std::vector<Request*>& ready, std::uint64_t step, StepPlan& plan) {
-  choose_decodes(ready);
-  for (Request* r : ready) {
+void BatchPlanner::add_decodes(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan) {
+  for (Request* r : decoding) {
     r->decoded_in = step;
-    add_item(*r, 1, true, plan);
+    add_item(*r, 1, r->tokens.n_guessed(), true, plan);
   }
 }
 
 void BatchPlanner::add_chunk(const Request& r, std::uint32_t end, StepPlan& plan) {
-  add_item(r, end - r.n_done, false, plan);
+  add_item(r, end - r.n_done, 0, false, plan);
 }
 
 void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan) {
@@ -119,6 +123,7 @@ void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   for (const PlanItem& item : plan.items) size.add(item.begin, item.n);
   const double expected_us = cost_.is_known() ? cost_.step_us(size) : step_us;
   cost_.observe(size, step_us);
+  if (plan.n_prompt_tokens() == 0) row_price_.observe(plan.n_tokens, step_us - cost_.pairs_us(size));
   const std::uint32_t n_prompt = plan.n_prompt_tokens();
   if (n_prompt == 0 || plan.n_decode == 0) return;
   if (step_us > kLate * expected_us) prompt_cap_ -= prompt_cap_ / 8;

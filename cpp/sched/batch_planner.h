@@ -13,6 +13,7 @@
 #include "sched/options.h"
 #include "sched/plan.h"
 #include "sched/request.h"
+#include "sched/row_price.h"
 #include "sched/slot_table.h"
 #include "sched/tenant_book.h"
 
@@ -23,9 +24,14 @@ class BatchPlanner {
   // The arguments must outlive it.
   BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots);
 
-  // Adds one token per decoding request to an empty plan, except for requests that sit this step out. `ready`: the
-  // requests that may decode, in slot order; it is scratch memory after the call. step: the step's number.
-  void add_decodes(std::vector<Request*>& ready, std::uint64_t step, StepPlan& plan);
+  // Takes those out of `ready`, the requests that may decode in slot order, that sit this step out (decode_rows.cpp).
+  void choose_decodes(std::vector<Request*>& ready);
+  // Whether choose_drafts() may take drafts in the next step that are not fixed.
+  bool wants_drafts() const { return n_paused_ >= pause_; }
+  // Cuts the drafts of these requests to what the step takes of them (choose_drafts.cpp).
+  void choose_drafts(std::span<Request* const> decoding);
+  // Adds one token per request, and its draft, to an empty plan. step: the step's number.
+  void add_decodes(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan);
   // The order in which requests get a chunk of their prompt into a step.
   void sort_prompts(std::vector<Request*>& prompts) const;
   // The end of the prompt tokens that this step may compute for the request. n_done: not one more fits.
@@ -47,7 +53,6 @@ class BatchPlanner {
     double share_us = 0, left_us = 0;
     bool is_heavy = false, has_row = false;
   };
-  void choose_decodes(std::vector<Request*>& decoding);  // decode_rows.cpp
   double prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const;
   std::uint32_t prompt_tokens_allowed(const Request& request, const StepPlan& plan) const;
   std::uint32_t part_end(const Request& request, std::uint32_t n) const;
@@ -55,7 +60,19 @@ class BatchPlanner {
   const Options& options_;
   const TenantBook& tenants_;
   const SlotTable& slots_;
+  struct DraftRow {  // the next token of a request's draft
+    Request* request;
+    double chance;    // that it will be of use
+    std::uint32_t n;  // tokens of the draft before it
+  };
+
   CostModel cost_;
+  RowPrice row_price_;
+  std::vector<DraftRow> drafts_;  // scratch of choose_drafts(), a heap by chance
+  std::vector<Request*> order_;   // scratch: whose draft the n-th guessed row is of
+  double us_without_ = 0;         // time of the steps since the last one with drafts
+  // After a look at drafts of which none paid: for how many steps no drafts are asked for, and how many of them passed.
+  std::uint32_t pause_ = 0, n_paused_ = 0;
   std::uint32_t prompt_cap_ = 0;         // prompt tokens beside decoding slots: twice as many as steps have had
   std::vector<TenantRows> tenant_rows_;  // scratch of choose_decodes()
 };

@@ -63,6 +63,13 @@ void Scheduler::plan_decodes(Micros now) {
     if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
     if (slots_[slot].page_count * kPageTokens > r->n_done) decoding_.push_back(r);
   }
+  planner_.choose_decodes(decoding_);
+  planner_.choose_drafts(decoding_);
+  for (Request* r : decoding_) {
+    if (r->tokens.n_guessed() == 0) continue;
+    pages_.lend(*r, r->n_done + 1 + r->tokens.n_guessed());
+    r->tokens.cut_guess(slots_[r->slot].page_count * kPageTokens - r->n_done - 1);
+  }
   planner_.add_decodes(decoding_, stats_.steps, plan_);
   save_states(0);
 }
@@ -108,7 +115,7 @@ void Scheduler::look_again(Micros now) {
 const StepPlan& Scheduler::plan(Micros now) {
   const auto lock = tenants_.lock();
   plan_.clear_items();
-  plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
+  plan_.n_tokens = plan_.n_decode = plan_.n_drafts = plan_.n_outputs = 0;
   plan_.wake_at = kNever;
   plan_decodes(now);
   plan_prompts(now);

@@ -25,6 +25,7 @@ struct RequestParams {
   std::uint32_t min_tokens = 0;           // stop tokens are banned from the first so many picks
   std::uint32_t second_text = 0;          // prompt tokens from here on are of type 1; 0: none are
   bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
+  Speculation speculation = {.most = 0};  // tokens that a step may guess behind its last one (Scheduler::propose)
   // Settings for the output rows of its picks (base/output_row.h).
   bool is_masked = false, is_processed = false, wants_logits = false;
   std::string cache_salt;      // prefixes are shared only between requests of one salt
@@ -37,7 +38,7 @@ struct RequestParams {
 struct Request {
   RequestId id = 0;
   RequestParams params;
-  mem::SpanList tokens;  // the prompt, then what was picked; room for all that may come
+  mem::SpanList tokens;  // the prompt, then what was picked; room for all that may come. Its guess is the draft.
   std::uint32_t n_prompt = 0;
   std::uint32_t n_limit = 0;  // tokens that it may have in the end
   std::uint64_t order = 0;    // in which it arrived
@@ -63,12 +64,15 @@ struct Request {
   std::uint32_t n_done = 0;                                // tokens whose KV (and recurrent state) is computed
   std::uint32_t n_scored = 0;                              // prompt tokens whose logits were taken, for scores_prompt
   std::uint32_t n_charged = 0;                             // pages that are charged to its tenant
+  std::uint32_t n_lent = 0;                                // its last pages, for drafts: they are charged to nobody
   mem::PrefixCache::Node root = kNone, node = kNone;       // node: pinned; its path holds the first full pages' tokens
   bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
   std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent by the cache: the recurrent state after so many pages
   std::uint32_t snapshot_pages = 0;  // a copy of the state is wanted there, since others branched off
   std::uint32_t n_stalled = 0;       // steps in a row in which its full sink held it up
   std::uint64_t decoded_in = 0;      // number of the last step in which it decoded
+  std::uint32_t n_drafts = 0;        // tokens of its draft that the present plan takes
+  double draft_chance = 0;           // that a token of the draft is picked where those before it were
 
   std::uint32_t n_preempted = 0;    // by more urgent requests, or for pages
   std::uint32_t n_vain_turns = 0;   // turns in a row that ended before a token was picked

@@ -26,7 +26,8 @@ Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Share
   plan_.page_copies.reserve(n);
   plan_.restores.reserve(n);
   plan_.saves.reserve(n);
-  events_.reserve(8 * n + 2 * options_.queue_cap);
+  verdicts_.reserve(n);
+  events_.reserve((8 + kMostDrafts) * n + 2 * options_.queue_cap);
   cancelled_.reserve(n + options_.queue_cap);
 }
 
@@ -213,54 +214,114 @@ void Scheduler::restart(Request& r) {
   if (slots_[r.slot].state != SlotState::kPrefill) move(r.slot, SlotState::kPrefill);
 }
 
-void Scheduler::commit_item(const PlanItem& item, Micros now) {
-  Request& r = *slot_requests_[item.slot];
-  r.n_done = item.begin + item.n;
-  if (r.params.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
-  pages_.publish(r, item.begin);
-  const auto& p = r.params;
-  tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : item.n, item.is_decode ? 1 : 0, now);
-  (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += item.n;
+void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, double chance) {
+  Request* r = get(id);
+  if (r == nullptr) return;
+  r->tokens.drop_guess();
+  if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode || options_.is_recurrent) return;
+  const std::uint32_t size = r->tokens.size();
+  // The last pick of a run is no guess. All rows of it have the slot's variant of the position encoding.
+  std::size_t most =
+      std::min<std::size_t>({draft.size(), r->params.speculation.most, kMostDrafts, r->n_limit - size - 1});
+  if (const std::uint32_t variant = slots_[r->slot].rope_variant; variant < options_.rope_limits.size())
+    most = std::min<std::size_t>(most, options_.rope_limits[variant] - std::min(options_.rope_limits[variant], size));
+  r->tokens.guess(draft.first(most));
+  r->draft_chance = chance;
 }
 
-bool Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
-  const auto end = [&](Finish reason) {
-    finish(r, reason, now);
-    return false;
-  };
-  if (token == kNoToken) return end(Finish::kBadLogits);
-  r.tokens.push_back(token);
-  ++stats_.generated_tokens;
+// The picks behind a wrong draft belong to another text, and those behind one that ends the request to none.
+Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
+                                         std::span<const std::int32_t> picks) const {
+  Verdict verdict;
+  const auto drafts = r.tokens.guessed();
+  while (verdict.n_right < item.n_drafts && drafts[verdict.n_right] == picks[verdict.n_right]) ++verdict.n_right;
+  const auto& stops = r.params.stop_tokens;
+  const std::uint32_t most = std::min(verdict.n_right + 1, item.n_picks);
+  while (verdict.n_tokens < most) {
+    const std::int32_t token = picks[verdict.n_tokens];
+    if (token == kNoToken) break;
+    ++verdict.n_tokens;
+    if (std::ranges::find(stops, token) != stops.end() || r.tokens.size() + verdict.n_tokens >= r.n_limit) break;
+  }
+  return verdict;
+}
+
+// Moves the request behind what the item computed of its text. Of its picks all but the last become text here, because
+// pages are published by their tokens.
+void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) {
+  Request& r = *slot_requests_[item.slot];
+  const auto& p = r.params;
+  std::uint32_t n = item.n;
+  if (item.n_drafts > 0) {
+    // The quota may have pages for less than was lent. What has none is computed again.
+    const std::uint32_t room = pages_.settle(r, item.begin + std::max(1u, verdict.n_tokens)) - item.begin;
+    verdict.n_tokens = std::min(verdict.n_tokens, room);
+    n = std::max(1u, verdict.n_tokens);
+    r.tokens.confirm(n - 1);
+    ++stats_.drafts;
+    stats_.draft_tokens += item.n_drafts;
+    stats_.accepted_draft_tokens += n - 1;
+    tenants_.serve_in_vain(p.tenant, p.qos, item.n - n);
+  }
+  r.n_done = item.begin + n;
+  if (p.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
+  pages_.publish(r, item.begin);
+  tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : n, item.is_decode ? n : 0, now);
+  (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += n;
+}
+
+// Tells of the picks that became tokens, adds the last of them to the text, and ends the request where they say so.
+void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
+                       std::span<const std::int32_t> picks, Micros now) {
+  // The processor or the mask of a pick may have failed (has_cancel). Other picks without a token had bad logits.
+  const Finish no_token = r.has_cancel && r.cancel == Finish::kProcessorFailed ? r.cancel : Finish::kBadLogits;
+  if (verdict.n_tokens == 0) return finish(r, no_token, now);
+  const std::uint32_t n_before = r.n_generated() - (verdict.n_tokens - 1);
+  const std::int32_t last = picks[verdict.n_tokens - 1];
+  r.tokens.push_back(last);
+  stats_.generated_tokens += verdict.n_tokens;
   Slot& slot = slots_[r.slot];
   if (slot.state != SlotState::kDecode) move(r.slot, SlotState::kDecode);
-  Event e = event(EventKind::kToken, r);
-  e.token = token;
-  e.output_row = row;
-  e.is_first = e.n_generated == 1;
-  events_.push_back(e);
-  if (std::ranges::find(r.params.stop_tokens, token) != r.params.stop_tokens.end()) return end(Finish::kStop);
-  if (r.tokens.size() >= r.n_limit) return end(Finish::kLength);
-  if (variant_of(r) == slot.rope_variant) return true;
-  restart(r);
-  return false;
+  for (std::uint32_t i = 0; i < verdict.n_tokens; ++i) {
+    Event e = event(EventKind::kToken, r);
+    e.token = picks[i];
+    e.n_generated = n_before + i + 1;
+    e.output_row = first_row + i;
+    e.n_in_step = verdict.n_tokens;
+    e.is_first = e.n_generated == 1;
+    if (i == 0) e.n_drafts = item.n_drafts, e.n_right = verdict.n_right;
+    events_.push_back(e);
+  }
+  const bool is_stop = std::ranges::find(r.params.stop_tokens, last) != r.params.stop_tokens.end();
+  if (is_stop) return finish(r, Finish::kStop, now);
+  if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
+  // A pick that has no token stands behind the last one that was right.
+  const bool has_failed = verdict.n_tokens <= verdict.n_right && picks[verdict.n_tokens] == kNoToken;
+  if (has_failed) return finish(r, no_token, now);
+  if (variant_of(r) != slot.rope_variant) restart(r);
 }
 
 void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
   const auto lock = tenants_.lock();
   for (const PageMove& copy : plan_.page_copies) slot_requests_[copy.slot]->copy_pending = false;
   pages_.finish_copies(plan_);
-  for (const PlanItem& item : plan_.items) commit_item(item, now);
-  plan_.saves.clear();
+  verdicts_.clear();
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
+    verdicts_.push_back(verdict_on(item, *slot_requests_[item.slot], tokens.subspan(row, item.n_picks)));
+    commit_item(item, verdicts_.back(), now);
+    row += item.n_picks;
+  }
+  plan_.saves.clear();
+  row = 0;
+  for (std::size_t i = 0; i < plan_.items.size(); ++i) {
+    const PlanItem& item = plan_.items[i];
     Request& r = *slot_requests_[item.slot];
-    const bool has_failed = r.cancel == Finish::kBadLogits || r.cancel == Finish::kProcessorFailed;
-    if (r.has_cancel && has_failed) {  // while its prompt was scored, or its logits processed
+    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // found while its prompt was scored
       finish(r, r.cancel, now);
     } else if (item.n_picks > 0) {
       r.prompt_done = true;
-      for (std::uint32_t i = 0; i < item.n_picks; ++i)
-        if (!accept_token(r, tokens[row + i], row + i, now)) break;
+      accept(r, item, verdicts_[i], row, tokens.subspan(row, item.n_picks), now);
     } else if (r.n_left() == 0) {
       finish(r, Finish::kLength, now);
     } else if (variant_of(r) != slots_[item.slot].rope_variant) {

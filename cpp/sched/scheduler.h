@@ -48,7 +48,11 @@ struct Event {
   std::uint64_t user = 0;
   std::int32_t token = 0;
   std::uint32_t n_generated = 0;
-  std::uint32_t output_row = 0;     // kToken: which output row of the step
+  std::uint32_t output_row = 0;  // kToken: which output row of the step
+  // kToken, of the first one that a step gives: so many behind it were guessed, and so many of these, from the first one
+  // on, are what was picked.
+  std::uint32_t n_drafts = 0, n_right = 0;
+  std::uint32_t n_in_step = 1;      // kToken: tokens that the step gave this request
   std::uint32_t cached_tokens = 0;  // kAdmitted
   Micros waited = 0;                // kAdmitted: how long it waited in all
 };
@@ -70,6 +74,14 @@ class Scheduler {
   void cancel_all(Finish reason);
   // A slot whose sink is full is not decoded, and is cancelled after slow_sink_steps.
   void set_backpressure(RequestId id, bool on);
+
+  // Guesses what comes behind the last token of a request that decodes. The next step computes as much of it as is worth
+  // its time, and what is picked then stays. `chance`: that a token of it is picked where those before it were. Nothing is
+  // guessed beyond RequestParams::speculation, the request's limit, or that of its position encoding, and nothing for
+  // models with recurrent state. A guess changes no token, only how many a step gives.
+  // A request whose Speculation is not fixed needs no guess while wants_guesses() is false.
+  bool wants_guesses() const { return planner_.wants_drafts(); }
+  void propose(RequestId id, std::span<const std::int32_t> draft, double chance);
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
@@ -127,9 +139,15 @@ class Scheduler {
   void note_waiting(const Request& request, int more);
   void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
-  void commit_item(const PlanItem& item, Micros now);
-  // Returns false if the request has ended or starts again from its first token.
-  bool accept_token(Request& request, std::int32_t token, std::uint32_t row, Micros now);
+  // What the picks of an item are to its request.
+  struct Verdict {
+    std::uint32_t n_right = 0;   // drafts that are what was picked, from the first one on
+    std::uint32_t n_tokens = 0;  // picks that become tokens of the text
+  };
+  Verdict verdict_on(const PlanItem& item, const Request& request, std::span<const std::int32_t> picks) const;
+  void commit_item(const PlanItem& item, Verdict& verdict, Micros now);
+  void accept(Request& request, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
+              std::span<const std::int32_t> picks, Micros now);
   void move(std::uint32_t slot, SlotState to);
   Event event(EventKind kind, const Request& request) const;
   std::uint32_t variant_of(const Request& request) const { return options_.variant_of(request.n_encoded()); }
@@ -198,6 +216,7 @@ class Scheduler {
   std::vector<Request*> decoding_, prompts_;  // scratch of plan()
   std::vector<RequestId> cancelled_;
   std::vector<Event> events_;
+  std::vector<Verdict> verdicts_;  // scratch of commit(), by item
   StepPlan plan_;
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0;

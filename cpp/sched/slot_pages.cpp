@@ -72,6 +72,34 @@ Bind SlotPages::grow(Request& r, std::uint32_t n_tokens) {
   return Bind::kDone;
 }
 
+void SlotPages::lend(Request& r, std::uint32_t n_tokens) {
+  const Tenant& tenant = tenants_[r.params.tenant];
+  while (slots_[r.slot].page_count * kPageTokens < n_tokens) {
+    if (tenant.pages + r.n_lent >= tenant.quota.max_kv_pages) return;
+    if (pool_.n_free() == 0 || pool_.n_free() <= tenants_.reserved_but_unused(r.params.tenant)) return;
+    slots_.push_page(r.slot, pool_.take(r.slot, r.params.tenant));
+    ++r.n_lent;
+  }
+}
+
+std::uint32_t SlotPages::settle(Request& r, std::uint32_t n_tokens) {
+  Tenant& tenant = tenants_[r.params.tenant];
+  const std::uint32_t n_own = slots_[r.slot].page_count - r.n_lent;
+  const std::uint32_t wanted = std::max(mem::pages_for(n_tokens), n_own) - n_own;
+  const std::uint32_t allowed = tenant.quota.max_kv_pages - std::min(tenant.quota.max_kv_pages, tenant.pages);
+  const std::uint32_t n_kept = std::min({wanted, allowed, r.n_lent});
+  for (; r.n_lent > n_kept; --r.n_lent) {
+    const std::uint32_t page = slots_.pop_page(r.slot);
+    pool_.set_owner(page, kNone);
+    expect(pool_.release(page));
+  }
+  for (; r.n_lent > 0; --r.n_lent) {
+    ++r.n_charged;
+    tenant.charge_page();
+  }
+  return slots_[r.slot].page_count * kPageTokens;
+}
+
 // A decoding slot has one copy and replaces it as it goes on. Copies made within prompts stay with their prefixes.
 void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
   if (at % kPageTokens != 0) return;
@@ -237,6 +265,7 @@ void SlotPages::drop_moves(Request& r, StepPlan& plan) {
 
 void SlotPages::release(Request& r, bool keep, StepPlan& plan) {
   drop_moves(r, plan);
+  r.tokens.drop_guess();
   if (keep && options_.prefix_cache) publish_tail(r);
   if (r.checkpoint != kNone) {
     Node node = r.node;
@@ -253,7 +282,7 @@ void SlotPages::release(Request& r, bool keep, StepPlan& plan) {
   }
   slots_.clear_pages(r.slot);
   tenants_[r.params.tenant].pages -= r.n_charged;
-  r.n_charged = r.n_done = r.checkpoint_pages = r.snapshot_pages = 0;
+  r.n_charged = r.n_lent = r.n_done = r.checkpoint_pages = r.snapshot_pages = 0;
   tenants_.note_room();
 }
 

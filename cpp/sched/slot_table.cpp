@@ -67,6 +67,11 @@ void SlotTable::push_page(std::uint32_t slot, std::uint32_t page) {
   ++page_counts_[slot];
 }
 
+std::uint32_t SlotTable::pop_page(std::uint32_t slot) {
+  --page_counts_[slot];
+  return page_ids_[std::size_t{slot} * width_ + --slots_[slot].page_count];
+}
+
 void SlotTable::clear_pages(std::uint32_t slot) {
   slots_[slot].page_count = 0;
   page_counts_[slot] = 0;

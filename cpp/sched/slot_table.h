@@ -46,6 +46,7 @@ class SlotTable {
     return {page_ids_.data() + std::size_t{slot} * width_, slots_[slot].page_count};
   }
   void push_page(std::uint32_t slot, std::uint32_t page);  // REQUIRES: page_count < width()
+  std::uint32_t pop_page(std::uint32_t slot);              // takes the last one off. REQUIRES: page_count > 0
   void clear_pages(std::uint32_t slot);
   std::uint32_t width() const { return width_; }
   std::span<const std::uint32_t> page_ids() const { return page_ids_; }

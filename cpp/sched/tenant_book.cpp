@@ -88,6 +88,11 @@ void TenantBook::serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::
   t.service += (prefill_tokens + 2.0 * decode_tokens) / (t.quota.weight * qos_weight(qos));
 }
 
+void TenantBook::serve_in_vain(TenantId id, Qos qos, std::uint32_t n_rows) {
+  Tenant& t = tenants_[id];
+  t.service += n_rows / (t.quota.weight * qos_weight(qos));
+}
+
 void TenantBook::note_arrival(TenantId id) {
   Tenant& t = tenants_[id];
   if (!t.is_active()) t.service = std::max(t.service, least_service_);

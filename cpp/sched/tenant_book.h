@@ -70,6 +70,8 @@ class TenantBook {
   // service balances them over time.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
+  // Rows that gave nothing, as wrong drafts: they count as a prompt's tokens do, but no rate is charged for them.
+  void serve_in_vain(TenantId id, Qos qos, std::uint32_t n_rows);
   // Makes a tenant that was idle as much served as the least served active tenant, so that nobody saves up service.
   void note_arrival(TenantId id);
   // Called once a step: finds the least service among active tenants.

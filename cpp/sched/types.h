@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/speculate.h"
 #include "mem/page_pool.h"
 
 namespace zinc_rt::sched {
@@ -14,6 +15,7 @@ using RequestId = std::uint64_t;  // 0: none
 using Micros = std::int64_t;      // since any fixed moment
 
 inline constexpr Micros kNever = INT64_MAX;
+inline constexpr std::uint32_t kMostDrafts = kMostGuesses;
 
 // Lower is more urgent.
 enum class Qos : std::uint8_t { kInteractive, kStandard, kBatch };

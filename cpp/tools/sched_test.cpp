@@ -55,6 +55,8 @@ void print_result(const SchedTestOptions& o, const sim::CampaignResult& result, 
                              {"bound_used", result.bound_used},
                              {"evictions", counts.evictions},
                              {"cached_tokens", counts.cached_tokens},
+                             {"draft_tokens", counts.draft_tokens},
+                             {"accepted_draft_tokens", counts.accepted_draft_tokens},
                              {"faults", counts.faults}};
   out["violation"] = nullptr;
   if (result.violation)

@@ -31,7 +31,10 @@ class BatchPlannerTest : public ::testing::Test {
     by_slot_[r.slot] = &r;
     return r;
   }
-  void decode(std::vector<Request*> ready) { planner_.add_decodes(ready, 7, plan_); }
+  void decode(std::vector<Request*> ready) {
+    planner_.choose_decodes(ready);
+    planner_.add_decodes(ready, 7, plan_);
+  }
 
   Options options_;
   TenantBook tenants_;

@@ -24,6 +24,8 @@ void run(bool with_faults, std::uint64_t seed) {
   EXPECT_GT(result.counts.cached_tokens, 1000u);
   EXPECT_GT(result.counts.page_copies, 100u);
   EXPECT_GT(result.counts.restores, 50u);
+  EXPECT_GT(result.counts.accepted_draft_tokens, 1000u);
+  EXPECT_GT(result.counts.draft_tokens - result.counts.accepted_draft_tokens, 1000u);  // wrong ones too
   EXPECT_EQ(result.counts.faults > 0, with_faults);
 }
 

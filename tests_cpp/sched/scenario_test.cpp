@@ -65,7 +65,8 @@ TEST(Scenario, TextGoesRound) {
 
 TEST(Scenario, RefusesWithTheLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"tenant 0\nnonsense\n", "line 2: options, cost, tenant, at, step, fault or expect wanted, \"nonsense\" there"},
+      {"tenant 0\nnonsense\n",
+       "line 2: options, cost, drafts, tenant, at, step, fault or expect wanted, \"nonsense\" there"},
       {"options slots=0\n", "line 1: 0 slots, 1 to 4096 wanted"},
       {"options pages=4294967295\n", "line 1: 4294967295 pages"},
       {"options context=17\n", "line 1: a context of 17 tokens"},

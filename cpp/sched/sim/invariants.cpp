@@ -82,10 +82,11 @@ void Invariants::check_contents(const StepPlan& plan) {
   std::uint32_t first = 0, n_rows = 0;  // token of the item, and rows so far
   for (const PlanItem& item : plan.items) {
     const Request& r = *s_.in_slot(item.slot);
-    const mem::SpanView tokens = r.tokens.part(item.begin, item.n);
+    const mem::SpanView tokens = r.tokens.with_guess().part(item.begin, item.n);
     const bool has_tokens = first + item.n <= plan.tokens.size() && n_rows + item.n_picks <= plan.rows.size() &&
                             plan.tokens.part(first, item.n) == tokens;
-    if (!has_tokens || item.request != r.id || item.user != r.params.user || item.ends_text != (item.n == r.n_left()))
+    if (!has_tokens || item.request != r.id || item.user != r.params.user ||
+        item.ends_text != (item.n - item.n_drafts == r.n_left()))
       return report("plan", fmt::format("slot {}: the plan has other tokens than its request", item.slot));
     for (std::uint32_t i = item.n - item.n_picks; i < item.n; ++i) {
       const PlanRow& row = plan.rows[n_rows++];
@@ -102,7 +103,7 @@ void Invariants::check_contents(const StepPlan& plan) {
 }
 
 void Invariants::after_plan(const StepPlan& plan) {
-  std::uint32_t n_tokens = 0, n_decode = 0, n_outputs = 0, next = 0;
+  std::uint32_t n_tokens = 0, n_decode = 0, n_drafts = 0, n_outputs = 0, next = 0;
   if (!plan.empty()) count_listed();
   if (violation_) return;
   for (const PageMove& copy : plan.page_copies) check_write(copy.slot, copy.to);
@@ -112,10 +113,21 @@ void Invariants::after_plan(const StepPlan& plan) {
     if (r == nullptr) return report("plan", fmt::format("slot {} is planned and has no request", item.slot));
     n_tokens += item.n;
     n_decode += item.is_decode;
+    n_drafts += item.n_drafts;
     n_outputs += item.n_picks;
-    const bool is_whole = item.begin == r->n_done && item.n > 0 && item.n_picks == (item.n == r->n_left() ? 1u : 0u) &&
-                          (item.is_decode ? item.n == 1 && item.n_picks == 1 : item.n <= s_.options().prefill_cap);
-    if (!is_whole || item.n > r->n_left())
+    const std::uint32_t n = item.n - item.n_drafts;
+    const bool is_whole = item.begin == r->n_done && n > 0 &&
+                          item.n_picks == (n == r->n_left() ? 1 + item.n_drafts : 0u) &&
+                          (item.is_decode ? n == 1 : item.n <= s_.options().prefill_cap && item.n_drafts == 0) &&
+                          item.n_drafts == r->tokens.n_guessed() * (item.is_decode ? 1 : 0) &&
+                          item.n_drafts <= r->params.speculation.most;
+    // A run gives a pick more than it has drafts, and all of it lies in one variant of the position encoding.
+    const bool is_within = item.begin + item.n + 1 <= r->n_limit || item.n_drafts == 0;
+    const auto& limits = s_.options().rope_limits;
+    const std::uint32_t variant = s_.slots()[item.slot].rope_variant;
+    const bool is_one_variant =
+        item.n_drafts == 0 || variant >= limits.size() || item.begin + item.n <= limits[variant];
+    if (!is_whole || !is_within || !is_one_variant || n > r->n_left())
       return report("plan", fmt::format("slot {}: tokens {} to {} planned, {} of {} are done", item.slot, item.begin,
                                         item.begin + item.n, r->n_done, r->tokens.size()));
     for (std::size_t j = 0; j < i; ++j)
@@ -128,8 +140,8 @@ void Invariants::after_plan(const StepPlan& plan) {
       check_write(item.slot, pages[p]);
     }
   }
-  if (n_tokens != plan.n_tokens || n_decode != plan.n_decode || n_outputs != plan.n_outputs ||
-      n_tokens > s_.options().chunk_cap)
+  if (n_tokens != plan.n_tokens || n_decode != plan.n_decode || n_drafts != plan.n_drafts ||
+      n_outputs != plan.n_outputs || n_tokens > s_.options().chunk_cap)
     report("plan",
            fmt::format("{} tokens, {} decoding, {} outputs; the plan says {}, {}, {}, the cap {}", n_tokens, n_decode,
                        n_outputs, plan.n_tokens, plan.n_decode, plan.n_outputs, s_.options().chunk_cap));
@@ -180,7 +192,8 @@ void Invariants::check_slots() {
                                   to_string(slot.state), r->id, r->slot, r->n_done));
     const auto is_own = [&](std::uint32_t page) { return s_.pages().meta(page).owner_slot == i; };
     const auto n_own = static_cast<std::uint32_t>(std::ranges::count_if(s_.slots().pages(i), is_own));
-    if (r->n_done >= r->tokens.size() || slot.page_count * kPageTokens < r->n_done || n_own != r->n_charged)
+    if (r->n_done >= r->tokens.size() || slot.page_count * kPageTokens < r->n_done || n_own != r->n_charged ||
+        r->n_lent != 0)
       report("slots", fmt::format("slot {}: {} of {} tokens done in {} pages, {} its own and {} charged", i, r->n_done,
                                   r->tokens.size(), slot.page_count, n_own, r->n_charged));
   }

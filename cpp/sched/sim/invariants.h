@@ -10,6 +10,8 @@
 //   slots       the slot table agrees with the requests in it: states, positions, counts
 //   plan        items are contiguous from what is done, under the caps, one for each slot, decoding slots first; ids and
 //               rows are those of their requests
+//   draft       guesses stand behind the last token of a slot that decodes, as many as the request allows, within its
+//               limit and one variant of the position encoding; none is in the text, and no page is lent after a step
 //   decode      every decoding slot that is neither held up by its sink nor out of tokens is in the plan
 //   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
 //               computed its prompt may be passed; a request that its own tenant's page quota holds up may not

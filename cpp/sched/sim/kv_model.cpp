@@ -23,6 +23,14 @@ void KvModel::copy_state(const StateMove& move) {
   states_[move.to] = states_[move.from];
 }
 
+namespace {
+
+std::uint64_t next_hash(std::uint64_t hash, std::int32_t token) {
+  return mix(hash, static_cast<std::uint64_t>(token)) | 1;
+}
+
+}  // namespace
+
 const KvModel::Chain& KvModel::chain_of(const PlanItem& item, const Request& r, std::uint64_t owner,
                                         std::uint32_t variant) {
   Chain& chain = chains_[item.slot];
@@ -32,17 +40,17 @@ const KvModel::Chain& KvModel::chain_of(const PlanItem& item, const Request& r, 
     chain.begin = begin;
     chain.hashes.clear();
   }
-  while (chain.hashes.size() < item.begin + item.n) {
+  while (chain.hashes.size() < item.begin + item.n - item.n_drafts) {
     const std::size_t i = chain.hashes.size();
-    chain.hashes.push_back(mix(i == 0 ? begin : chain.hashes.back(), static_cast<std::uint64_t>(r.tokens.ids()[i])) |
-                           1);
+    chain.hashes.push_back(next_hash(i == 0 ? begin : chain.hashes.back(), r.tokens.ids()[i]));
   }
   return chain;
 }
 
 std::string KvModel::run(const PlanItem& item, const Request& r, std::span<const std::uint32_t> pages,
                          std::uint64_t owner, std::uint32_t variant) {
-  if (std::size_t{item.begin} + item.n > r.tokens.size() || item.begin + item.n > pages.size() * kPageTokens)
+  if (std::size_t{item.begin} + item.n > r.tokens.with_guess().size() ||
+      item.begin + item.n > pages.size() * kPageTokens)
     return fmt::format("tokens {} to {} of {} are to run in {} pages", item.begin, item.begin + item.n, r.tokens.size(),
                        pages.size());
   const Chain& chain = chain_of(item, r, owner, variant);
@@ -52,8 +60,12 @@ std::string KvModel::run(const PlanItem& item, const Request& r, std::span<const
           "page {} of the slot (page {} of the pool) does not hold the KV of token {}; {} tokens count "
           "as computed",
           position / kPageTokens, pages[position / kPageTokens], position, item.begin);
-  const std::uint32_t end = item.begin + item.n;
+  const std::uint32_t end = item.begin + item.n - item.n_drafts;
   for (std::uint32_t position = item.begin; position < end; ++position) entry(pages, position) = chain.hashes[position];
+  // A draft's entries are those of the text that it would be. Where it is another text in the end, nobody may read them.
+  std::uint64_t hash = chain.hashes[end - 1];
+  for (std::uint32_t position = end; position < item.begin + item.n; ++position)
+    entry(pages, position) = hash = next_hash(hash, r.tokens.with_guess().ids()[position]);
   if (!is_recurrent_) return {};
   if (item.begin > 0 && states_[item.slot] != chain.hashes[item.begin - 1])
     return fmt::format("the slot's recurrent state is not that after {} tokens of its text", item.begin);

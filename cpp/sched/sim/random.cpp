@@ -135,6 +135,9 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   s.cost.context_us = d.chance(30) ? 0.1 * d.below(50) : 0;
   s.cost.jitter_percent = d.below(60);
   s.cost.seed = seed;
+  // A draw of its own: the scenarios of a seed are otherwise what they were before there were drafts.
+  Draw drafts(mix(seed, 0xd4af));
+  if (drafts.chance(50)) s.drafts = {drafts.between(1, kMostDrafts), drafts.below(101), drafts.chance(30), seed};
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
   // The reservations together leave some pages, as the engine demands. Later changes of reservations need not.

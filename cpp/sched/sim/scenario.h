@@ -3,6 +3,7 @@
 //
 //   options slots=4 pages=32 context=256 chunk=64        fields that are not named keep their defaults
 //   cost base=1000 token=10 context=0 jitter=0 seed=1     what a step takes, in us; jitter in percent
+//   drafts most=8 right=70 seed=1                         guesses of up to 8 tokens, each right with 70 percent
 //   tenant 0 slots=4 pages=64 qos=standard weight=1
 //   fault 7                                               the 7th step fails (from 1)
 //   at 100 submit 0 tenant=0 prompt=40 group=1 shared=20 seed=5 max=10 stop=4
@@ -27,6 +28,13 @@ struct StepCost {
   // The cost of a step, of each token in it, and of each token in its slots' contexts.
   double base_us = 1000, token_us = 10, context_us = 0;
   std::uint32_t jitter_percent = 0;
+  std::uint64_t seed = 1;
+};
+
+// What a drafter of the engine would propose for each request before each step. most: 0: nothing.
+struct DraftLine {
+  std::uint32_t most = 0, right_percent = 70;
+  bool is_fixed = false;  // Speculation::is_fixed
   std::uint64_t seed = 1;
 };
 
@@ -84,6 +92,7 @@ struct ExpectLine {
 struct Scenario {
   Options options;
   StepCost cost;
+  DraftLine drafts;
   std::vector<TenantLine> tenants;
   std::vector<std::uint64_t> faults;
   std::vector<EventLine> events;

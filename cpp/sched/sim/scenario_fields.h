@@ -53,6 +53,14 @@ void fields(StepCost& c, Visit&& visit) {
 }
 
 template <class Visit>
+void fields(DraftLine& d, Visit&& visit) {
+  visit("most", d.most);
+  visit("right", d.right_percent);
+  visit("fixed", d.is_fixed);
+  visit("seed", d.seed);
+}
+
+template <class Visit>
 void fields(Quota& q, Visit&& visit) {
   visit("slots", q.max_concurrent_slots);
   visit("pages", q.max_kv_pages);

@@ -74,11 +74,12 @@ class Parser {
     const auto kind = words_[0];
     if (kind == "options") return options();
     if (kind == "cost") return cost();
+    if (kind == "drafts") return drafts();
     if (kind == "tenant") return tenant();
     if (kind == "at" || kind == "step") return event();
     if (kind == "expect") return expect();
     if (kind == "fault") return number(1, "the number of a step", s_.faults.emplace_back());
-    return wrong("options, cost, tenant, at, step, fault or expect wanted, \"{}\" there", kind);
+    return wrong("options, cost, drafts, tenant, at, step, fault or expect wanted, \"{}\" there", kind);
   }
 
   Status options() {
@@ -116,6 +117,14 @@ class Parser {
       if (!(us >= 0 && us <= 1e9)) return wrong("a cost of {} us, 0 to 1e9 wanted", us);
     if (c.base_us < 1) return wrong("base={}, at least 1 wanted: time must go on", c.base_us);
     if (c.jitter_percent > 100) return wrong("jitter={}, at most 100 wanted", c.jitter_percent);
+    return {};
+  }
+
+  Status drafts() {
+    DraftLine& d = s_.drafts;
+    ZRT_CHECK_OK(assign(1, d));
+    if (d.most > kMostDrafts) return wrong("most={}, at most {} wanted", d.most, kMostDrafts);
+    if (d.right_percent > 100) return wrong("right={}, at most 100 wanted", d.right_percent);
     return {};
   }
 

@@ -48,6 +48,7 @@ std::string print_scenario(const Scenario& s) {
   const auto line = [&](std::string text) { out += std::move(text) + "\n"; };
   line("options" + write_fields(s.options, standard.options));
   line("cost" + write_fields(s.cost, standard.cost));
+  if (s.drafts.most > 0) line("drafts" + write_fields(s.drafts, standard.drafts));
   for (const TenantLine& t : s.tenants) line(fmt::format("tenant {}{}", t.name, write_fields(t.quota, {})));
   for (const auto step : s.faults) line(fmt::format("fault {}", step));
   for (const EventLine& e : s.events) line(print_event(e));

@@ -31,7 +31,8 @@ class Simulation {
         scheduler_(scenario.options, add_tenants(scenario)),
         kv_(scheduler_.options()),
         invariants_(scheduler_, tenants_),
-        draw_(scenario.cost.seed) {
+        draw_(scenario.cost.seed),
+        drafted_(scenario.drafts.seed) {
     std::uint64_t n_tokens = 0;
     for (const EventLine& e : scenario.events) {
       (e.by_step ? by_step_ : by_time_).push_back(&e);
@@ -130,6 +131,7 @@ class Simulation {
     p.qos = s.qos;
     for (std::uint32_t i = 0; i < s.n_prompt; ++i) p.prompt.push_back(token_at(s, i));
     p.max_tokens = s.max_tokens;
+    p.speculation = {.most = scenario_.drafts.most, .is_fixed = scenario_.drafts.is_fixed};
     p.stop_tokens.assign(1, kStopToken);
     if (s.deadline_us > 0) p.deadline = now_ + s.deadline_us;
     if (const Live* leader = named(s.after)) p.after = leader->id;
@@ -152,6 +154,7 @@ class Simulation {
     for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
       if (const Request* r = scheduler_.in_slot(slot))
         scheduler_.set_backpressure(r->id, live_[r->params.user].is_blocked);
+    propose_drafts();
     invariants_.before_admit(now_);
     scheduler_.admit(now_);
     invariants_.after_admit(now_);
@@ -223,7 +226,12 @@ class Simulation {
       if (auto wrong = kv_.run(item, r, scheduler_.slots().pages(item.slot), owner_of(r), slot.rope_variant);
           !wrong.empty())
         return invariants_.report("content", fmt::format("request {}, slot {}: {}", name_of(r), item.slot, wrong));
-      for (std::uint32_t i = 0; i < item.n_picks; ++i) tokens_.push_back(next_token(r));
+      // Behind a wrong draft a pick is that of another text.
+      bool is_right = true;
+      for (std::uint32_t i = 0; i < item.n_picks; ++i) {
+        tokens_.push_back(is_right ? next_token(r, i) : wrong_token(next_token(r, i)));
+        is_right = is_right && i < item.n_drafts && r.tokens.guessed()[i] == tokens_.back();
+      }
     }
     for (const StateMove& move : plan.saves) kv_.copy_state(move);
     scheduler_.commit(tokens_, now_, us);
@@ -240,9 +248,27 @@ class Simulation {
 
   std::uint32_t name_of(const Request& r) const { return live_[r.params.user].line->request; }
 
-  std::int32_t next_token(const Request& r) const {
+  static std::int32_t wrong_token(std::int32_t right) { return right + 30'001; }
+
+  void propose_drafts() {
+    const DraftLine& drafts = scenario_.drafts;
+    if (drafts.most == 0) return;
+    for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
+      const Request* r = scheduler_.in_slot(slot);
+      if (r == nullptr || drafted_.chance(20)) continue;  // sometimes there is none, or that of an earlier step
+      draft_.clear();
+      for (std::uint32_t i = drafted_.below(drafts.most + 1); i > 0; --i) {
+        const std::int32_t right = next_token(*r, static_cast<std::uint32_t>(draft_.size()));
+        draft_.push_back(drafted_.chance(drafts.right_percent) ? right : wrong_token(right));
+      }
+      scheduler_.propose(r->id, draft_, 0.01 * drafts.right_percent);
+    }
+  }
+
+  // The n-th token, from 0 on, behind those that the request has.
+  std::int32_t next_token(const Request& r, std::uint32_t more) const {
     const SubmitLine& s = live_[r.params.user].line->submit;
-    const std::uint32_t n = r.n_generated() + 1;
+    const std::uint32_t n = r.n_generated() + 1 + more;
     return n == s.stop_after ? kStopToken : token_at(s, r.n_prompt + n - 1);
   }
 
@@ -295,6 +321,8 @@ class Simulation {
     counts.evictions = stats.page_evictions;
     counts.decode_tokens = stats.decode_tokens;
     counts.prefill_tokens = stats.prefill_tokens;
+    counts.draft_tokens = stats.draft_tokens;
+    counts.accepted_draft_tokens = stats.accepted_draft_tokens;
     counts.prompt_tokens = stats.prompt_tokens;
     counts.cached_tokens = stats.cached_tokens;
     invariants_.at_end(false);
@@ -311,13 +339,13 @@ class Simulation {
   Scheduler scheduler_;
   KvModel kv_;
   Invariants invariants_;
-  Draw draw_;
+  Draw draw_, drafted_;
   SimResult result_;
   std::vector<const EventLine*> by_time_, by_step_;
   std::size_t next_time_ = 0, next_step_ = 0;
   std::vector<Live> live_;  // by a request's `user`
   std::unordered_map<std::uint32_t, std::size_t> by_name_;
-  std::vector<std::int32_t> tokens_;
+  std::vector<std::int32_t> tokens_, draft_;
   std::uint64_t most_turns_ = 0, leases_end_ = 0;
   Micros now_ = 0;
 };

@@ -17,6 +17,7 @@ struct SimCounts {
   std::uint64_t turns = 0;  // calls of admit and plan
   std::uint64_t steps = 0;  // turns with something to compute, including those that failed
   std::uint64_t admissions = 0, preemptions = 0, yields = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
+  std::uint64_t draft_tokens = 0, accepted_draft_tokens = 0;  // Stats
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
   std::uint64_t refused = 0, finished = 0, faults = 0;
 };

@@ -1,0 +1,98 @@
+// Chooses how many guessed tokens a step takes. The draft of a slot is a chain: its j-th token is of use with
+// probability chance^j, because all tokens before it must be right too. So the tokens of all drafts are considered in
+// the order of these probabilities, and the step takes the number of them with the most expected tokens per unit of
+// time. That number may lie behind numbers that do not pay, because the prices of rows are a stair (row_price.h).
+// Drafts make a step no longer than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, at any price.
+#include <algorithm>
+
+#include "sched/batch_planner.h"
+
+namespace zinc_rt::sched {
+namespace {
+
+// While no draft seems worth its time, a step now and then takes kTried tokens all the same, because prices and chances
+// change. Such steps may cost so large a part of the time of the steps in between.
+constexpr std::uint32_t kTried = 4;
+constexpr double kTriesCost = 0.01;
+// With so many slots a look for guesses takes a percent of a small model's step, so that no guesses are asked for during
+// the next steps after one in which none paid: 1, 3, 7, ... steps, at most kLongestPause.
+constexpr std::uint32_t kManySlots = 8, kLongestPause = 15;
+// The gain that a step's guesses must promise. Prices and chances are known no better than that.
+constexpr double kLeastGain = 1.05;
+// A step with drafts takes at most this multiple of the time without them. What longer steps would gain is little.
+constexpr double kLongest = 4;
+
+}  // namespace
+
+void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
+  drafts_.clear();
+  n_paused_ = std::min(n_paused_ + 1, pause_);
+  Qos urgent = Qos::kBatch;
+  StepSize size;
+  std::uint32_t n_guessed = 0;
+  auto n_rows = static_cast<std::uint32_t>(decoding.size());
+  std::uint32_t n_free = options_.chunk_cap - std::min(options_.chunk_cap, n_rows);
+  double tokens = n_rows;
+  for (Request* r : decoding) {
+    size.add(r->n_done, 1);
+    urgent = std::min(urgent, r->params.qos);
+    r->n_drafts = 0;
+    const std::uint32_t n = r->tokens.n_guessed();
+    if (n == 0) continue;
+    if (!r->params.speculation.is_fixed) {
+      n_guessed += n;
+      drafts_.push_back({r, r->draft_chance, 0});
+      continue;
+    }
+    r->n_drafts = std::min(n, n_free);
+    n_free -= r->n_drafts;
+    n_rows += r->n_drafts;
+    size.add(r->n_done + 1, r->n_drafts);
+    double chance = 1;
+    for (std::uint32_t i = 0; i < r->n_drafts; ++i) tokens += chance *= r->draft_chance;
+    r->tokens.cut_guess(r->n_drafts);
+  }
+  if (drafts_.empty()) return;
+  const std::uint32_t n_most = row_price_.is_known() ? std::min(n_guessed, n_free) : 0;
+  const auto is_less = [](const DraftRow& a, const DraftRow& b) { return a.chance < b.chance; };
+  const double us_per_row = cost_.step_us({.tokens = 1}) - cost_.step_us({});
+  double pairs_us = cost_.pairs_us(size), best = 0;
+  const double alone_us = std::max(1.0, row_price_.us(n_rows, us_per_row) + pairs_us);
+  const double longest_us = std::min(kLongest * alone_us, prompt_budget(urgent, n_rows, cost_.step_us(size)));
+  std::uint32_t n_best = 0;
+  if (n_most > 0) best = kLeastGain * tokens / alone_us;
+  std::ranges::make_heap(drafts_, is_less);
+  order_.clear();
+  for (std::uint32_t n = 1; n <= n_most; ++n) {
+    std::ranges::pop_heap(drafts_, is_less);
+    DraftRow& next = drafts_.back();
+    tokens += next.chance;
+    StepSize row;
+    row.add(next.request->n_done + 1 + next.n, 1);
+    pairs_us += cost_.pairs_us(row);
+    order_.push_back(next.request);
+    // Within a class of rows the price is a line, so the best number is the last of a class.
+    if (n == n_most || RowPrice::is_last_of_class(n_rows + n)) {
+      const double us = row_price_.us(n_rows + n, us_per_row) + pairs_us;
+      if (us > longest_us) break;
+      if (tokens / us > best) best = tokens / us, n_best = n;
+    }
+    if (++next.n < next.request->tokens.n_guessed())
+      next.chance *= next.request->draft_chance;
+    else
+      next.chance = -1;  // its draft ends here
+    std::ranges::push_heap(drafts_, is_less);
+  }
+  if (n_best == 0 && n_most > 0) {
+    const auto n_tried = std::min<std::uint32_t>(kTried, static_cast<std::uint32_t>(order_.size()));
+    us_without_ += alone_us * (1 + n_paused_);
+    if (row_price_.us(n_rows + n_tried, us_per_row) - alone_us < kTriesCost * us_without_) n_best = n_tried;
+  }
+  if (n_best > 0) us_without_ = 0;
+  n_paused_ = 0;
+  pause_ = n_best > 0 || decoding.size() < kManySlots ? 0 : std::min(2 * pause_ + 1, kLongestPause);
+  for (std::uint32_t i = 0; i < n_best; ++i) ++order_[i]->n_drafts;
+  for (const DraftRow& d : drafts_) d.request->tokens.cut_guess(d.request->n_drafts);
+}
+
+}  // namespace zinc_rt::sched
