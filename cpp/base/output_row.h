@@ -8,7 +8,7 @@
 
 namespace zinc_rt {
 
-// A slot may have several rows in a step, one after each of its tokens, to verify drafts of speculative decoding.
+// A slot may have several rows in a step, one after each of its last tokens, to verify a draft.
 struct OutputRow {
   std::uint32_t token_index = 0;  // index, among the step's tokens, of the token that this row follows
   std::uint32_t position = 0;     // the position of the token that is sampled
@@ -23,5 +23,18 @@ struct OutputRow {
 };
 // The largest total number of entries in bias and banned of one row.
 inline constexpr std::uint32_t kMaxBias = 2048;
+
+// The rows of a slot that verify a draft read the same memory: the history of each begins like that of the row before
+// it, and its biased and banned tokens begin those of the row before it, since stop tokens are banned from the first
+// picks only. An executor copies the shared part once.
+inline bool shares_history(const OutputRow& row, const OutputRow& before) {
+  return !before.history.empty() && row.history.data() == before.history.data() &&
+         row.history.size() >= before.history.size();
+}
+inline bool shares_bias(const OutputRow& row, const OutputRow& before) {
+  const bool same_bias = row.bias.data() == before.bias.data() && row.bias.size() == before.bias.size();
+  const bool same_banned = row.banned.data() == before.banned.data() && row.banned.size() == before.banned.size();
+  return same_bias && (same_banned || row.banned.empty());
+}
 
 }  // namespace zinc_rt

@@ -107,8 +107,10 @@ Status StepCheck::check_outputs(const StepInput& input) const {
   std::size_t group_history = 0, group_bias = 0;  // of the output rows of one group
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];
-    if (i % limits_.sizes.max_outputs == 0) group_history = group_bias = 0;
+    const bool is_first = i % limits_.sizes.max_outputs == 0;  // of its group
+    if (is_first) group_history = group_bias = 0;
     group_history += row.history.size();
+    if (!is_first && shares_history(row, input.outputs[i - 1])) group_history -= input.outputs[i - 1].history.size();
     if (group_history > limits_.sizes.history_tokens)
       return refuse(fmt::format("histories of {} tokens in one group of output rows, {} fit", group_history,
                                 limits_.sizes.history_tokens));
@@ -117,7 +119,7 @@ Status StepCheck::check_outputs(const StepInput& input) const {
                                 row.banned.size(), kMaxBias));
     if (row.token_index >= input.token_ids.size())
       return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
-    group_bias += row.bias.size() + row.banned.size();
+    if (is_first || !shares_bias(row, input.outputs[i - 1])) group_bias += row.bias.size() + row.banned.size();
     if (group_bias > limits_.sizes.bias_entries)
       return refuse(fmt::format("{} biased and banned tokens in one group of output rows, {} fit", group_bias,
                                 limits_.sizes.bias_entries));

@@ -56,20 +56,29 @@ void RingExecutor::fill_body(const StepInput& input) {
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
   // The parameters that SAMPLE reads are written here only. If a member is added to SamplingParams, write it below.
   static_assert(sizeof(SamplingParams) == 8 * sizeof(std::uint32_t));
-  std::size_t history_end = 0, bias_end = 0;
+  std::size_t history_begin = 0, history_end = 0, bias_begin = 0, bias_end = 0;
+  const OutputRow none;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];
+    const OutputRow& before = i > 0 ? input.outputs[first + i - 1] : none;
     const Sampling& s = row.sampling;
     views_.output_rows[i] = static_cast<std::int32_t>(row.token_index);
     views_.output_slots[i] = input.slots[row.token_index];
-    std::ranges::copy(row.history, views_.history + history_end);
-    std::uint32_t* entry = views_.bias + 2 * bias_end;
-    const auto add_bias = [&](std::int32_t id, float bias) {
-      *entry++ = static_cast<std::uint32_t>(id);
-      *entry++ = std::bit_cast<std::uint32_t>(bias);
-    };
-    for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
-    for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
+    const std::size_t n_shared = shares_history(row, before) ? before.history.size() : 0;
+    if (n_shared == 0) history_begin = history_end;
+    std::ranges::copy(row.history.subspan(n_shared), views_.history + history_end);
+    history_end = history_begin + row.history.size();
+    if (!shares_bias(row, before)) {
+      bias_begin = bias_end;
+      std::uint32_t* entry = views_.bias + 2 * bias_end;
+      const auto add_bias = [&](std::int32_t id, float bias) {
+        *entry++ = static_cast<std::uint32_t>(id);
+        *entry++ = std::bit_cast<std::uint32_t>(bias);
+      };
+      for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
+      for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
+      bias_end += row.bias.size() + row.banned.size();
+    }
     views_.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
                           .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
                           .position = row.position,
@@ -80,16 +89,14 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
                           .repetition_penalty = s.repetition_penalty,
                           .presence_penalty = s.presence_penalty,
                           .frequency_penalty = s.frequency_penalty,
-                          .history_begin = static_cast<std::uint32_t>(history_end),
+                          .history_begin = static_cast<std::uint32_t>(history_begin),
                           .n_prompt = row.n_prompt,
                           .n_history = static_cast<std::uint32_t>(row.history.size()),
                           .typical_p = s.typical_p,
-                          .bias_begin = static_cast<std::uint32_t>(bias_end),
+                          .bias_begin = static_cast<std::uint32_t>(bias_begin),
                           .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
                           .mask_begin = 0,
                           .n_mask_words = 0};
-    history_end += row.history.size();
-    bias_end += row.bias.size() + row.banned.size();
   }
 }
 
