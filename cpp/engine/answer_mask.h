@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -40,14 +41,28 @@ class AnswerMask {
   // the grammar exceeds its limits.
   Result<std::span<const std::uint32_t>> get();
 
+  // Guess the next tokens of the answer, until the next guess or take(). The first guesses the first tokens of
+  // `proposed` that are allowed one after the other. The second guesses tokens of the text that the grammar forces, at
+  // most `most`, and computes the mask. Both return the guess, which is empty if a picked token was not allowed.
+  // REQUIRES: no thread runs make().
+  std::span<const std::int32_t> guess(std::span<const std::int32_t> proposed);
+  std::span<const std::int32_t> guess_forced(std::size_t most);
+  // Returns the mask after the first n tokens of the guess, valid until the next take(). Called with ascending n.
+  Result<std::span<const std::uint32_t>> get(std::size_t n);
+
  private:
   enum State : std::uint32_t { kMade, kStale, kMaking };
-  Status advance();
+  void take_picked();
+  void note(Status status);
 
   grammar::Matcher matcher_;
   std::shared_ptr<MaskPace> pace_;
   std::vector<std::uint32_t> words_;
   std::vector<std::int32_t> taken_;  // picked tokens that the matcher has not processed
+  std::vector<std::int32_t> guess_;
+  std::optional<grammar::Matcher> ahead_;  // has processed the first n_ahead_ tokens of the guess too
+  std::size_t n_ahead_ = 0;
+  std::vector<std::vector<std::uint32_t>> words_ahead_;  // the masks after the first 1, 2, ... tokens of the guess
   Status status_;
   std::atomic<std::uint32_t> state_{kStale};
 };

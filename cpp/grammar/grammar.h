@@ -195,8 +195,9 @@ class Matcher {
   // Returns whether an end token was accepted.
   bool is_ended() const;
 
-  // Returns the tokens that must come next: it stops where more than one token is possible, before an end token, or
-  // after `most` tokens. The state of the matcher does not change.
+  // Returns tokens that are likely to come next because little else may: at most `most`, as long as all allowed tokens
+  // are beginnings of one of them, which is returned. It stops before an end token. The state of the matcher does not
+  // change.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
   // Returns the bytes of this matcher only. Shared tables are counted in Grammar.

@@ -85,6 +85,25 @@ bool Matcher::is_ended() const {
   return parse_->is_ended();
 }
 
+namespace {
+
+// The longest of the allowed tokens if all others are beginnings of it; -1 if the text may go on in two ways.
+std::int32_t only_way(const Vocabulary& vocabulary, std::span<const std::uint32_t> mask) {
+  std::int32_t longest = -1;
+  for (std::size_t i = 0; i < mask.size(); ++i)
+    for (std::uint32_t word = mask[i]; word != 0; word &= word - 1) {
+      const auto token = static_cast<std::int32_t>(i * 32) + std::countr_zero(word);
+      std::string_view one = vocabulary.bytes(token), other = longest < 0 ? one : vocabulary.bytes(longest);
+      if (longest >= 0 && (one.empty() || other.empty())) return -1;  // a control token, which begins no text
+      if (one.size() >= other.size()) longest = token;
+      if (one.size() > other.size()) std::swap(one, other);
+      if (!other.starts_with(one)) return -1;
+    }
+  return longest;
+}
+
+}  // namespace
+
 Result<std::vector<std::int32_t>> Matcher::forced(std::size_t most) {
   const std::scoped_lock lock(parse_->cache().lock);
   Parse ahead = *parse_;
@@ -92,17 +111,11 @@ Result<std::vector<std::int32_t>> Matcher::forced(std::size_t most) {
   std::vector<std::uint32_t> mask(vocabulary_->n_mask_words());
   while (tokens.size() < most && !ahead.is_ended()) {
     ZRT_CHECK_OK(ahead.fill(mask));
-    std::int32_t only = -1;
-    int n = 0;
-    for (std::size_t i = 0; i < mask.size() && n < 2; ++i) {
-      if (mask[i] == 0) continue;
-      n += std::popcount(mask[i]);
-      only = static_cast<std::int32_t>(i) * 32 + std::countr_zero(mask[i]);
-    }
-    if (n != 1 || vocabulary_->is_end(only)) break;
-    ZRT_TRY(const bool is_allowed, ahead.accept(only));
+    const std::int32_t token = only_way(*vocabulary_, mask);
+    if (token < 0 || vocabulary_->is_end(token)) break;
+    ZRT_TRY(const bool is_allowed, ahead.accept(token));
     if (!is_allowed) break;
-    tokens.push_back(only);
+    tokens.push_back(token);
   }
   return tokens;
 }

@@ -24,8 +24,8 @@ OutputGrammar choice(std::vector<std::string> texts) {
   return {grammar::compile({SourceKind::kChoice, "", std::move(texts)}).value()};
 }
 
-std::vector<std::int32_t> allowed(AnswerMask& mask) {
-  const auto words = mask.get();
+std::vector<std::int32_t> allowed(AnswerMask& mask, std::size_t n_guessed = 0) {
+  const auto words = mask.get(n_guessed);
   std::vector<std::int32_t> ids;
   if (!words) ADD_FAILURE() << words.error().message;
   for (std::size_t id = 0; words && id < words->size() * 32; ++id)
@@ -46,6 +46,36 @@ TEST(AnswerMask, FollowsTheTokensThatWerePicked) {
   EXPECT_EQ(allowed(other), (std::vector<std::int32_t>{'a', 'b'}));
   other.take('b');
   EXPECT_EQ(allowed(other), (std::vector<std::int32_t>{256}));
+}
+
+// The masks after guessed tokens are those of an answer that has these tokens, and the answer's own mask stays.
+TEST(AnswerMask, AGuessEndsBeforeATokenThatIsNotAllowed) {
+  AnswerMask mask(choice({"abcd", "abx", "b"}), byte_tokens());
+  mask.take('a');
+  const std::vector<std::int32_t> proposed = {'b', 'c', 'x', 'd'};
+  EXPECT_TRUE(std::ranges::equal(mask.guess(proposed), std::vector<std::int32_t>{'b', 'c'}));
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'b'}));
+  EXPECT_EQ(allowed(mask, 1), (std::vector<std::int32_t>{'c', 'x'}));
+  EXPECT_EQ(allowed(mask, 2), (std::vector<std::int32_t>{'d'}));
+  EXPECT_FALSE(mask.get(3));
+  mask.take('b');
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'c', 'x'}));
+  EXPECT_FALSE(mask.get(1));
+  EXPECT_TRUE(mask.guess(std::vector<std::int32_t>{'a'}).empty());
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'c', 'x'}));
+  mask.take('x');
+  EXPECT_TRUE(std::ranges::equal(mask.guess(std::vector<std::int32_t>{256, 'a'}), std::vector<std::int32_t>{256}));
+}
+
+TEST(AnswerMask, AForcedTextIsAGuess) {
+  AnswerMask mask(choice({"abcd", "abcx"}), byte_tokens());
+  EXPECT_TRUE(std::ranges::equal(mask.guess_forced(2), std::vector<std::int32_t>{'a', 'b'}));
+  EXPECT_TRUE(std::ranges::equal(mask.guess_forced(9), std::vector<std::int32_t>{'a', 'b', 'c'}));
+  EXPECT_EQ(allowed(mask, 3), (std::vector<std::int32_t>{'d', 'x'}));
+  mask.take('z');
+  EXPECT_TRUE(mask.guess_forced(9).empty());
+  EXPECT_TRUE(mask.guess(std::vector<std::int32_t>{'b'}).empty());
+  EXPECT_FALSE(mask.get());
 }
 
 TEST(AnswerMask, ATokenThatWasNotAllowedIsAnErrorThatStays) {

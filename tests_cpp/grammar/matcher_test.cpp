@@ -205,6 +205,19 @@ TEST(Matcher, ForcedTokens) {
   EXPECT_TRUE(matcher.forced(10).value().empty());
 }
 
+TEST(Matcher, OfForcedTextTheLongestTokens) {
+  const auto vocabulary = Vocabulary::make({"a", "b", "ab", "abc", "x", "xy", "y", "z", ""}, {8}).value();
+  const auto forced = [&](std::vector<std::string> texts) {
+    return Matcher(compile({SourceKind::kChoice, "", std::move(texts)}).value(), vocabulary).forced(9).value();
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(forced({"abxyz"}), (Ids{2, 5, 7}));
+  EXPECT_EQ(forced({"abxyz", "abxyx"}), (Ids{2, 5}));
+  EXPECT_EQ(forced({"abxyz", "bx"}), (Ids{}));
+  EXPECT_EQ(forced({"abxyz", "abcx"}), (Ids{3, 4}));  // though x may follow after ab
+  EXPECT_EQ(forced({"zx", "zxy"}), (Ids{7, 5}));      // though the text may end after x
+}
+
 TEST(Matcher, MarkersThatAreOneToken) {
   const SmallTokens& tokens = longer_tokens();
   Builder builder;
