@@ -128,6 +128,20 @@ def test_hashes_of_logits_are_hexadecimal_digits(client):
     assert "logits_hash" not in chat(client).choices[0].model_extra
 
 
+@pytest.mark.parametrize("content", ["hello hello", [{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]])
+def test_a_prediction_changes_no_token(client, content):
+    asked = {"return_logits_hash": True, "timings": True, "speculate": "8"}
+    plain = chat(client, extra_body={**asked, "speculate": "off"})
+    assert plain.model_extra["timings"]["draft_tokens"] == 0
+    answer = chat(client, prediction={"type": "content", "content": content}, extra_body=asked)
+    assert answer.choices[0].message == plain.choices[0].message
+    assert answer.choices[0].model_extra["logits_hash"] == plain.choices[0].model_extra["logits_hash"]
+    details, timings = answer.usage.completion_tokens_details, answer.model_extra["timings"]
+    assert details.accepted_prediction_tokens == timings["accepted_draft_tokens"]
+    assert details.accepted_prediction_tokens + details.rejected_prediction_tokens == timings["draft_tokens"] > 0
+    assert plain.usage.completion_tokens_details.rejected_prediction_tokens == 0
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -340,7 +354,16 @@ BAD = {
     "parallel_tool_calls": ["x"],
     "modalities": [["audio"], "text"],
     "audio": [{"voice": "x", "format": "wav"}],
-    "prediction": [{"type": "content", "content": "x"}],
+    "prediction": [
+        "x",
+        {"type": "content"},
+        {"type": "text", "content": "x"},
+        {"type": "content", "content": 5},
+        {"type": "content", "content": [{"type": "image_url", "image_url": {"url": "x"}}]},
+        {"type": "content", "content": "x", "weight": 1},
+        {"type": "content", "content": "x" * 5000},
+    ],
+    "speculate": ["no", "33", "0", 4, ""],
     "web_search_options": [{}],
     "store": [True],
     "metadata": [5],

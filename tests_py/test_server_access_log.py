@@ -152,7 +152,7 @@ def test_unknown_fields_are_refused_or_named(tiny_model, logged):
     assert names == [f"field{i}" for i in range(32)]
     assert "x-zinc-ignored-fields" not in logged.request("POST", CHAT, GOOD)[1]
     # What is known and not served would change the answer, and a quota's misspelt name would be no quota.
-    assert logged.request("POST", CHAT, {**GOOD, "prediction": {"type": "content", "content": "x"}})[0] == 400
+    assert logged.request("POST", CHAT, {**GOOD, "audio": {"voice": "x", "format": "wav"}})[0] == 400
     assert logged.request("POST", "/v1/tenants", {"id": "a", "max_concurent_slots": 1})[0] == 400
     with serving(tiny_model) as strict:
         status, headers, body = strict.request("POST", CHAT, {**GOOD, "frobnicate": 1})

@@ -26,6 +26,8 @@ constexpr Variable kVariables[] = {
      "1: prompts in chunks; 0: token by token; validate: both ways, reports the largest difference of the logits"},
     {"ZINC_RT_FUSION", "1",
      "1: all fused kernels; 0: none; or a list of qkv, gate_up, rope_kv, residual. Never changes a result"},
+    {"ZINC_RT_SPECULATE", "auto",
+     "tokens that a step may guess for a request: auto, off, or 1 to 32. Never changes a token"},
     {"ZINC_RT_AMD_PATH", "",
      "T1: pm4, aql (queues of /dev/kfd) or cs (AMDGPU_CS); empty: the first of them that runs a fence"},
     {"ZINC_RT_PACKET_LOG", "",

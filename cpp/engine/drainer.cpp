@@ -24,7 +24,7 @@ void EngineCore::handle(const OutputEvent& event) {
     case OutputKind::kPreempted: g.on_preempted(); break;
     case OutputKind::kToken: {
       const std::unique_ptr<TokenDetails> details(event.details);
-      g.on_token(event.token_id, event.time_us, details.get());
+      g.on_token(event, details.get());
       break;
     }
     case OutputKind::kFinished: g.on_finished(event.reason); break;

@@ -42,6 +42,14 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
     prompt_logprobs_.push_back({prompt.ids[0], std::numeric_limits<double>::quiet_NaN(), {}});
   }
   sampling_ = {request_, seed};
+  // A logits processor may keep a state, which a wrong guess would spoil.
+  if (!request_.embed && !has_processor()) speculation_ = model_->speculation(request_);
+  has_prediction_ = !prompt.expected.empty();
+  if (speculation_.most == 0) return;
+  const std::uint64_t n_limit = std::uint64_t{n_prompt_} + request_.max_tokens;
+  drafter_.emplace(n_prompt_, static_cast<std::uint32_t>(std::min<std::uint64_t>(n_limit, model_->info().max_context)),
+                   speculation_.most, prompt.expected);
+  drafter_->append_prompt(prompt.ids);
 }
 
 sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sched::Qos qos) const {
@@ -55,6 +63,7 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   p.min_tokens = request_.min_tokens;
   p.second_text = second_text_;
   p.scores_prompt = scores_prompt();
+  if (drafter_) p.speculation = speculation_;
   p.is_masked = mask_ != nullptr;
   p.is_processed = has_processor();
   p.wants_logits = request_.logprobs > 0 || request_.return_logits_hash;
@@ -98,10 +107,10 @@ void Generation::keep(Error error) {
   has_error_ = true;
 }
 
-std::optional<std::span<const std::uint32_t>> Generation::mask_words() {
-  auto words = mask_->get();
+std::optional<std::span<const std::uint32_t>> Generation::mask_words(std::uint32_t n_guessed) {
+  auto words = mask_->get(n_guessed);
   if (words) return *words;
-  keep(std::move(words.error()));
+  if (n_guessed == 0) keep(std::move(words.error()));
   return std::nullopt;
 }
 
@@ -219,8 +228,10 @@ void Generation::on_preempted() {
   offer(std::move(event));
 }
 
-void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDetails* details) {
+void Generation::on_token(const OutputEvent& output, const TokenDetails* details) {
   if (has_text_end_) return;  // a token that was generated before the step thread learned of the end
+  const std::int32_t token = output.token_id;
+  const sched::Micros time = output.time_us;
   StreamEvent event;
   event.token_id = token;
   event.time_us = static_cast<std::uint64_t>(time);
@@ -235,8 +246,12 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
     const std::lock_guard lock(mutex_);
     const bool is_first = completion_.token_ids.empty();
     if (is_first) publish_prompt_logprobs();
-    const double ms = milliseconds(time - (is_first ? started_ : last_));
+    // The tokens of one step share the time since the step before.
+    if (is_first || time != last_) interval_ms_ = milliseconds(time - last_) / output.n_in_step;
+    const double ms = interval_ms_;
     (is_first ? completion_.timings.prefill_ms : completion_.timings.decode_ms) += ms;
+    completion_.timings.draft_tokens += output.n_drafts;
+    completion_.timings.accepted_draft_tokens += output.n_right;
     last_ = time;
     completion_.token_ids.push_back(token);
     if (was_reasoning || output_.is_in_reasoning()) ++completion_.usage.reasoning_tokens;
@@ -391,6 +406,10 @@ Completion Generation::completion() const {
   auto& usage = completion.usage;
   usage.completion_tokens = static_cast<std::uint32_t>(completion.token_ids.size());
   usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
+  if (has_prediction_) {
+    usage.accepted_prediction_tokens = completion.timings.accepted_draft_tokens;
+    usage.rejected_prediction_tokens = completion.timings.draft_tokens - completion.timings.accepted_draft_tokens;
+  }
   auto& timings = completion.timings;
   if (timings.prefill_ms > 0) timings.prefill_tokens_per_s = 1000.0 * usage.prompt_tokens / timings.prefill_ms;
   if (timings.decode_ms > 0) timings.decode_tokens_per_s = 1000.0 * (usage.completion_tokens - 1) / timings.decode_ms;

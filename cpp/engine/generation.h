@@ -16,11 +16,13 @@
 #include "engine/answer_mask.h"
 #include "engine/drive.h"
 #include "engine/model.h"
+#include "engine/output_ring.h"
 #include "engine/output_stage.h"
 #include "engine/replica.h"
 #include "engine/tenant_state.h"
 #include "engine/timeline.h"
 #include "sched/request.h"
+#include "spec/drafter.h"
 #include "zinc_rt/sink.h"
 
 namespace zinc_rt {
@@ -76,9 +78,10 @@ class Generation {
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   // Calls the request's logits processor, which may change the logits. Returns false if it failed.
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
-  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }  // null if no grammar restricts the answer
-  // Returns the mask for the next pick; nullopt if computing it failed.
-  std::optional<std::span<const std::uint32_t>> mask_words();
+  spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }  // null if nothing is guessed for the request
+  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }     // null if no grammar restricts the answer
+  // Returns the mask for the pick after n_guessed tokens of the mask's guess; nullopt if computing it failed.
+  std::optional<std::span<const std::uint32_t>> mask_words(std::uint32_t n_guessed);
   void no_token_left();  // the processor or the mask allows no token
   // Takes the pooled row of the text. Returns false if the row has no direction; the request then ends as bad_logits.
   bool take_embedding(std::span<const float> row);
@@ -89,7 +92,7 @@ class Generation {
 
   // Drainer.
   void on_admitted(bool is_first, double waited_ms, std::uint32_t cached_tokens);
-  void on_token(std::int32_t token, sched::Micros time, const TokenDetails* details);
+  void on_token(const OutputEvent& token, const TokenDetails* details);
   void on_preempted();
   void on_finished(sched::Finish reason);
   // Whether events or the final event wait for room in the sink. If so, the drainer calls retry() from time to time.
@@ -131,9 +134,13 @@ class Generation {
   std::uint32_t n_prompt_, second_text_, index_;
   std::uint64_t prompt_hash_;
   sched::Micros started_, last_;
+  double interval_ms_ = 0;  // between tokens of the last step
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
   const std::shared_ptr<AnswerMask> mask_;
+  Speculation speculation_{.most = 0};
+  bool has_prediction_ = false;
+  std::optional<spec::Drafter> drafter_;       // used by the step thread
   std::vector<TokenLogprob> prompt_logprobs_;  // written by the step thread until it reports that the prompt is done
   // Only the drainer uses these.
   OutputStage output_;

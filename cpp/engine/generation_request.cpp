@@ -143,6 +143,9 @@ Status check_embedding(const Request& r, const Model& model) {
       {"stop_token_ids", !r.stop_token_ids.empty()},
       {"output_format", r.output_format.kind != OutputFormat::Kind::kText},
       {"tool_choice", r.tool_choice != ToolChoice::kAuto},
+      {"speculate", !r.speculate.empty()},
+      {"prediction", !r.prediction.empty()},
+      {"prediction_token_ids", !r.prediction_token_ids.empty()},
   };
   for (const auto& [name, is_given] : fields)
     if (is_given) return refuse(name, fmt::format("{} is given for an embedding, which picks no token", name));
@@ -206,6 +209,28 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
   return {};
 }
 
+// Returns the tokens of the request's prediction and removes it from the request.
+Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& request) {
+  const PromptRoom room{model.info().max_context, "the context", Reason::kNone};
+  const std::string text = std::exchange(request.prediction, {});
+  std::vector<std::int32_t> ids = std::exchange(request.prediction_token_ids, {});
+  if (text.empty()) {
+    for (const auto id : ids)
+      if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
+        return refuse("prediction_token_ids", fmt::format("prediction_token_ids has token id {}, the vocabulary has {}",
+                                                          id, model.config().vocab_size));
+    if (ids.size() <= room.tokens) return ids;
+    return refuse("prediction_token_ids", fmt::format("prediction_token_ids has {} tokens, {} allowed ({})", ids.size(),
+                                                      room.tokens, room.bound));
+  }
+  if (!ids.empty()) return refuse("prediction", "prediction and prediction_token_ids are given, one wanted");
+  auto encoded = encode_within(model, text, false, room, request.cancel);
+  if (!encoded) return std::unexpected(about("prediction", std::move(encoded).error()));
+  if (encoded->size() <= room.tokens) return encoded;
+  return refuse("prediction",
+                fmt::format("prediction has {} tokens, {} allowed ({})", encoded->size(), room.tokens, room.bound));
+}
+
 Result<Prompt> make_prompt(const Model& model, Request& request, const std::string& system, const PromptRoom& room,
                            std::optional<bool> add_special) {
   Prompt prompt;
@@ -252,6 +277,9 @@ Status Generation::check(const Request& r, const Model& model) {
   if (r.temperature > 0 && r.temperature < 1e-4f)
     return refuse("temperature",
                   fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
+  if (!r.speculate.empty() && !find_speculation(r.speculate))
+    return refuse("speculate",
+                  fmt::format("speculate is \"{}\", auto, off or 1 to {} wanted", r.speculate, kMostGuesses));
   if (r.max_tokens < 1 && !r.prompt_logprobs)
     return refuse("max_tokens", "max_tokens is 0, at least 1 wanted where prompt_logprobs is not given");
   if (r.min_tokens > r.max_tokens)
@@ -295,8 +323,9 @@ Result<Prompt> Generation::take_prompt(const Model& model, Request& request, con
                                        const PromptRoom& room, std::optional<bool> add_special) {
   const char* field = prompt_field(request);
   auto prompt = make_prompt(model, request, system, room, add_special);
-  if (prompt) return prompt;
-  return std::unexpected(about(field, std::move(prompt).error()));
+  if (!prompt) return std::unexpected(about(field, std::move(prompt).error()));
+  ZRT_TRY(prompt->expected, take_prediction(model, request));
+  return prompt;
 }
 
 }  // namespace zinc_rt

@@ -2,11 +2,13 @@
 // Thread rule: const functions may be called from any thread.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <stop_token>
 
+#include "base/speculate.h"
 #include "engine/chat_templates.h"
 #include "engine/output_grammar.h"
 #include "engine/replica.h"
@@ -69,6 +71,12 @@ class Model {
   GrammarCache& grammars() { return grammars_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // tokens that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
+  // How many tokens of a request a step may guess. A request cannot get more than the engine allows.
+  Speculation speculation(const Request& request) const {
+    Speculation wanted = find_speculation(request.speculate).value_or(speculation_);
+    wanted.most = std::min(wanted.most, speculation_.most);
+    return wanted;
+  }
   int n_threads() const { return n_threads_; }  // the limit for the model's work on the host
   const ModelCard& card() const { return card_; }
   const ModelMemory& memory() const { return memory_; }
@@ -103,6 +111,7 @@ class Model {
   ModelMemory memory_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
   int n_threads_ = 1;
+  Speculation speculation_;
   std::vector<std::unique_ptr<Replica>> replicas_;
 };
 

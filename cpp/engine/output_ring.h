@@ -27,6 +27,8 @@ struct alignas(64) OutputEvent {
   std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens read from the prefix cache
   OutputKind kind = OutputKind::kToken;
   bool is_first = false;                        // kAdmitted: false after a preemption
+  std::uint8_t n_in_step = 1;                   // kToken: how many tokens the step gave the request
+  std::uint8_t n_drafts = 0, n_right = 0;       // kToken: see sched::Event
   sched::Finish reason = sched::Finish::kStop;  // kFinished
   Generation* generation = nullptr;             // the event's recipient
   std::int64_t time_us = 0;                     // when the step that produced the event ended

@@ -25,6 +25,7 @@ struct Prompt {
   bool opens_reasoning = false;                    // the prompt ends inside the model's reasoning
   std::shared_ptr<const output::ToolTypes> tools;  // null if the request has no tools
   std::vector<BoundTool> bound_tools;              // emptied when the mask is built
+  std::vector<std::int32_t> expected;              // the tokens of the request's prediction
   std::shared_ptr<const AnswerMask> mask;  // for the answer's first token; null if no grammar restricts the answer
 };
 

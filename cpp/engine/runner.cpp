@@ -27,7 +27,9 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     for (std::uint32_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
       const sched::PlanRow& of = plan_->rows[row];
       const bool is_prompt = row >= plan_->n_outputs;
-      if (!is_prompt && output_.tokens[row] == kNoToken) continue;  // the request ends, so there is no token to score
+      judge_rows(std::min(row + 1, plan_->n_outputs));
+      // no token to score: the row follows a wrong guess, or its request ends
+      if (!is_prompt && (!row_is_real_[row] || output_.tokens[row] == kNoToken)) continue;
       logits_rows_.push_back(
           {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
     }
@@ -50,7 +52,8 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
   in_slots_.reserve(n_slots);
-  failed_rows_.reserve(n_slots);
+  failed_rows_.reserve(n_slots + n_tokens);
+  row_is_real_.reserve(n_slots + n_tokens);
   logits_rows_.reserve(n_slots + n_tokens);
   embedded_.reserve(n_slots);
   bad_embeddings_.reserve(n_slots);
@@ -66,6 +69,7 @@ void ModelRunner::fill(const sched::StepPlan& plan) {
   input_.token_types.clear();
   input_.outputs.clear();
   failed_rows_.clear();
+  row_is_real_.clear();
   input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
   input_.rope_variants = slots.rope_variants();
   const bool has_types = executor_.config().n_token_types > 0;
@@ -81,7 +85,7 @@ void ModelRunner::fill(const sched::StepPlan& plan) {
 
 // If the mask of a row failed, the row is picked without a mask, and its request ends.
 std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
-  const auto words = listener_->mask(plan_->rows[row].user);
+  const auto words = listener_->mask(plan_->rows[row].user, plan_->rows[row].n_guessed);
   if (!words) {
     failed_rows_.push_back(row);
     return {};
@@ -122,14 +126,25 @@ void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
     if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
-// Ends requests before they get a token if the processor or mask failed or allowed no token.
+// Finds which of the first `end` output rows follow the request's own text: all guesses before the row were picked. The
+// other rows belong to a text that nobody wanted. REQUIRES: the rows before them have been picked.
+void ModelRunner::judge_rows(std::size_t end) {
+  for (std::size_t i = row_is_real_.size(); i < end; ++i) {
+    const sched::PlanRow& row = plan_->rows[i];
+    row_is_real_.push_back(row.n_guessed == 0 || (row_is_real_[i - 1] && output_.tokens[i - 1] == row.text.back()));
+  }
+}
+
+// Ends requests if the processor or mask of a pick failed or allowed no token. They get no token from there on.
 void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
+  judge_rows(plan.n_outputs);
   for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
     const sched::PlanRow& row = plan.rows[i];
-    if (!row.output.is_masked && !row.output.is_processed) continue;
+    if ((!row.output.is_masked && !row.output.is_processed) || !row_is_real_[i]) continue;
     const bool has_failed = std::ranges::find(failed_rows_, i) != failed_rows_.end();
     if (output_.tokens[i] != kNoToken && !has_failed) continue;
     if (!has_failed) listener_->no_token_left(row.user);
+    output_.tokens[i] = kNoToken;
     scheduler_.cancel(row.request, sched::Finish::kProcessorFailed);
   }
 }
@@ -151,6 +166,23 @@ Status ModelRunner::execute(const sched::StepPlan& plan) {
   return copy_state(plan.saves, saves_);
 }
 
+void ModelRunner::propose_guesses(StepListener& listener) {
+  if (scheduler_.options().is_recurrent) return;  // a rejected token would stay in the state
+  for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
+    const sched::Request* request = scheduler_.in_slot(slot);
+    if (request == nullptr || request->params.speculation.most == 0) continue;
+    if (!request->params.speculation.is_fixed && !scheduler_.wants_guesses()) continue;
+    if (scheduler_.slots()[slot].state != sched::SlotState::kDecode) continue;
+    const spec::Guess guess = listener.guess(request->params.user);
+    // A tokenizer may have more tokens than there are logits. They can be in a text and are never picked.
+    const auto is_never_picked = [&](std::int32_t id) {
+      return id < 0 || static_cast<std::uint32_t>(id) >= executor_.config().vocab_size;
+    };
+    const auto end = std::ranges::find_if(guess.tokens, is_never_picked);
+    scheduler_.propose(request->id, {guess.tokens.begin(), end}, guess.chance);
+  }
+}
+
 ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   const auto begin = now_us();
   in_slots_.clear();
@@ -160,6 +192,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
     if (const sched::Request* request = scheduler_.in_slot(slot))
       scheduler_.set_backpressure(request->id, listener.is_held_up(request->params.user));
+  propose_guesses(listener);
   scheduler_.admit(begin);
   const auto admitted = now_us();
   const sched::StepPlan& plan = scheduler_.plan(admitted);

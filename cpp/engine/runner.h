@@ -11,6 +11,7 @@
 #include "engine/step_trace.h"
 #include "executor/executor.h"
 #include "sched/scheduler.h"
+#include "spec/drafter.h"
 
 namespace zinc_rt {
 
@@ -34,8 +35,14 @@ class StepListener {
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
   // Called before each pick of a request with RequestParams::is_masked. Returns the mask (StepInput::mask), which must
-  // stay valid until the step has ended. If it returns nullopt, the request ends as processor_failed.
-  virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
+  // stay valid until the step has ended. n_guessed: the pick follows so many tokens of the last guess. If it returns
+  // nullopt, the request ends as processor_failed, unless the pick is one after a wrong guess.
+  virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t, std::uint32_t /*n_guessed*/) {
+    return std::nullopt;
+  }
+  // Called before a step for each decoding request whose RequestParams::speculation allows guesses. Returns a guess of the
+  // request's next tokens, which must stay valid until the next call.
+  virtual spec::Guess guess(std::uint64_t) { return {}; }
   // Called at the beginning of a turn with the requests that have slots. is_held_up() is then called for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
   // Reports rows of the current step. The rows of a scored prompt come in order; the first predicts its second token.
@@ -87,12 +94,14 @@ class ModelRunner {
   std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
+  void propose_guesses(StepListener& listener);
   void report(StepListener& listener);
   void fill(const sched::StepPlan& plan);
   void fill_embeddings(const sched::StepPlan& plan);
   void end_bad_scores(const sched::StepPlan& plan);
   void end_bad_embeddings();
   void end_failed_picks(const sched::StepPlan& plan);
+  void judge_rows(std::size_t end);
   std::span<const std::uint32_t> mask(std::uint32_t row);
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
@@ -107,6 +116,7 @@ class ModelRunner {
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that has a slot
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
+  std::vector<bool> row_is_real_;           // by output row of the step, as far as they are judged
   std::vector<std::uint32_t> embedded_;     // for models with pooling: index of the plan's item, by output row
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;

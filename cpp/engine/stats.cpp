@@ -18,6 +18,9 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .decode_tokens = stats.decode_tokens,
           .prefill_tokens = stats.prefill_tokens,
           .generated_tokens = stats.generated_tokens,
+          .drafts = stats.drafts,
+          .draft_tokens = stats.draft_tokens,
+          .accepted_draft_tokens = stats.accepted_draft_tokens,
           .running = s.n_running(),
           .waiting = s.n_waiting(),
           .backlog_tokens = s.backlog_tokens(),
@@ -46,6 +49,9 @@ void add(ModelStats& total, const ModelStats& one) {
   total.decode_tokens += one.decode_tokens;
   total.prefill_tokens += one.prefill_tokens;
   total.generated_tokens += one.generated_tokens;
+  total.drafts += one.drafts;
+  total.draft_tokens += one.draft_tokens;
+  total.accepted_draft_tokens += one.accepted_draft_tokens;
   total.running += one.running;
   total.waiting += one.waiting;
   total.backlog_tokens += one.backlog_tokens;

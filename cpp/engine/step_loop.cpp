@@ -107,11 +107,34 @@ bool StepLoop::process(std::uint64_t user, std::span<const std::int32_t> tokens,
   return generations_[user].process(tokens, logits);
 }
 
+spec::Experience& StepLoop::experience_of(const Generation& g) {
+  const std::uint32_t tenant = g.tenant().id;
+  if (tenant >= experience_.size()) experience_.resize(tenant + 1);
+  return experience_[tenant];
+}
+
+// With a grammar, a guess ends before the first token that is not allowed, since it cannot be picked. If nothing is left
+// of it, the tokens that the grammar forces are a guess. To find them the mask is made before the device begins, so that
+// is done only while few answers have masks.
+spec::Guess StepLoop::guess(std::uint64_t user) {
+  constexpr std::size_t kFewMasks = 4;
+  Generation& g = generations_[user];
+  spec::Drafter& drafter = *g.drafter();
+  const spec::Experience& experience = experience_of(g);
+  spec::Guess guess = drafter.guess(experience);
+  AnswerMask* mask = g.mask().get();
+  if (mask == nullptr) return guess;
+  if (!mask->is_quick() || mask->is_making()) return {};
+  guess.tokens = mask->guess(guess.tokens);
+  if (!guess.tokens.empty() || quick_masks_.size() > kFewMasks) return guess;
+  return drafter.forced(mask->guess_forced(drafter.most()), experience);
+}
+
 // Called while the device computes. The first call of a step computes all quick masks, on all threads.
-std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user) {
+std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user, std::uint32_t n_guessed) {
   row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
   quick_masks_.clear();
-  return generations_[user].mask_words();
+  return generations_[user].mask_words(n_guessed);
 }
 
 // Stale masks that are quick are computed within the step, the others on MaskMaker's threads.
@@ -177,7 +200,14 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
     case sched::EventKind::kToken:
       out.kind = OutputKind::kToken;
       out.token_id = e.token;
+      out.n_in_step = static_cast<std::uint8_t>(e.n_in_step);
+      out.n_drafts = static_cast<std::uint8_t>(e.n_drafts);
+      out.n_right = static_cast<std::uint8_t>(e.n_right);
       if (g.mask()) g.mask()->take(e.token);
+      if (spec::Drafter* drafter = g.drafter()) {
+        drafter->observe(e.n_drafts, e.n_right, experience_of(g));
+        drafter->append(e.token);
+      }
       if (e.output_row < details_.size()) out.details = details_[e.output_row].release();
       break;
     case sched::EventKind::kFinished:

@@ -71,7 +71,8 @@ class StepLoop final : public StepListener {
 
   // StepListener
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
-  std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user) override;
+  std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user, std::uint32_t n_guessed) override;
+  spec::Guess guess(std::uint64_t user) override;
   void before_step(std::span<const std::uint64_t> users) override;
   void no_token_left(std::uint64_t user) override;
   void on_logits(std::span<const LogitsRow> rows) override;
@@ -84,6 +85,7 @@ class StepLoop final : public StepListener {
   void end_all();
   void take_commands();
   void apply(Command& command, sched::Micros now);
+  spec::Experience& experience_of(const Generation& generation);
   Replica* next_replica();
   ModelRunner::Turn run_turn();
   bool wait_for_work(sched::Micros wake_at);
@@ -99,6 +101,7 @@ class StepLoop final : public StepListener {
   std::vector<std::unique_ptr<TokenDetails>> details_;
   ThreadPool row_threads_;
   std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
+  std::vector<spec::Experience> experience_;                // by tenant
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of the current on_logits() call
 
   std::mutex inbox_mutex_;

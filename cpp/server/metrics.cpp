@@ -132,6 +132,12 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, name, number(m.preemptions));
     raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, name, number(m.prompt_tokens));
     raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, name, number(m.generated_tokens));
+    raise_to("vllm:spec_decode_num_drafts_total", "steps of a request that had guesses", labels, name,
+             number(m.drafts));
+    raise_to("vllm:spec_decode_num_draft_tokens_total", "tokens that were guessed", labels, name,
+             number(m.draft_tokens));
+    raise_to("vllm:spec_decode_num_accepted_tokens_total", "guessed tokens that were picked", labels, name,
+             number(m.accepted_draft_tokens));
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));

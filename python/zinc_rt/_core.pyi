@@ -103,6 +103,9 @@ class _Parameters(TypedDict, total=False):
     logprobs: UInt32  # 0
     prompt_logprobs: UInt32 | None  # None
     n: UInt32  # 1
+    speculate: str  # ""
+    prediction: str  # ""
+    prediction_token_ids: Sequence[TokenId]  # ()
     return_logits_hash: bool  # False
     deadline_ms: float | None  # None
     stream_capacity: UInt32 | None  # None
@@ -189,6 +192,9 @@ class Session:
         logprobs: UInt32 = 0,
         prompt_logprobs: UInt32 | None = None,
         n: UInt32 = 1,
+        speculate: str = "",
+        prediction: str = "",
+        prediction_token_ids: Sequence[TokenId] = (),
         return_logits_hash: bool = False,
         deadline_ms: float | None = None,
         stream_capacity: UInt32 | None = None,
@@ -252,6 +258,7 @@ class _ModelOptions(TypedDict, total=False):
     repack: bool  # True
     mmap: bool  # True
     prefix_cache: bool  # True
+    speculate: str | None
     standard_gap_ms: UInt32  # 60
     queue_cap: UInt32  # 1024
     progress: bool | None  # a bar on stderr; None: on a terminal and in notebooks
@@ -282,6 +289,7 @@ class Engine:
         repack: bool = True,
         mmap: bool = True,
         prefix_cache: bool = True,
+        speculate: str | None = None,
         standard_gap_ms: UInt32 = 60,
         queue_cap: UInt32 = 1024,
         progress: bool | None = None,

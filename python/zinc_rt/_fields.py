@@ -44,6 +44,8 @@ class ServerFields(TypedDict, total=False):
     cache_salt: str
     deadline_ms: float
     return_token_ids: bool
+    speculate: str
+    prediction: dict[str, Any]
     return_logits_hash: bool
     timings: bool
     user: str

@@ -27,6 +27,8 @@ class Usage:
     total_tokens: int
     cached_tokens: int  # of prompt_tokens, those that came from the prefix cache
     reasoning_tokens: int = 0  # of completion_tokens, where the output is parsed
+    accepted_prediction_tokens: int = 0  # with a prediction: Timings.accepted_draft_tokens
+    rejected_prediction_tokens: int = 0  # with a prediction: the rest of Timings.draft_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Timings:
     decode_ms: float  # all later tokens
     prefill_tokens_per_s: float
     decode_tokens_per_s: float
+    draft_tokens: int  # tokens that steps guessed
+    accepted_draft_tokens: int  # those of them that were picked
     clamps: list[str]  # what was shortened; empty unless something was
 
 

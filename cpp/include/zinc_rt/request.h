@@ -67,6 +67,14 @@ struct Request : SamplingParams {
   std::string model;  // its name; empty: the engine's first model
   // interactive, standard or batch. Empty: the tenant's class. It cannot be more urgent than the tenant's class.
   std::string qos;
+  // How many tokens a step may guess for this request: off; 1 to 32, so many wherever there is a guess; or auto, as many
+  // as save time. A guess changes no token and no logit. Empty: the engine's option, which is also the limit. Requests
+  // with a logits_processor and models with recurrent state take no guesses.
+  std::string speculate;
+  // A text that the answer is expected to be like, such as the code that the prompt asks to edit. Steps guess its
+  // tokens. At most one of the two is given.
+  std::string prediction;
+  std::vector<std::int32_t> prediction_token_ids;
   std::uint32_t n = 1;  // number of completions, each with its own seed; the prompt is computed once
   // Up to 256 bytes. Requests share cached prefixes only with requests that have the same salt and tenant (or isolation
   // group). Tenant::flush_prefix_cache drops the prefixes of all salts.
@@ -140,6 +148,8 @@ struct Usage {
   std::uint32_t total_tokens = 0;
   std::uint32_t cached_tokens = 0;     // prompt tokens whose KV came from the prefix cache
   std::uint32_t reasoning_tokens = 0;  // the part of completion_tokens that is reasoning; with parse_output
+  // For requests with a prediction: Timings::accepted_draft_tokens, and the rest of draft_tokens.
+  std::uint32_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 
 struct Timings {
@@ -148,6 +158,8 @@ struct Timings {
   double decode_ms = 0;   // all later tokens
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
+  // Tokens that steps guessed, and those of them that were picked.
+  std::uint32_t draft_tokens = 0, accepted_draft_tokens = 0;
   std::vector<std::string> clamps;  // which limits were lowered (such as max_tokens), and why
 };
 

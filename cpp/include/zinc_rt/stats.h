@@ -13,7 +13,9 @@ struct ModelStats {
   std::string tier;                          // "t_cpu"
   std::uint64_t steps = 0, step_tokens = 0;  // step_tokens: decode_tokens + prefill_tokens
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
-  std::uint64_t generated_tokens = 0;      // including the first token of each request, which a prefill step picks
+  std::uint64_t generated_tokens = 0;  // including the first token of each request, which a prefill step picks
+  // Guesses (Request::speculate): steps of a request that had some, guessed tokens, and those of them that were picked.
+  std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
   std::uint64_t running = 0, waiting = 0;  // requests with and without a slot
   std::uint64_t backlog_tokens = 0;        // tokens of these requests that are not computed yet
   std::uint64_t slots = 0, slots_free = 0;

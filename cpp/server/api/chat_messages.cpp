@@ -37,8 +37,9 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// Reads a `content`: a string, or a list of text parts. A list in an assistant's message may also have refusals, which
-// become texts.
+}  // namespace
+
+// A list in an assistant's message may also have refusals, which become texts.
 ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at) {
   if (content.is_string()) return content;
   if (!content.is_array()) return wrong_field(at, show(content) + " is given, a text or a list of parts wanted");
@@ -56,8 +57,6 @@ ApiResult<Json> read_content(const Json& content, const std::string& role, const
   }
   return parts;
 }
-
-}  // namespace
 
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
   if (!messages.is_array() || messages.empty() || messages.size() > kMaxMessages)

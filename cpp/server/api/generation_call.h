@@ -54,6 +54,9 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
 // Converts a chat's messages to the form that templates take: text parts are joined by line feeds, and role developer
 // becomes system. Errors: 400 that names the message and the field.
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored = nullptr);
+// Reads the content of a message: a text, or a list of text parts. `role` is the message's; `at` is its place in the
+// body, for errors.
+ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at);
 // Checks that `tools` is a list of functions. Errors: 400.
 ApiResult<void> check_tools(const Json& tools);
 

@@ -3,6 +3,26 @@
 #include "server/api/body_reader.h"
 
 namespace zinc_rt::server {
+namespace {
+
+// {"type": "content", "content": a text or a list of text parts}
+void read_prediction(BodyReader& r, Request& q) {
+  const Json* prediction = r.fields().get("prediction");
+  if (prediction == nullptr) return;
+  if (!prediction->is_object() || prediction->value("type", Json()) != "content" || !prediction->contains("content"))
+    return r.wrong("prediction", show(*prediction) + R"( is given, {"type": "content", "content": ...} wanted)");
+  for (const auto& [name, value] : prediction->items())
+    if (name != "type" && name != "content") return r.wrong("prediction", "it has no field " + name);
+  const auto content = read_content((*prediction)["content"], "user", "prediction.content");
+  if (!content) return r.wrong(content.error());
+  if (content->is_string()) {
+    q.prediction = content->get<std::string>();
+    return;
+  }
+  for (const Json& part : *content) q.prediction += part["text"].get<std::string>();
+}
+
+}  // namespace
 
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
@@ -39,6 +59,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   r.into(call.echo, r.boolean("echo"));
   if (call.echo) r.wrong("echo", "true is not served for chats");
   read_logprobs(r, call, q);
+  read_prediction(r, q);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
   read_output_format(r, q, call);
   r.refuse("functions", "tools are what took their place", {Json::array()});
@@ -46,7 +67,6 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});
   r.refuse("audio", "the models here write text alone");
-  r.refuse("prediction", "speculation from a given text is not there yet");
   r.refuse("web_search_options", "this server searches nothing");
   r.refuse("moderation", "this server judges nothing");
   r.refuse("store", "nothing that is said is kept", {false});

@@ -298,16 +298,18 @@ std::uint32_t n_characters(std::string_view utf8) {
 
 std::string usage_json(const Usage& u) {
   return fmt::format(
-      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}},"completion_tokens_details":{{"reasoning_tokens":{}}}}})",
-      u.prompt_tokens, u.completion_tokens, u.total_tokens, u.cached_tokens, u.reasoning_tokens);
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}},"completion_tokens_details":{{"reasoning_tokens":{},"accepted_prediction_tokens":{},"rejected_prediction_tokens":{}}}}})",
+      u.prompt_tokens, u.completion_tokens, u.total_tokens, u.cached_tokens, u.reasoning_tokens,
+      u.accepted_prediction_tokens, u.rejected_prediction_tokens);
 }
 
 std::string timings_json(const Timings& t) {
   std::string clamps;
   for (const auto& clamp : t.clamps) clamps += (clamps.empty() ? "" : ",") + json_string(clamp);
   return fmt::format(
-      R"({{"queue_ms":{:.3f},"prefill_ms":{:.3f},"decode_ms":{:.3f},"prefill_tokens_per_s":{:.2f},"decode_tokens_per_s":{:.2f},"clamps":[{}]}})",
-      t.queue_ms, t.prefill_ms, t.decode_ms, t.prefill_tokens_per_s, t.decode_tokens_per_s, clamps);
+      R"({{"queue_ms":{:.3f},"prefill_ms":{:.3f},"decode_ms":{:.3f},"prefill_tokens_per_s":{:.2f},"decode_tokens_per_s":{:.2f},"draft_tokens":{},"accepted_draft_tokens":{},"clamps":[{}]}})",
+      t.queue_ms, t.prefill_ms, t.decode_ms, t.prefill_tokens_per_s, t.decode_tokens_per_s, t.draft_tokens,
+      t.accepted_draft_tokens, clamps);
 }
 
 std::unique_ptr<AnswerWriter> write_openai(const WriterInput& input) {

@@ -13,17 +13,20 @@ py::object make(const char* module, const char* name, const py::dict& fields) {
 }
 
 py::object to_python(const Usage& u) {
-  return make("zinc_rt.results", "Usage",
-              py::dict("prompt_tokens"_a = u.prompt_tokens, "completion_tokens"_a = u.completion_tokens,
-                       "total_tokens"_a = u.total_tokens, "cached_tokens"_a = u.cached_tokens,
-                       "reasoning_tokens"_a = u.reasoning_tokens));
+  return make(
+      "zinc_rt.results", "Usage",
+      py::dict("prompt_tokens"_a = u.prompt_tokens, "completion_tokens"_a = u.completion_tokens,
+               "total_tokens"_a = u.total_tokens, "cached_tokens"_a = u.cached_tokens,
+               "reasoning_tokens"_a = u.reasoning_tokens, "accepted_prediction_tokens"_a = u.accepted_prediction_tokens,
+               "rejected_prediction_tokens"_a = u.rejected_prediction_tokens));
 }
 
 py::object to_python(const Timings& t) {
   return make("zinc_rt.results", "Timings",
               py::dict("queue_ms"_a = t.queue_ms, "prefill_ms"_a = t.prefill_ms, "decode_ms"_a = t.decode_ms,
                        "prefill_tokens_per_s"_a = t.prefill_tokens_per_s,
-                       "decode_tokens_per_s"_a = t.decode_tokens_per_s, "clamps"_a = t.clamps));
+                       "decode_tokens_per_s"_a = t.decode_tokens_per_s, "draft_tokens"_a = t.draft_tokens,
+                       "accepted_draft_tokens"_a = t.accepted_draft_tokens, "clamps"_a = t.clamps));
 }
 
 }  // namespace
