@@ -84,6 +84,11 @@ void add_bench(CLI::App& app, int& exit) {
                   "instead: perplexity of built-in prose with these types of the KV cache, and how far the logits are "
                   "from an f32 cache's")
       ->delimiter(',');
+  command
+      .add_option("--guess-right", o->guess_right,
+                  "decode and batch twice, the second time with a prediction of which each token is right with this "
+                  "probability")
+      ->check(CLI::Range(0.0, 1.0));
   command.add_option("--seed", o->seed, "of the token ids")->capture_default_str();
   command.add_option("--json", o->json_path, "a file to write");
   command.add_option("--markdown", o->markdown_path, "a file to write");

@@ -19,6 +19,9 @@ struct BenchOptions {
   std::uint32_t prompt = 512, gen = 128, reps = 5;
   std::uint32_t depth = kShortPrompt;  // tokens in the context of each stream of `batch` when decoding begins
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
+  // Guesses: each stream of `decode` and `batch` decodes the same tokens twice, first without guesses, then with a
+  // prediction of which each token is right with this probability. Absent: nothing is guessed.
+  std::optional<double> guess_right;
   std::uint64_t seed = 1;
   std::string only;                     // prefill, decode, batch or context; empty: all
   std::vector<std::string> kv_quality;  // if not empty: measure the quality of these KV cache types instead of speed
@@ -46,6 +49,7 @@ struct BenchRow {
   std::uint32_t context = 0;   // tokens in a stream's context when the measurement begins
   Samples tokens_per_s;        // the sum over all streams
   std::uint64_t n_steps = 0;   // engine steps per repetition; only for prefill
+  Samples without_guesses;  // tokens_per_s of the runs before those with guesses; only with BenchOptions::guess_right
 };
 
 // The results of a run. `card` and `plan` are what the engine reports of the model and its memory.

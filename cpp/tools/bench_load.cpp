@@ -46,6 +46,7 @@ class MomentSink final : public Sink {
 
 struct LoadRun {
   std::vector<Moments> streams;
+  std::vector<std::vector<std::int32_t>> token_ids;  // by stream
   // for the first stream: from the call to the end of the step that gave its first token
   double prefill_s = 0;
   std::vector<std::string> clamps;
@@ -83,22 +84,52 @@ class Load {
     return Load(std::move(engine), std::move(session), o.seed);
   }
 
-  // Runs this many requests at the same time until each has generated its tokens.
+  // Runs this many requests at the same time until each has generated its tokens. Nothing is guessed, since random
+  // weights repeat themselves.
   Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
-    std::uniform_int_distribution<std::int32_t> any(0, static_cast<std::int32_t>(engine_.vocab_size()) - 1);
-    std::vector<Request> requests(n_streams);
-    for (Request& request : requests) {
+    requests_.assign(n_streams, {});
+    for (Request& request : requests_) {
       auto& ids = request.token_ids.emplace(prompt);
-      for (auto& id : ids) id = any(random_);
+      for (auto& id : ids) id = any_(random_);
       request.max_tokens = gen;
       request.ignore_eos = true;
+      request.speculate = "off";
     }
+    return run_requests(gen);
+  }
+
+  // Runs the requests of the last run once more. Of the tokens that they generated, each is guessed right with this
+  // probability.
+  Result<LoadRun> run_again(const LoadRun& before, double right) {
+    std::bernoulli_distribution is_right(right);
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      requests_[i].speculate.clear();
+      requests_[i].prediction_token_ids = before.token_ids[i];
+      for (auto& id : requests_[i].prediction_token_ids)
+        if (!is_right(random_)) id = any_(random_);
+    }
+    ZRT_TRY(auto again, run_requests(requests_[0].max_tokens));
+    if (again.token_ids != before.token_ids) return fail(StatusCode::kInternal, "[bench] guesses changed a token");
+    return again;
+  }
+
+  std::uint64_t n_steps() const { return engine_.stats().total.steps; }
+  const Engine& engine() const { return engine_; }
+
+ private:
+  Load(Engine engine, Session session, std::uint64_t seed)
+      : engine_(std::move(engine)), session_(std::move(session)), random_(seed) {
+    any_ = std::uniform_int_distribution<std::int32_t>(0, static_cast<std::int32_t>(engine_.vocab_size()) - 1);
+  }
+
+  Result<LoadRun> run_requests(std::uint32_t gen) {
+    const auto n_streams = static_cast<std::uint32_t>(requests_.size());
     LoadRun run;
     std::vector<std::shared_ptr<MomentSink>> sinks;
     std::vector<RequestHandle> handles;
     for (std::uint32_t i = 0; i < n_streams; ++i) sinks.push_back(std::make_shared<MomentSink>(gen));
     for (std::uint32_t i = 0; i < n_streams; ++i) {
-      ZRT_TRY(auto handle, session_.submit(requests[i], sinks[i]));
+      ZRT_TRY(auto handle, session_.submit(requests_[i], sinks[i]));
       handles.push_back(std::move(handle));
     }
     for (std::uint32_t i = 0; i < n_streams; ++i) {
@@ -108,6 +139,7 @@ class Load {
         return fail(StatusCode::kInternal, "[bench] a request of {} tokens made {} and ended as \"{}\"", gen,
                     sinks[i]->moments().size(), completion.finish_reason);
       run.streams.push_back(sinks[i]->moments());
+      run.token_ids.push_back(completion.token_ids);
       if (i == 0) run.prefill_s = completion.timings.prefill_ms * 1e-3;
       for (const auto& clamp : completion.timings.clamps)
         if (std::ranges::find(run.clamps, clamp) == run.clamps.end()) run.clamps.push_back(clamp);
@@ -115,16 +147,11 @@ class Load {
     return run;
   }
 
-  std::uint64_t n_steps() const { return engine_.stats().total.steps; }
-  const Engine& engine() const { return engine_; }
-
- private:
-  Load(Engine engine, Session session, std::uint64_t seed)
-      : engine_(std::move(engine)), session_(std::move(session)), random_(seed) {}
-
   Engine engine_;
   Session session_;
   std::mt19937_64 random_;
+  std::uniform_int_distribution<std::int32_t> any_;
+  std::vector<Request> requests_;  // of the last run
 };
 
 bool wants(const BenchOptions& o, BenchPhase phase) {
@@ -133,15 +160,15 @@ bool wants(const BenchOptions& o, BenchPhase phase) {
 
 std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_context) {
   std::vector<BenchRow> rows;
-  if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0});
-  if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0});
-  for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0});
+  if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0, {}});
+  if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0, {}});
+  for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0, {}});
   // One row per context. A context that is too long for the model is cut so that the timed tokens still fit.
   const std::uint32_t window = std::min(o.gen, kWindow), all = kWarmTokens + o.reps * window + 1;
   for (const auto wanted : o.context) {
     const std::uint32_t context = std::min(wanted, max_context > all ? max_context - all : 1);
     if (rows.empty() || rows.back().phase != BenchPhase::kContext || rows.back().context != context)
-      rows.push_back({BenchPhase::kContext, 1, window, context, {}, 0});
+      rows.push_back({BenchPhase::kContext, 1, window, context, {}, 0, {}});
   }
   return rows;
 }
@@ -160,7 +187,7 @@ void size_engine(BenchOptions& o) {
   for (const auto n : o.batch) e.max_slots = std::max(e.max_slots, n);
 }
 
-Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
+Status repeat_row(Load& load, BenchRow& row, std::optional<double> right, BenchResult& result) {
   LoadRun run;
   if (row.phase == BenchPhase::kPrefill) {
     const std::uint64_t before = load.n_steps();
@@ -179,6 +206,12 @@ Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
       if (rate) break;
     }
     ZRT_CHECK_OK(rate);
+    if (right) {
+      row.without_guesses.values.push_back(*rate);
+      ZRT_TRY(run, load.run_again(run, *right));
+      rate = decode_rate(run);
+      ZRT_CHECK_OK(rate);
+    }
     row.tokens_per_s.values.push_back(*rate);
   }
   for (const auto& clamp : run.clamps)
@@ -223,7 +256,7 @@ Result<BenchResult> measure_engine(BenchOptions& o) {
       if (row.phase == BenchPhase::kContext) continue;
       status.show(
           fmt::format("repetition {} of {}: {}, {} streams", rep + 1, o.reps, to_string(row.phase), row.n_streams));
-      ZRT_CHECK_OK(repeat_row(load, row, result));
+      ZRT_CHECK_OK(repeat_row(load, row, o.guess_right, result));
     }
   for (BenchRow& row : result.rows) {
     if (row.phase != BenchPhase::kContext) continue;

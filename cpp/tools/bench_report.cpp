@@ -57,8 +57,12 @@ std::vector<std::string> setting_lines(const BenchResult& result) {
 
 Table speed_table(const BenchResult& result) {
   Table table{{"phase", "what", "tokens/s (min to max)"}};
-  for (const auto& row : result.rows)
-    table.push_back({to_string(row.phase), row_name(row), with_spread(row.tokens_per_s)});
+  for (const auto& row : result.rows) {
+    auto speed = with_spread(row.tokens_per_s);
+    if (const double without = row.without_guesses.median(); without > 0)
+      speed += fmt::format("; {:.2f} of {:.1f} without guesses", row.tokens_per_s.median() / without, without);
+    table.push_back({to_string(row.phase), row_name(row), speed});
+  }
   return table;
 }
 
@@ -158,6 +162,7 @@ Json bench_json(const BenchResult& result, const std::optional<Roofline>& roofli
                     {"context", row.context},
                     {"tokens_per_s", samples_json(row.tokens_per_s)}});
     if (row.phase == BenchPhase::kPrefill) rows.back()["steps"] = row.n_steps;
+    if (!row.without_guesses.values.empty()) rows.back()["without_guesses"] = samples_json(row.without_guesses);
   }
   Json out{{"ran", ran}, {"rows", rows}};
   if (!roofline) return out;
