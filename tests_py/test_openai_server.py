@@ -363,7 +363,7 @@ BAD = {
         {"type": "content", "content": "x", "weight": 1},
         {"type": "content", "content": "x" * 5000},
     ],
-    "speculate": ["no", "33", "0", 4, ""],
+    "speculate": ["no", "33", "0", 4],
     "web_search_options": [{}],
     "store": [True],
     "metadata": [5],

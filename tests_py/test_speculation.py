@@ -2,7 +2,8 @@
 
 import pytest
 
-from zinc_rt import Engine, InvalidArgument
+from zinc_rt import Engine
+from zinc_rt.errors import InvalidArgument
 
 ASKED = {"token_ids": [5, 6, 7], "max_tokens": 40, "ignore_eos": True, "return_logits_hash": True}
 

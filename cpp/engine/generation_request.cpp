@@ -223,6 +223,9 @@ Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& r
     return refuse("prediction_token_ids", fmt::format("prediction_token_ids has {} tokens, {} allowed ({})", ids.size(),
                                                       room.tokens, room.bound));
   }
+  if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens)
+    return refuse("prediction",
+                  fmt::format("prediction has at least {} tokens, {} allowed ({})", least, room.tokens, room.bound));
   if (!ids.empty()) return refuse("prediction", "prediction and prediction_token_ids are given, one wanted");
   auto encoded = encode_within(model, text, false, room, request.cancel);
   if (!encoded) return std::unexpected(about("prediction", std::move(encoded).error()));

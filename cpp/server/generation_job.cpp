@@ -191,6 +191,8 @@ void GenerationJob::conclude() {
     usage.completion_tokens += c.usage.completion_tokens;
     usage.cached_tokens += c.usage.cached_tokens;
     usage.reasoning_tokens += c.usage.reasoning_tokens;
+    usage.accepted_prediction_tokens += c.usage.accepted_prediction_tokens;
+    usage.rejected_prediction_tokens += c.usage.rejected_prediction_tokens;
     if (&handle == &handles_.front()) timings = c.timings;
     if (finish.empty() || c.finish_reason == kBadLogits) finish = c.finish_reason;
     if (const auto status = handle.wait(); !status && !error) error = status.error();

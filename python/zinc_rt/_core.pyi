@@ -103,8 +103,8 @@ class _Parameters(TypedDict, total=False):
     logprobs: UInt32  # 0
     prompt_logprobs: UInt32 | None  # None
     n: UInt32  # 1
-    speculate: str  # ""
-    prediction: str  # ""
+    speculate: str | None  # None
+    prediction: str | None  # None
     prediction_token_ids: Sequence[TokenId]  # ()
     return_logits_hash: bool  # False
     deadline_ms: float | None  # None
@@ -192,8 +192,8 @@ class Session:
         logprobs: UInt32 = 0,
         prompt_logprobs: UInt32 | None = None,
         n: UInt32 = 1,
-        speculate: str = "",
-        prediction: str = "",
+        speculate: str | None = None,
+        prediction: str | None = None,
         prediction_token_ids: Sequence[TokenId] = (),
         return_logits_hash: bool = False,
         deadline_ms: float | None = None,

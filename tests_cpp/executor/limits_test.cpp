@@ -113,20 +113,55 @@ TEST_F(Limits, Histories) {
   const std::vector<std::int32_t> history(129), whole(128);
   refused([&](TestStep& in) { in.outputs[0].history = history; }, {"129", "128"});
   refused([&](TestStep& in) { in.outputs[0].history = whole, in.outputs[0].n_prompt = 129; }, {"129", "128"});
+  std::vector<std::vector<std::int32_t>> of_rows(5, whole);
   refused(  // 5 x 128 of 3 x 128
       [&](TestStep& in) {
-        for (auto& row : in.outputs) row.history = whole;
+        for (std::size_t i = 0; i < in.outputs.size(); ++i) in.outputs[i].history = of_rows[i];
       },
       {"512", "384"});
 }
 
+// Rows that verify a draft read one history, each a token more of it than the row before. That counts once, and each row
+// is picked as it is with a history of its own.
+TEST_F(Limits, RowsOfASlotShareAHistoryAndBiases) {
+  auto own = good(), shared = good();
+  std::vector<std::int32_t> history(128);
+  for (std::size_t i = 0; i < history.size(); ++i) history[i] = static_cast<std::int32_t>(i);
+  const std::vector<TokenBias> bias{{7, 3.0f}, {9, -3.0f}};
+  const std::vector<std::int32_t> banned{11, 12};
+  std::vector<std::vector<std::int32_t>> histories;
+  std::vector<std::vector<TokenBias>> biases(own.outputs.size(), bias);
+  histories.reserve(own.outputs.size());
+  for (std::size_t i = 0; i < own.outputs.size(); ++i) {
+    const auto part = std::span(history).first(history.size() - own.outputs.size() + i);
+    histories.emplace_back(part.begin(), part.end());
+    histories.back().resize(60 + i);  // so that histories of their own fit too
+    OutputRow &a = own.outputs[i], &b = shared.outputs[i];
+    a.history = histories.back(), b.history = std::span(history).first(60 + i);
+    a.bias = biases[i], b.bias = bias;
+    for (OutputRow* row : {&a, &b}) {
+      row->sampling.repetition_penalty = 1.5f, row->sampling.presence_penalty = 0.5f, row->n_prompt = 20;
+      if (i < 2) row->banned = banned;
+    }
+  }
+  Outcome got, wanted;
+  step(*executor_, shared, got);
+  step(*executor_, own, wanted);
+  EXPECT_EQ(got, wanted);
+  for (OutputRow& row : shared.outputs) row.history = history;
+  Outcome whole;
+  step(*executor_, shared, whole);
+  EXPECT_EQ(whole.tokens.size(), shared.outputs.size());
+}
+
 TEST_F(Limits, Biases) {
-  const std::vector<TokenBias> bias(1025), most(2048);
+  const std::vector<TokenBias> bias(1025);
+  std::vector<std::vector<TokenBias>> of_rows(5, std::vector<TokenBias>(2048));
   const std::vector<std::int32_t> banned(1024);
   refused([&](TestStep& in) { in.outputs[0].bias = bias, in.outputs[0].banned = banned; }, {"1025", "1024", "2048"});
   refused(  // 5 x 2048 of 3 x 2048
       [&](TestStep& in) {
-        for (auto& row : in.outputs) row.bias = most;
+        for (std::size_t i = 0; i < in.outputs.size(); ++i) in.outputs[i].bias = of_rows[i];
       },
       {"8192", "6144"});
 }

@@ -93,6 +93,7 @@ const std::map<std::string, std::string> kModelValues = {
     {"chunk_cap", "chunk_cap = 7"},
     {"standard_gap_ms", "standard_gap_ms = 7"},
     {"prefix_cache", "prefix_cache = false"},
+    {"speculate", "speculate = \"off\""},
     {"queue_cap", "queue_cap = 7"},
     {"repack", "repack = false"},
     {"mmap", "mmap = false"},
