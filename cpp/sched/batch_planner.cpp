@@ -123,7 +123,7 @@ void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   for (const PlanItem& item : plan.items) size.add(item.begin, item.n);
   const double expected_us = cost_.is_known() ? cost_.step_us(size) : step_us;
   cost_.observe(size, step_us);
-  if (plan.n_prompt_tokens() == 0) row_price_.observe(plan.n_tokens, step_us - cost_.pairs_us(size));
+  if (plan.n_prompt_tokens() == 0) row_price_.observe(plan.n_tokens, step_us);
   const std::uint32_t n_prompt = plan.n_prompt_tokens();
   if (n_prompt == 0 || plan.n_decode == 0) return;
   if (step_us > kLate * expected_us) prompt_cap_ -= prompt_cap_ / 8;

@@ -55,25 +55,20 @@ void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
   if (drafts_.empty()) return;
   const std::uint32_t n_most = row_price_.is_known() ? std::min(n_guessed, n_free) : 0;
   const auto is_less = [](const DraftRow& a, const DraftRow& b) { return a.chance < b.chance; };
-  const double us_per_row = cost_.step_us({.tokens = 1}) - cost_.step_us({});
-  double pairs_us = cost_.pairs_us(size), best = 0;
-  const double alone_us = std::max(1.0, row_price_.us(n_rows, us_per_row) + pairs_us);
+  const double alone_us = std::max(1.0, row_price_.us(n_rows));
   const double longest_us = std::min(kLongest * alone_us, prompt_budget(urgent, n_rows, cost_.step_us(size)));
+  double best = kLeastGain * tokens / alone_us;
   std::uint32_t n_best = 0;
-  if (n_most > 0) best = kLeastGain * tokens / alone_us;
   std::ranges::make_heap(drafts_, is_less);
   order_.clear();
   for (std::uint32_t n = 1; n <= n_most; ++n) {
     std::ranges::pop_heap(drafts_, is_less);
     DraftRow& next = drafts_.back();
     tokens += next.chance;
-    StepSize row;
-    row.add(next.request->n_done + 1 + next.n, 1);
-    pairs_us += cost_.pairs_us(row);
     order_.push_back(next.request);
     // Within a class of rows the price is a line, so the best number is the last of a class.
     if (n == n_most || RowPrice::is_last_of_class(n_rows + n)) {
-      const double us = row_price_.us(n_rows + n, us_per_row) + pairs_us;
+      const double us = std::max(1.0, row_price_.us(n_rows + n));
       if (us > longest_us) break;
       if (tokens / us > best) best = tokens / us, n_best = n;
     }
@@ -86,7 +81,7 @@ void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
   if (n_best == 0 && n_most > 0) {
     const auto n_tried = std::min<std::uint32_t>(kTried, static_cast<std::uint32_t>(order_.size()));
     us_without_ += alone_us * (1 + n_paused_);
-    if (row_price_.us(n_rows + n_tried, us_per_row) - alone_us < kTriesCost * us_without_) n_best = n_tried;
+    if (row_price_.us(n_rows + n_tried) - alone_us < kTriesCost * us_without_) n_best = n_tried;
   }
   if (n_best > 0) us_without_ = 0;
   n_paused_ = 0;

@@ -31,7 +31,6 @@ class CostModel {
   double step_us(const StepSize& size) const {
     return coefficients_[0] + coefficients_[1] * size.tokens + coefficients_[2] * size.pairs;
   }
-  double pairs_us(const StepSize& size) const { return coefficients_[2] * size.pairs; }
   // How many tokens of a text, from `begin` on, fit into a step of `size` so that it still ends within `us`.
   std::uint32_t tokens_within(double us, const StepSize& size, std::uint32_t begin) const;
 

@@ -14,6 +14,9 @@ constexpr double kOutliersFrom = 4;
 // multiple of what is expected, it does not count.
 constexpr double kLongFirst = 1.5;
 
+// What a row adds to a step, of the price of the largest step that is known.
+constexpr double kFurtherRow = 1.0 / 64;
+
 }  // namespace
 
 // Numbers up to kExact have a class each. Behind them four classes cover twice the rows of the four before. The first
@@ -27,7 +30,7 @@ std::size_t RowPrice::class_of(std::uint32_t rows) {
 void RowPrice::observe(std::uint32_t rows, double us) {
   Class& c = classes_[class_of(rows)];
   us = std::max(us, 0.0);
-  if (c.n == 0 && is_known_ && !c.has_begun && us > kLongFirst * this->us(rows, 0)) {
+  if (c.n == 0 && is_known_ && !c.has_begun && us > kLongFirst * this->us(rows)) {
     c.has_begun = true;
     return;
   }
@@ -39,14 +42,14 @@ void RowPrice::observe(std::uint32_t rows, double us) {
   is_known_ = true;
 }
 
-double RowPrice::us(std::uint32_t rows, double us_per_row) const {
+double RowPrice::us(std::uint32_t rows) const {
   const Class *below = nullptr, *above = nullptr;  // the nearest that are known, by their mean numbers of rows
   for (std::size_t i = class_of(rows) + 1; i-- > 0 && below == nullptr;)
     if (classes_[i].n > 0 && classes_[i].rows <= rows) below = &classes_[i];
   for (std::size_t i = class_of(rows); i < kClasses && above == nullptr; ++i)
     if (classes_[i].n > 0 && classes_[i].rows >= rows) above = &classes_[i];
   if (below == nullptr) return above == nullptr ? 0 : above->us;
-  if (above == nullptr) return below->us + (rows - below->rows) * us_per_row;
+  if (above == nullptr) return below->us * (1 + kFurtherRow * (rows - below->rows));
   if (above->rows <= below->rows) return below->us;
   return below->us + (above->us - below->us) * (rows - below->rows) / (above->rows - below->rows);
 }

@@ -56,9 +56,14 @@ Draft OwnText::draft(std::uint32_t most) const {
     if (n == kLongestMatch) break;
   }
   if (best.match == 0) return {};
-  const std::uint32_t n = std::min({most, kMost, best.match + kBeyond, size() - best_end});
+  const std::uint32_t n = std::min({most, kMost, best.match + kBeyond}), n_there = size() - best_end;
   best.begin = best_end;
-  best.tokens = std::span(text_).subspan(best_end, n);
+  if (n <= n_there) {
+    best.tokens = part(best_end, n);
+    return best;
+  }
+  for (std::uint32_t i = 0; i < n; ++i) repeated_[i] = i < n_there ? text_[best_end + i] : repeated_[i - n_there];
+  best.tokens = std::span(repeated_).first(n);
   return best;
 }
 

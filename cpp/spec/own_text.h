@@ -4,6 +4,7 @@
 // Thread rule: one thread at a time. Nothing is allocated while the text has at most `n_room` tokens.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,8 +12,8 @@
 namespace zinc_rt::spec {
 
 struct Draft {
-  std::span<const std::int32_t> tokens;  // of the text; valid until it grows
-  std::uint32_t begin = 0;               // their place in the text
+  std::span<const std::int32_t> tokens;  // valid until the text grows or another draft is made
+  std::uint32_t begin = 0;               // the place in the text where the first of them was found
   std::uint32_t match = 0;               // how many tokens before them agree with the text's last ones; 0: no match
 };
 
@@ -35,8 +36,9 @@ class OwnText {
     return std::span(text_).subspan(begin, n);
   }
 
-  // What followed the longest earlier match of the text's end, at most `most` tokens; of equally long matches the last
-  // one. Empty: no match of kShortest tokens.
+  // Returns what followed the longest earlier match of the text's end, at most `most` tokens; of equally long matches
+  // the last one. If that reaches the text's end, it goes on with its own beginning, as a text does that repeats itself.
+  // Empty if there is no match of kShortest tokens.
   Draft draft(std::uint32_t most) const;
 
  private:
@@ -49,6 +51,7 @@ class OwnText {
   // Places are positions behind a pair of tokens. last_: the last place with the pair's hash; before_[i]: the one before
   // place i.
   std::vector<std::uint32_t> last_, before_;
+  mutable std::array<std::int32_t, kMost> repeated_;  // a draft that goes beyond the text
 };
 
 }  // namespace zinc_rt::spec

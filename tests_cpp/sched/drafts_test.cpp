@@ -171,7 +171,7 @@ TEST_F(DraftsTest, APickBehindAWrongGuessIsNotLookedAt) {
 }
 
 TEST_F(DraftsTest, PagesForGuessesAreGivenBackOrCharged) {
-  begin();  // 22 tokens in two pages
+  begin(100, {.is_fixed = true});  // 22 tokens in two pages
   const std::uint32_t n_free = scheduler_->pages().n_free();
   const Tokens draft(31, 9);
   propose(draft);
@@ -193,7 +193,7 @@ TEST_F(DraftsTest, PagesForGuessesAreGivenBackOrCharged) {
 
 TEST_F(DraftsTest, WithoutFreePagesThereAreNoGuesses) {
   options_.n_pages = 16;
-  begin(200);
+  begin(200, {.is_fixed = true});
   ASSERT_TRUE(scheduler_->lease(14 * kPageTokens));  // the others, of the cache and free
   const std::uint32_t evictions = static_cast<std::uint32_t>(scheduler_->stats().page_evictions);
   propose(Tokens(31, 9));
@@ -204,7 +204,7 @@ TEST_F(DraftsTest, WithoutFreePagesThereAreNoGuesses) {
 
 TEST_F(DraftsTest, AQuotaIsNotExceeded) {
   quota_.max_kv_pages = 3;
-  begin(20);
+  begin(20, {.is_fixed = true});
   propose(Tokens(31, 9));
   EXPECT_EQ(plan().items[0].n, 18u);  // max_tokens: 20, of which 2 are there
   commit(Tokens(18, 9));

@@ -16,18 +16,18 @@ TEST(RowPrice, AStairIsAStairWhereItWasSeenAndALineBetween) {
     price.observe(64, 4800);
   }
   EXPECT_TRUE(price.is_known());
-  EXPECT_NEAR(price.us(1, 10), 2000, 1);
-  EXPECT_NEAR(price.us(2, 10), 2800, 1);
-  EXPECT_NEAR(price.us(5, 10), 2800, 1);
-  EXPECT_NEAR(price.us(36, 10), 3800, 1);
-  EXPECT_NEAR(price.us(74, 10), 4900, 1);
+  EXPECT_NEAR(price.us(1), 2000, 1);
+  EXPECT_NEAR(price.us(2), 2800, 1);
+  EXPECT_NEAR(price.us(5), 2800, 1);
+  EXPECT_NEAR(price.us(36), 3800, 1);
+  EXPECT_NEAR(price.us(72), 5400, 1);  // an eighth more: 8 rows of a 64th each
 }
 
 TEST(RowPrice, WithinAClassMoreRowsCostMore) {
   RowPrice price;
   for (int i = 0; i < 8; ++i) price.observe(16, 1600), price.observe(17, 1700), price.observe(19, 1900);
-  EXPECT_LT(price.us(17, 100), price.us(18, 100));
-  EXPECT_LT(price.us(18, 100), price.us(19, 100));
+  EXPECT_LT(price.us(17), price.us(18));
+  EXPECT_LT(price.us(18), price.us(19));
 }
 
 // The first step with so many rows may build a graph.
@@ -35,11 +35,11 @@ TEST(RowPrice, AFirstStepThatPreparesDoesNotCount) {
   RowPrice price;
   for (int i = 0; i < 8; ++i) price.observe(1, 2000);
   price.observe(8, 40'000);
-  EXPECT_LT(price.us(8, 10), 3000);
+  EXPECT_LT(price.us(8), 3000);  // not known yet
   price.observe(8, 2800);
-  EXPECT_NEAR(price.us(8, 10), 2800, 1);
+  EXPECT_NEAR(price.us(8), 2800, 1);
   price.observe(8, 2900);
-  EXPECT_NEAR(price.us(8, 10), 2800, 1);
+  EXPECT_NEAR(price.us(8), 2800, 1);
 }
 
 }  // namespace
