@@ -6,14 +6,14 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kCounted = 16;  // the mean of a class is over so many steps
-// A step counts for at most this multiple of what is known, because the process may have been descheduled.
-constexpr double kLongestOutlier = 4;
-constexpr double kOutliersFrom = 4;
-// The first step with so many rows may prepare what later ones use, such as a graph of kernels. If it takes more than this
-// multiple of what is expected, it does not count.
+// A step that took longer than expected moves the price by this part of the difference, and counts for at most
+// kLongestOutlier times the price. It may have prepared what later steps use, such as a graph of kernels, or the process
+// was descheduled. A step that took less time sets the price.
+constexpr double kUp = 1.0 / 8, kLongestOutlier = 2;
+// For the mean number of rows of a class.
+constexpr double kCounted = 16;
+// The first step with so many rows does not count if it takes more than this multiple of what is expected.
 constexpr double kLongFirst = 1.5;
-
 // What a row adds to a step, of the price of the largest step that is known.
 constexpr double kFurtherRow = 1.0 / 64;
 
@@ -34,11 +34,10 @@ void RowPrice::observe(std::uint32_t rows, double us) {
     c.has_begun = true;
     return;
   }
-  if (c.n >= kOutliersFrom) us = std::min(us, kLongestOutlier * c.us);
   c.n = std::min(c.n + 1, kCounted);
   c.rows += (rows - c.rows) / c.n;
-  // Of the first steps the shortest counts, because a step may prepare what later ones use.
-  c.us = c.n < kOutliersFrom && c.n > 1 ? std::min(c.us, us) : c.us + (us - c.us) / c.n;
+  const bool is_long = c.n > 1 && us > c.us;
+  c.us = is_long ? c.us + kUp * (std::min(us, kLongestOutlier * c.us) - c.us) : us;
   is_known_ = true;
 }
 

@@ -26,7 +26,7 @@ class RowPrice {
   static std::size_t class_of(std::uint32_t rows);
 
   struct Class {
-    double n = 0, rows = 0, us = 0;  // the number of steps that count, up to a limit; the means of their rows and times
+    double n = 0, rows = 0, us = 0;  // observed steps, up to a limit; their mean number of rows; the price
     bool has_begun = false;          // a first step took too long to count
   };
   std::array<Class, kClasses> classes_{};

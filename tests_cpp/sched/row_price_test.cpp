@@ -38,8 +38,12 @@ TEST(RowPrice, AFirstStepThatPreparesDoesNotCount) {
   EXPECT_LT(price.us(8), 3000);  // not known yet
   price.observe(8, 2800);
   EXPECT_NEAR(price.us(8), 2800, 1);
-  price.observe(8, 2900);
-  EXPECT_NEAR(price.us(8), 2800, 1);
+  price.observe(8, 3600);
+  EXPECT_NEAR(price.us(8), 2900, 1);  // an eighth of the way
+  price.observe(8, 90'000);
+  EXPECT_NEAR(price.us(8), 2900 + 2900 / 8, 1);  // a long one counts twice the price
+  price.observe(8, 2700);
+  EXPECT_NEAR(price.us(8), 2700, 1);
 }
 
 }  // namespace
