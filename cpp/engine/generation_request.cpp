@@ -211,7 +211,10 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
 
 // Returns the tokens of the request's prediction and removes it from the request.
 Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& request) {
-  const PromptRoom room{model.info().max_context, "the context", Reason::kNone};
+  const std::uint32_t most = model.info().max_context;
+  const auto too_long = [&](const char* name, const char* how, std::uint64_t n) {
+    return refuse(name, fmt::format("{} has {}{} tokens, {} allowed (the context)", name, how, n, most));
+  };
   const std::string text = std::exchange(request.prediction, {});
   std::vector<std::int32_t> ids = std::exchange(request.prediction_token_ids, {});
   if (text.empty()) {
@@ -219,19 +222,18 @@ Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& r
       if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
         return refuse("prediction_token_ids", fmt::format("prediction_token_ids has token id {}, the vocabulary has {}",
                                                           id, model.config().vocab_size));
-    if (ids.size() <= room.tokens) return ids;
-    return refuse("prediction_token_ids", fmt::format("prediction_token_ids has {} tokens, {} allowed ({})", ids.size(),
-                                                      room.tokens, room.bound));
+    if (ids.size() > most) return too_long("prediction_token_ids", "", ids.size());
+    return ids;
   }
-  if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens)
-    return refuse("prediction",
-                  fmt::format("prediction has at least {} tokens, {} allowed ({})", least, room.tokens, room.bound));
   if (!ids.empty()) return refuse("prediction", "prediction and prediction_token_ids are given, one wanted");
-  auto encoded = encode_within(model, text, false, room, request.cancel);
+  if (const auto least = model.tokenizer().least_tokens(text); least > most)
+    return too_long("prediction", "at least ", least);
+  auto encoded = model.tokenizer().encode(text, false, true, {.max_tokens = most, .cancel = request.cancel}, {});
+  if (!encoded && encoded.error().code == StatusCode::kInvalidArgument)
+    return too_long("prediction", "at least ", std::uint64_t{most} + 1);
   if (!encoded) return std::unexpected(about("prediction", std::move(encoded).error()));
-  if (encoded->size() <= room.tokens) return encoded;
-  return refuse("prediction",
-                fmt::format("prediction has {} tokens, {} allowed ({})", encoded->size(), room.tokens, room.bound));
+  if (encoded->size() > most) return too_long("prediction", "", encoded->size());
+  return encoded;
 }
 
 Result<Prompt> make_prompt(const Model& model, Request& request, const std::string& system, const PromptRoom& room,
