@@ -42,8 +42,8 @@ class SpanView {
   std::span<const std::int32_t> ids_;
 };
 
-// A list that owns its positions. A guess of the positions that follow may stand behind its end. size() and all views
-// but with_guess() leave the guess out. A change of the list drops the guess.
+// A list that owns its positions. It may also hold a guess of the positions that come next. size() and all views except
+// with_guess() leave the guess out. Changing the list drops the guess.
 class SpanList {
  public:
   SpanList() = default;

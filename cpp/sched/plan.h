@@ -17,7 +17,7 @@ struct PlanItem {
   std::uint32_t slot = 0;
   std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the request
   std::uint32_t n_picks = 0;       // picks: one after each of the last n_picks tokens
-  std::uint32_t n_drafts = 0;      // so many of the last tokens are guesses, which the picks before them confirm or not
+  std::uint32_t n_drafts = 0;      // the last n_drafts tokens are guesses; the picks before them verify them
   bool is_decode = false;
   bool ends_text = false;  // they are the last that the request has
   Qos qos = Qos::kStandard;
@@ -33,7 +33,7 @@ struct PlanRow {
   std::uint64_t user = 0;
   std::span<const std::int32_t> text;  // the request's tokens before output.position
   std::int32_t next = kNoToken;        // of a row that scores a prompt: the prompt's token at output.position
-  std::uint32_t n_guessed = 0;         // so many of the last tokens of `text` are guesses; the rows before verify them
+  std::uint32_t n_guessed = 0;         // the last n_guessed tokens of `text` are guesses; the rows before verify them
 };
 
 struct PageMove {
@@ -50,7 +50,7 @@ struct StepPlan {
   mem::SpanList tokens;               // of all items, in their order
   std::vector<PlanRow> rows;          // the picks of all items, in their order; then the rows that score prompts
   std::uint32_t n_tokens = 0;         // of all items
-  std::uint32_t n_decode = 0;         // items that decode, and thus certain tokens of theirs
+  std::uint32_t n_decode = 0;         // items that decode; each has one token that is no guess
   std::uint32_t n_drafts = 0;         // tokens of all items that are guesses
   std::uint32_t n_outputs = 0;        // picks of all items; a slot may have several
   std::vector<PageMove> page_copies;  // done before the step

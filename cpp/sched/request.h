@@ -38,7 +38,7 @@ struct RequestParams {
 struct Request {
   RequestId id = 0;
   RequestParams params;
-  mem::SpanList tokens;  // the prompt, then what was picked; room for all that may come. Its guess is the draft.
+  mem::SpanList tokens;  // the prompt, then what was picked; room for all that may come; its guess is the draft
   std::uint32_t n_prompt = 0;
   std::uint32_t n_limit = 0;  // tokens that it may have in the end
   std::uint64_t order = 0;    // in which it arrived
@@ -64,7 +64,7 @@ struct Request {
   std::uint32_t n_done = 0;                                // tokens whose KV (and recurrent state) is computed
   std::uint32_t n_scored = 0;                              // prompt tokens whose logits were taken, for scores_prompt
   std::uint32_t n_charged = 0;                             // pages that are charged to its tenant
-  std::uint32_t n_lent = 0;                                // its last pages, for drafts: they are charged to nobody
+  std::uint32_t n_lent = 0;                                // its last n_lent pages are for drafts and charged to nobody
   mem::PrefixCache::Node root = kNone, node = kNone;       // node: pinned; its path holds the first full pages' tokens
   bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
   std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent by the cache: the recurrent state after so many pages
@@ -72,7 +72,7 @@ struct Request {
   std::uint32_t n_stalled = 0;       // steps in a row in which its full sink held it up
   std::uint64_t decoded_in = 0;      // number of the last step in which it decoded
   std::uint32_t n_drafts = 0;        // tokens of its draft that the present plan takes
-  double draft_chance = 0;           // that a token of the draft is picked where those before it were
+  double draft_chance = 0;           // see Scheduler::propose
 
   std::uint32_t n_preempted = 0;    // by more urgent requests, or for pages
   std::uint32_t n_vain_turns = 0;   // turns in a row that ended before a token was picked

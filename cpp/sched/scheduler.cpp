@@ -220,7 +220,8 @@ void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, doubl
   r->tokens.drop_guess();
   if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode || options_.is_recurrent) return;
   const std::uint32_t size = r->tokens.size();
-  // The last pick of a run is no guess. All rows of it have the slot's variant of the position encoding.
+  // The pick after the last guess needs room for its token too. All rows of the draft have the slot's variant of the
+  // position encoding.
   std::size_t most =
       std::min<std::size_t>({draft.size(), r->params.speculation.most, kMostDrafts, r->n_limit - size - 1});
   if (const std::uint32_t variant = slots_[r->slot].rope_variant; variant < options_.rope_limits.size())
@@ -229,7 +230,7 @@ void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, doubl
   r->draft_chance = chance;
 }
 
-// The picks behind a wrong draft belong to another text, and those behind one that ends the request to none.
+// Picks after a wrong guess belong to another text, and picks after a token that ends the request to none.
 Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
                                          std::span<const std::int32_t> picks) const {
   Verdict verdict;
@@ -246,14 +247,14 @@ Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
   return verdict;
 }
 
-// Moves the request behind what the item computed of its text. Of its picks all but the last become text here, because
-// pages are published by their tokens.
+// Advances the request past the tokens that the item computed. All picks but the last become tokens of the text here,
+// because pages are published by their tokens.
 void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) {
   Request& r = *slot_requests_[item.slot];
   const auto& p = r.params;
   std::uint32_t n = item.n;
   if (item.n_drafts > 0) {
-    // The quota may have pages for less than was lent. What has none is computed again.
+    // The quota may not allow all lent pages. Tokens without a page are computed again in a later step.
     const std::uint32_t room = pages_.settle(r, item.begin + std::max(1u, verdict.n_tokens)) - item.begin;
     verdict.n_tokens = std::min(verdict.n_tokens, room);
     n = std::max(1u, verdict.n_tokens);
@@ -270,7 +271,8 @@ void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) 
   (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += n;
 }
 
-// Tells of the picks that became tokens, adds the last of them to the text, and ends the request where they say so.
+// Reports the picks that became tokens, adds the last of them to the text, and ends the request if that token or a limit
+// ends it.
 void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
                        std::span<const std::int32_t> picks, Micros now) {
   // The processor or the mask of a pick may have failed (has_cancel). Other picks without a token had bad logits.
@@ -295,7 +297,7 @@ void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict,
   const bool is_stop = std::ranges::find(r.params.stop_tokens, last) != r.params.stop_tokens.end();
   if (is_stop) return finish(r, Finish::kStop, now);
   if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
-  // A pick that has no token stands behind the last one that was right.
+  // The pick after the last right guess found no token.
   const bool has_failed = verdict.n_tokens <= verdict.n_right && picks[verdict.n_tokens] == kNoToken;
   if (has_failed) return finish(r, no_token, now);
   if (variant_of(r) != slot.rope_variant) restart(r);

@@ -49,8 +49,8 @@ struct Event {
   std::int32_t token = 0;
   std::uint32_t n_generated = 0;
   std::uint32_t output_row = 0;  // kToken: which output row of the step
-  // kToken, of the first one that a step gives: so many behind it were guessed, and so many of these, from the first one
-  // on, are what was picked.
+  // kToken: set in the first token that a step gives. The step computed n_drafts guessed tokens, and the first n_right of
+  // them were picked.
   std::uint32_t n_drafts = 0, n_right = 0;
   std::uint32_t n_in_step = 1;      // kToken: tokens that the step gave this request
   std::uint32_t cached_tokens = 0;  // kAdmitted
@@ -75,11 +75,12 @@ class Scheduler {
   // A slot whose sink is full is not decoded, and is cancelled after slow_sink_steps.
   void set_backpressure(RequestId id, bool on);
 
-  // Guesses what comes behind the last token of a request that decodes. The next step computes as much of it as is worth
-  // its time, and what is picked then stays. `chance`: that a token of it is picked where those before it were. Nothing is
-  // guessed beyond RequestParams::speculation, the request's limit, or that of its position encoding, and nothing for
-  // models with recurrent state. A guess changes no token, only how many a step gives.
-  // A request whose Speculation is not fixed needs no guess while wants_guesses() is false.
+  // Proposes a draft: a guess of the tokens after the last token of a decoding request. The next step computes as many
+  // of them as save time, and keeps those that are picked. A draft changes no token, only how many tokens a step gives.
+  // chance: the probability that a token of the draft is picked if all tokens before it were. A draft is cut to
+  // RequestParams::speculation, to the request's limit, and to the limit of its position encoding. It is ignored if the
+  // model has recurrent state. While wants_guesses() is false, drafts that are not fixed are not used, so that the
+  // caller need not make them.
   bool wants_guesses() const { return planner_.wants_drafts(); }
   void propose(RequestId id, std::span<const std::int32_t> draft, double chance);
 
@@ -139,10 +140,10 @@ class Scheduler {
   void note_waiting(const Request& request, int more);
   void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
-  // What the picks of an item are to its request.
+  // The outcome of an item's picks.
   struct Verdict {
-    std::uint32_t n_right = 0;   // drafts that are what was picked, from the first one on
-    std::uint32_t n_tokens = 0;  // picks that become tokens of the text
+    std::uint32_t n_right = 0;   // the first n_right drafted tokens were picked
+    std::uint32_t n_tokens = 0;  // the first n_tokens picks become tokens of the text
   };
   Verdict verdict_on(const PlanItem& item, const Request& request, std::span<const std::int32_t> picks) const;
   void commit_item(const PlanItem& item, Verdict& verdict, Micros now);

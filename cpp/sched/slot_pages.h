@@ -46,11 +46,11 @@ class SlotPages {
   // Takes pages until the slot has room for n_tokens. On an error the slot keeps the pages that it got. Errors:
   // kNoPages; kOverQuota, if the tenant's quota is the limit.
   Bind grow(Request& request, std::uint32_t n_tokens);
-  // Takes free pages for drafts, until the slot has room for n_tokens: none for which a page of the cache would have to go
-  // or that are reserved for others, and none beyond the tenant's quota. They are charged to nobody.
+  // Lends the slot pages for drafts until it has room for n_tokens. Only free pages are lent: no cached prefix is dropped,
+  // no page that others reserved is taken, and the tenant's quota is not exceeded. Lent pages are charged to nobody.
   void lend(Request& request, std::uint32_t n_tokens);
-  // Gives back the lent pages in which there is none of the first n_tokens. The others are charged to the tenant, as far as
-  // its quota allows. Returns for how many tokens the slot has pages then.
+  // Ends the loan after the step: the slot has n_tokens now. Pages that hold some of them are charged to the tenant as
+  // far as its quota allows; the others are given back. Returns the number of tokens for which the slot then has pages.
   std::uint32_t settle(Request& request, std::uint32_t n_tokens);
   // Plans a copy of the recurrent state after `at` tokens, if a page ends there and the cache lends a checkpoint.
   void save_state(Request& request, std::uint32_t at, StepPlan& plan);

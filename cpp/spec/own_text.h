@@ -1,6 +1,6 @@
-// A drafter that needs no model: the text's last tokens stood earlier in the same text, so what followed there may
-// follow again. Code that is edited, quotes and JSON repeat themselves so.
-// It looks at the text of one request alone: a text of somebody else never shows in how fast an answer comes.
+// Finds guesses without a model: if the last tokens of a text occurred earlier in it, what followed there may follow
+// again. Edited code, quotes and JSON repeat themselves in this way.
+// It reads the text of one request only, so that the speed of an answer says nothing about the texts of other requests.
 // Thread rule: one thread at a time. Nothing is allocated while the text has at most `n_room` tokens.
 #pragma once
 
@@ -21,9 +21,9 @@ class OwnText {
  public:
   static constexpr std::uint32_t kShortest = 2;  // tokens of a match
   static constexpr std::uint32_t kMost = 32;     // tokens of a draft
-  // A match is worth so many tokens more than it is long.
+  // A match of n tokens gives a draft of at most n + kBeyond tokens.
   static constexpr std::uint32_t kBeyond = 2;
-  // So many earlier places are compared, the last ones first.
+  // The largest number of earlier places that are compared, the last ones first.
   static constexpr std::uint32_t kLooks = 64;
 
   explicit OwnText(std::uint32_t n_room);
@@ -48,8 +48,8 @@ class OwnText {
   std::uint32_t length_of_match(std::uint32_t end) const;
 
   std::vector<std::int32_t> text_;
-  // Places are positions behind a pair of tokens. last_: the last place with the pair's hash; before_[i]: the one before
-  // place i.
+  // A place is a position after a pair of tokens. last_ has the last place for each hash of a pair; before_[i] is the
+  // place before place i with the same hash.
   std::vector<std::uint32_t> last_, before_;
   mutable std::array<std::int32_t, kMost> repeated_;  // a draft that goes beyond the text
 };
