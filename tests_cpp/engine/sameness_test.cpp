@@ -7,7 +7,7 @@ namespace {
 class Sameness : public ::testing::TestWithParam<FamilyCase> {};
 
 TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
-  play_schedules(GetParam(), 16, 1, 9);
+  play_schedules(GetParam(), 16, 1, 18);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Sameness, ::testing::ValuesIn(kFamilies), [](const auto& info) {
