@@ -14,13 +14,13 @@ the numbers. Wants Python alone.
 """
 
 import argparse
-import http.client
 import json
 import pathlib
 import statistics
 import threading
 import time
-import urllib.parse
+
+import structured
 
 CODE = {
     "rename a variable": (
@@ -161,20 +161,10 @@ def prompts():
         yield "noise", text, "", {}
 
 
-class Server:
-    def __init__(self, url, key, model):
-        parts = urllib.parse.urlsplit(url)
-        self.host, self.port = parts.hostname, parts.port or 80
-        self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-        self.model = model
-
+class Server(structured.Server):
     def ask(self, fields):
         """The answer's text, its hashes, its tokens, and the seconds from its first piece to its last."""
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=600)
-        body = {**({"model": self.model} if self.model else {}), "stream": True, **fields}
-        body["stream_options"] = {"include_usage": True}
-        connection.request("POST", "/v1/chat/completions", json.dumps(body), self.headers)
-        response = connection.getresponse()
+        connection, response = self.open({"stream": True, "stream_options": {"include_usage": True}, **fields})
         if response.status != 200:
             raise SystemExit(f"{response.status}: {response.read().decode()}")
         text, hashes, n_tokens, first, last = "", [], 0, None, None

@@ -209,6 +209,14 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
   return {};
 }
 
+// field: the member of the request that has the ids.
+Status check_in_vocabulary(const char* field, std::span<const std::int32_t> ids, const Model& model) {
+  for (const auto id : ids)
+    if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
+      return refuse(field, fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
+  return {};
+}
+
 // Returns the tokens of the request's prediction and removes it from the request.
 Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& request) {
   const std::uint32_t most = model.info().max_context;
@@ -218,10 +226,7 @@ Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& r
   const std::string text = std::exchange(request.prediction, {});
   std::vector<std::int32_t> ids = std::exchange(request.prediction_token_ids, {});
   if (text.empty()) {
-    for (const auto id : ids)
-      if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
-        return refuse("prediction_token_ids", fmt::format("prediction_token_ids has token id {}, the vocabulary has {}",
-                                                          id, model.config().vocab_size));
+    ZRT_CHECK_OK(check_in_vocabulary("prediction_token_ids", ids, model));
     if (ids.size() > most) return too_long("prediction_token_ids", "", ids.size());
     return ids;
   }
@@ -244,9 +249,7 @@ Result<Prompt> make_prompt(const Model& model, Request& request, const std::stri
   if (given != 1)
     return refuse("", fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
   if (request.token_ids) {
-    for (const auto id : *request.token_ids)
-      if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
-        return refuse("token_ids", fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
+    ZRT_CHECK_OK(check_in_vocabulary("token_ids", *request.token_ids, model));
     prompt.ids = *std::exchange(request.token_ids, std::nullopt);
     return prompt;
   }

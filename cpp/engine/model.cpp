@@ -42,6 +42,7 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
                 chosen.speculate, kMostGuesses);
   model->speculation_ = *speculation;
   model->info_ = first.info();
+  if (model->info_.state_bytes_per_slot > 0) model->speculation_.most = 0;  // wrong guesses would stay in the state
   model->config_ = first.config();
   if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)
     return fail(StatusCode::kInvalidArgument,

@@ -167,7 +167,6 @@ Status ModelRunner::execute(const sched::StepPlan& plan) {
 }
 
 void ModelRunner::propose_guesses(StepListener& listener) {
-  if (scheduler_.options().is_recurrent) return;  // a rejected token would stay in the state
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
     const sched::Request* request = scheduler_.in_slot(slot);
     if (request == nullptr || request->params.speculation.most == 0) continue;
