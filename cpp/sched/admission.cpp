@@ -1,12 +1,14 @@
-// Who gets the next free slot. A tenant's requests of a class form a queue; the heads of the queues are considered in
-// this order:
-//   1 those whose tenant and class got no slot for `starvation` or longer, the longest first: nobody starves
-//   2 interactive before the others
-//   3 those whose tenant is owed a slot (turns.cpp) and whose class got none for `turn_after`, the longest first
-//   4 the lowest standing of their tenant (dominant share, plus service ahead of the least served), divided by the
-//     weight of their class
-//   5 arrival
-// If the first of them finds no slot or no pages and may not preempt, all others wait too, so that large requests are
+// Admission: which waiting request gets the next free slot. The requests of a tenant and class form a queue. The first
+// requests of all queues are compared by these rules, in this order:
+//   1 Requests come first if no request of their tenant and class got a slot for `starvation` or longer; among them the
+//     one that waited longest. So nobody starves.
+//   2 Interactive requests come before others.
+//   3 Requests come next if their tenant is owed a slot (turns.cpp) and their class got none for `turn_after`; among
+//     them the one that waited longest.
+//   4 The lowest standing of the tenant wins. It is the dominant share divided by the weight of the class, plus the
+//     lead in service over the least served tenant.
+//   5 The earliest arrival wins.
+// If the first request finds no slot or no pages and may not preempt, all others wait too, so that large requests are
 // not overtaken for ever. Only two kinds may pass it: a more urgent request that preempts, and a request that is owed a
 // slot.
 #include <algorithm>
@@ -48,8 +50,8 @@ bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) con
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
 }
 
-// The head of a queue. It skips a sibling that waits for its leader's prompt, so the sibling does not delay later
-// requests.
+// Returns the first request of a queue that may start now, or null. The siblings of a prompt with n choices wait until
+// their leader has computed it. They are skipped, so that they do not delay requests behind them.
 Request* Scheduler::first_startable(Request& head, Micros now) const {
   Request* r = &head;
   while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
@@ -58,7 +60,8 @@ Request* Scheduler::first_startable(Request& head, Micros now) const {
   return r == nullptr || r->skipped_in == round_ || !may_start(*r, now) ? nullptr : r;
 }
 
-// `blocked` is a request that found no room. Requests that are less urgent or as urgent wait behind it.
+// Returns the request that admission tries next, or null. `blocked` is a request that found no room, or null. Only
+// requests that are more urgent than it may pass.
 Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
@@ -82,8 +85,8 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   ++n_running_;
   ++stats_.admissions;
   r.admitted_order = next_admission_++;
-  // A request that was preempted before or that waited long is protected for a while, so that it makes progress. A few
-  // slots stay free for urgent requests.
+  // A request that was preempted often or waited long may not be preempted for a while, so that it makes progress. At
+  // most a quarter of the slots is protected in this way, so that urgent requests still find slots.
   constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
   const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
   r.protected_until = 0;
@@ -91,7 +94,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
     r.protected_until = stats_.steps + kQuantum;
     ++n_protected_;
   }
-  // A request that was decoding continues to decode if the cache has all of its tokens except the last.
+  // If the cache has all tokens of a preempted request except the last, the request goes on decoding at once.
   move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
   Event e = event(EventKind::kAdmitted, r);
   e.is_first = !r.was_admitted;
@@ -107,7 +110,8 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   events_.push_back(e);
 }
 
-// Admits a request, preempting others if necessary.
+// Tries to give the request a slot. If slots or pages are missing, others that must give way are preempted. Returns
+// kSkipped if the tenant's quota is the limit, and kBlocked if there is no room.
 Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_preempt, Micros now) {
   const bool is_turn = ground == Ground::kShare || is_owed(r, now);
   if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;
@@ -121,7 +125,8 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_pre
     if (room == Bind::kDone) pages_.let_go();
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
     if (room == Bind::kNoPages && r.n_missing > victim_pages(r, ground, now))
-      return Outcome::kBlocked;  // nobody gives way for nothing
+      // Even preempting every possible victim would not free enough pages, so nobody is preempted.
+      return Outcome::kBlocked;
     Request* victim = victim_for(r, ground, now);
     if (victim == nullptr) return Outcome::kBlocked;
     preempt(*victim, ground == Ground::kShare, now);
@@ -138,12 +143,12 @@ void Scheduler::admit(Micros now) {
   ++round_;
   const Request* blocked = nullptr;
   while (Request* r = best_candidate(blocked, now)) {
-    // A request may pass one that found no room only by preempting.
+    // While a more urgent request finds no room, this one may pass only by preempting.
     const bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
     const Outcome outcome = try_admit(*r, Ground::kClass, must_preempt, now);
     if (outcome == Outcome::kAdmitted) continue;
-    // Nothing runs, so waiting would not help: the quota or others' reservations have changed since the request
-    // arrived.
+    // No other request runs, so waiting would not help. The quota, or the reservations of others, have changed since
+    // the request arrived.
     const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
                                                        : blocked == nullptr && tenants_[r->params.tenant].slots == 0;
     if (is_alone) {
@@ -151,7 +156,8 @@ void Scheduler::admit(Micros now) {
       continue;
     }
     r->skipped_in = round_;
-    if (outcome == Outcome::kBlocked) blocked = r;  // at least as urgent as the one before
+    // Only requests that are more urgent than this one are tried from here on.
+    if (outcome == Outcome::kBlocked) blocked = r;
   }
   give_turns(now);
 }

@@ -6,31 +6,36 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How much prompts may lengthen a step in which no more urgent class than theirs has work. The numbers are per class, for
-// the most urgent class that decodes in the step. Of two limits the larger one holds:
+// How much prompts may lengthen a step if no more urgent class has work in it. The numbers are per class: the most
+// urgent class that decodes in the step decides. The larger of two limits holds:
 //   - A time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
-//     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
+//     For
+//     standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
 //   - A multiple of the time that decoding alone takes: kStepGrowth x n / (n + 1) beside n decoding slots. With many
-//     slots, admitted prompts get at least half of the machine. With few, most of a step is reading the weights, and
-//     each slot feels all that is added.
+//     slots, admitted prompts get at least half of the machine. With few slots, most of a step's time goes into reading
+//     the weights, and each slot feels all that is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
-// How much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the
-// class just below may instead use a fixed time in us if that is longer (beside standard: its gap). With more time,
-// more tokens share the fixed cost of having prompts in a step.
+// How much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the next
+// lower class may use a fixed time in us in place of it, if that is longer (below standard: standard's gap). With more
+// time, more tokens share the fixed cost of having prompts in a step.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
-// If a step takes this many times what was expected, the estimate is wrong.
+// If a step takes more than this many times what was expected, the estimate was wrong, and observe() allows fewer
+// prompt tokens.
 constexpr double kLate = 1.5;
-constexpr std::uint32_t kLeastChunk = 32;  // tokens, unless a class above batch decodes: each chunk reads all weights
-// Until a step with decoding slots more urgent than batch has been measured, such a step gets this many prompt tokens.
+// The least tokens of a chunk, unless a class above batch decodes. Smaller chunks waste time, because each reads all
+// weights.
+constexpr std::uint32_t kLeastChunk = 32;
+// How many prompt tokens may be in a step beside decoding slots more urgent than batch, until such a step was measured.
 constexpr std::uint32_t kFirstChunk = 8;
 
 std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
 }
 
-// Adds the output row that follows the request's token i. token_index: where that token is in the step.
+// Adds the output row that follows token i of the request. token_index is the index of that token among the step's
+// tokens.
 PlanRow& add_row(const Request& r, std::uint32_t i, std::size_t token_index, StepPlan& plan) {
   PlanRow& row = plan.rows.emplace_back();
   row.output.token_index = static_cast<std::uint32_t>(token_index);
@@ -57,7 +62,7 @@ void add_pick(const Request& r, std::uint32_t i, std::size_t token_index, StepPl
   output.wants_logits = r.params.wants_logits;
 }
 
-// Adds tokens [n_done, n_done + n) of a request, and n_drafts guesses behind them.
+// Adds an item with tokens [n_done, n_done + n) of a request and the n_drafts guessed tokens behind them.
 void add_item(const Request& r, std::uint32_t n, std::uint32_t n_drafts, bool is_decode, StepPlan& plan) {
   PlanItem& item = plan.items.emplace_back();
   item.slot = r.slot;
@@ -101,7 +106,7 @@ void BatchPlanner::add_chunk(const Request& r, std::uint32_t end, StepPlan& plan
 }
 
 void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan) {
-  std::uint32_t first = 0;  // token of the item, in the step
+  std::uint32_t first = 0;  // index of the item's first token among the step's tokens
   for (const PlanItem& item : plan.items) {
     const Request& r = *by_slot[item.slot];
     for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
@@ -116,8 +121,9 @@ double BatchPlanner::prompt_budget(Qos decoding, std::uint32_t n_decode, double 
   return std::max(budgets[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone_us);
 }
 
-// Sets how many prompt tokens the next step may have beside decoding slots. The number falls only while steps take
-// longer than expected. It does not fall when a burst of prompts ends, so the next burst is taken at once.
+// Learns from a step that ran, and sets how many prompt tokens the next step may have beside decoding slots. The number
+// falls only while steps take longer than expected. It does not fall when a burst of prompts ends, so the next burst
+// may use it at once.
 void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   StepSize size;
   for (const PlanItem& item : plan.items) size.add(item.begin, item.n);
@@ -130,12 +136,12 @@ void BatchPlanner::observe(const StepPlan& plan, double step_us) {
   prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
 }
 
-// How many prompt tokens a request may add to a step. Beside decoding slots it is at most twice the number of the step
-// before, so that a wrong estimate of their cost shows early.
+// Returns how many prompt tokens a request may add to a step. Beside decoding slots that is at most twice the largest
+// number so far, so that a wrong estimate of their cost shows early.
 std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPlan& plan) const {
   const Qos qos = r.params.qos;
-  Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
-  StepSize all, decodes, urgent;                      // urgent: the step without this class
+  Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent class that decodes, and that is planned
+  StepSize all, decodes, urgent;  // urgent: the decoding slots and the prompts of more urgent classes
   for (const PlanItem& item : plan.items) {
     const Qos other = item.qos;
     planned = std::min(planned, other);
@@ -151,7 +157,7 @@ std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPl
   double budget = kStretch[index(planned)] * cost_.step_us(urgent);
   if (index(qos) == index(planned) + 1)
     budget = std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(planned, 0, 0));
-  std::uint32_t least = 1;  // every prompt makes progress
+  std::uint32_t least = 1;  // so that every prompt makes progress
   if (qos <= planned) {
     budget = prompt_budget(decoding, plan.n_decode, plan.n_decode == 0 ? 0 : cost_.step_us(decodes));
     if (decoding == Qos::kBatch) least = kLeastChunk;
@@ -159,9 +165,10 @@ std::uint32_t BatchPlanner::prompt_tokens_allowed(const Request& r, const StepPl
   return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));
 }
 
-// The end of a chunk of at most n tokens. A prompt that is scored needs the logits of each prefix, so its chunk stops
-// where the position encoding for longer texts begins. With recurrent state a chunk stops where the state can be
-// copied: at the last page end inside the text, at a page where other requests branched off, or at another page end.
+// Returns the end of a chunk of at most n tokens. Some models encode positions differently in longer texts, so a chunk
+// stops at the limit of the slot's variant. For models with recurrent state, a chunk stops where the state can be
+// saved: at the last end of a page inside the text, at a page where other requests branched off, or at another end of a
+// page.
 std::uint32_t BatchPlanner::part_end(const Request& r, std::uint32_t n) const {
   const std::uint32_t total = r.tokens.size();
   std::uint32_t end = std::min(total, r.n_done + n);
@@ -181,7 +188,8 @@ std::uint32_t BatchPlanner::chunk_end(const Request& r, const StepPlan& plan) co
   const std::uint32_t allowed = std::min({room, options_.prefill_cap, prompt_tokens_allowed(r, plan)});
   if (allowed == 0) return r.n_done;
   if (!options_.needs_whole_texts) return part_end(r, allowed);
-  // All of the text, if it is no longer than a minimal chunk or the step is empty.
+  // The model needs whole texts. A text is taken if it fits, either into what is allowed or into an otherwise empty
+  // step.
   const std::uint32_t most = plan.items.empty() ? room : allowed;
   return r.n_left() <= most ? r.tokens.size() : r.n_done;
 }

@@ -1,10 +1,10 @@
-// Plans what a step computes. Decoding slots come first; if they would make the step long, some sit it out
-// (decode_rows.cpp). Chunks of prompts follow: the most urgent class first, and within a class the tenant that was
-// served least. Prompts fill the step up to a limit on tokens and up to the time that its decoding slots can wait. The
-// planner learns from past steps how long a step takes (cost_model.h). The scheduler, not the planner, finds pages and
-// preempts.
-// How the numbers were chosen: docs/design/sched.md.
-// Thread rule: whoever holds the lock of the tenant book.
+// BatchPlanner decides what one step of a replica computes. The scheduler calls it between steps. A step holds first
+// the decoding slots. If they would make the step too long, some of them skip it (decode_rows.cpp). Then come chunks of
+// prompts: the most urgent class first and, within a class, the tenant that was served least. Prompts fill the step up
+// to a limit on tokens, and up to the time that its decoding slots can wait. The planner estimates the duration of a
+// step from past steps (cost_model.h). It never takes pages and never preempts; the scheduler does both.
+// docs/design/sched.md tells how the constants were chosen.
+// Thread rule: only the thread that holds the lock of the tenant book may call it.
 #pragma once
 
 #include <vector>
@@ -21,32 +21,38 @@ namespace zinc_rt::sched {
 
 class BatchPlanner {
  public:
-  // The arguments must outlive it.
+  // All three arguments must outlive the planner, because it keeps references.
   BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots);
 
-  // Takes those out of `ready`, the requests that may decode in slot order, that sit this step out (decode_rows.cpp).
+  // `ready` lists, in slot order, the requests that could decode one token in this step. Removes those that should skip
+  // the step, because their long texts would make it long for everybody (decode_rows.cpp).
   void choose_decodes(std::vector<Request*>& ready);
-  // Whether choose_drafts() may take drafts in the next step that are not fixed.
+  // Returns false while choose_drafts() ignores drafts, except those that a client fixed (Speculation::is_fixed). The
+  // engine then need not make drafts for the next step.
   bool wants_drafts() const { return n_paused_ >= pause_; }
-  // Cuts the drafts of these requests to what the step takes of them (choose_drafts.cpp).
+  // Shortens the draft of each request to the guessed tokens that are worth their time in this step
+  // (choose_drafts.cpp).
   void choose_drafts(std::span<Request* const> decoding);
-  // Adds one token per request, and its draft, to an empty plan. step: the step's number.
+  // Adds, for each request, its last token and its draft to an empty plan. `step` is the step's number.
   void add_decodes(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan);
-  // The order in which requests get a chunk of their prompt into a step.
+  // Sorts requests into the order in which they get a chunk of their prompt into a step.
   void sort_prompts(std::vector<Request*>& prompts) const;
-  // The end of the prompt tokens that this step may compute for the request. n_done: not one more fits.
+  // Returns the index behind the last prompt token that this step may compute for the request. Returns the request's
+  // n_done if no token fits.
   std::uint32_t chunk_end(const Request& request, const StepPlan& plan) const;
-  // Adds tokens [n_done, end) of a prompt. REQUIRES: the slot has pages for them.
+  // Adds tokens [n_done, end) of a prompt to the plan. REQUIRES: the slot has pages for them.
   static void add_chunk(const Request& request, std::uint32_t end, StepPlan& plan);
-  // Adds the rows that score prompts, after the picks of all items. Their picks are thrown away.
+  // Some requests want the log probabilities of their prompt's tokens. Adds the output rows that compute them, behind
+  // the rows that pick tokens. The tokens picked for these rows are ignored.
   static void add_scores(std::span<Request* const> by_slot, StepPlan& plan);
 
-  // After a step: how long it took.
+  // Reports how long the executed plan took in us, so that later estimates improve.
   void observe(const StepPlan& plan, double step_us);
   const CostModel& cost() const { return cost_; }
 
  private:
-  struct TenantRows {  // the decoding rows of a tenant
+  // Scratch of choose_decodes(): what it knows of one tenant's decoding rows.
+  struct TenantRows {
     TenantId tenant = 0;
     double weight = 1, us = 0;
     Qos most_urgent = Qos::kBatch;
@@ -60,20 +66,22 @@ class BatchPlanner {
   const Options& options_;
   const TenantBook& tenants_;
   const SlotTable& slots_;
-  struct DraftRow {  // the next token of a request's draft
+  // The next token of a request's draft that choose_drafts() considers.
+  struct DraftRow {
     Request* request;
-    double chance;    // that it will be of use
-    std::uint32_t n;  // tokens of the draft before it
+    double chance;    // the probability that the token and all drafted tokens before it are picked
+    std::uint32_t n;  // drafted tokens of the request before this one
   };
 
   CostModel cost_;
   RowPrice row_price_;
-  std::vector<DraftRow> drafts_;  // scratch of choose_drafts(), a heap by chance
-  std::vector<Request*> order_;   // scratch: whose draft the n-th guessed row is of
-  double us_without_ = 0;         // time of the steps since the last one with drafts
-  // After a look at drafts of which none paid: for how many steps no drafts are asked for, and how many of them passed.
+  std::vector<DraftRow> drafts_;  // scratch of choose_drafts(): a heap, the largest chance on top
+  std::vector<Request*> order_;   // scratch: the request whose draft the n-th guessed row belongs to
+  double us_without_ = 0;         // total time of the steps since the last one with drafts
+  // If no draft was worth its time in a step, choose_drafts() asks for none during the next pause_ steps. n_paused_
+  // counts the steps of that pause which have passed.
   std::uint32_t pause_ = 0, n_paused_ = 0;
-  std::uint32_t prompt_cap_ = 0;         // prompt tokens beside decoding slots: twice as many as steps have had
+  std::uint32_t prompt_cap_ = 0;  // the most prompt tokens beside decoding slots; twice the largest number so far
   std::vector<TenantRows> tenant_rows_;  // scratch of choose_decodes()
 };
 

@@ -1,8 +1,9 @@
-// Chooses how many guessed tokens a step takes. The draft of a slot is a chain: its j-th token is of use with
-// probability chance^j, because all tokens before it must be right too. So the tokens of all drafts are considered in
-// the order of these probabilities, and the step takes the number of them with the most expected tokens per unit of
-// time. That number may lie behind numbers that do not pay, because the prices of rows are a stair (row_price.h).
-// Drafts make a step no longer than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, at any price.
+// Chooses how many guessed tokens (drafts) a step computes. A slot's draft is a chain: its j-th token is of use with
+// probability chance^j, because all tokens before it must be right too. So the tokens of all drafts are tried in the
+// order of these probabilities. The step computes the number of them that promises the most tokens per unit of time.
+// That number may be larger than numbers that do not pay, because the price of rows grows in stairs (row_price.h).
+// Drafts make a step no longer than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, whatever they
+// cost.
 #include <algorithm>
 
 #include "sched/batch_planner.h"
@@ -10,16 +11,16 @@
 namespace zinc_rt::sched {
 namespace {
 
-// While no draft seems worth its time, a step now and then takes kTried tokens all the same, because prices and chances
-// change. Such steps may cost so large a part of the time of the steps in between.
+// Prices and chances change. So while no draft seems worth its time, a step sometimes computes kTried guessed tokens
+// all the same. Such trials may take at most this fraction of the time of the steps between them.
 constexpr std::uint32_t kTried = 4;
 constexpr double kTriesCost = 0.01;
-// With so many slots a look for guesses takes a percent of a small model's step, so that no guesses are asked for during
-// the next steps after one in which none paid: 1, 3, 7, ... steps, at most kLongestPause.
+// With this many slots, making guesses takes a percent of a small model's step. So after a step in which no guess was
+// worth its time, none are asked for in the next 1, 3, 7, ... steps, at most kLongestPause.
 constexpr std::uint32_t kManySlots = 8, kLongestPause = 15;
-// The gain that a step's guesses must promise. Prices and chances are known no better than that.
+// Guesses must promise at least this gain, because prices and chances are known no better.
 constexpr double kLeastGain = 1.05;
-// A step with drafts takes at most this multiple of the time without them. What longer steps would gain is little.
+// A step with drafts takes at most this multiple of the time without them. Longer steps would gain little more.
 constexpr double kLongest = 4;
 
 }  // namespace
@@ -66,7 +67,7 @@ void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
     DraftRow& next = drafts_.back();
     tokens += next.chance;
     order_.push_back(next.request);
-    // Within a class of rows the price is a line, so the best number is the last of a class.
+    // Within a class of rows the price is a straight line, so only the last number of each class needs to be tried.
     if (n == n_most || RowPrice::is_last_of_class(n_rows + n)) {
       const double us = std::max(1.0, row_price_.us(n_rows + n));
       if (us > longest_us) break;
@@ -75,7 +76,7 @@ void BatchPlanner::choose_drafts(std::span<Request* const> decoding) {
     if (++next.n < next.request->tokens.n_guessed())
       next.chance *= next.request->draft_chance;
     else
-      next.chance = -1;  // its draft ends here
+      next.chance = -1;  // the request has no further guessed token
     std::ranges::push_heap(drafts_, is_less);
   }
   if (n_best == 0 && n_most > 0) {

@@ -8,15 +8,16 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kCounted = 16;     // the mean of a class is over so many steps
-constexpr double kHalfLife = 4096;  // after so many steps a class that was not seen counts half
-// A step counts for at most this multiple of what was expected, because the process may have been descheduled.
+constexpr double kCounted = 16;     // a class keeps a mean of at most this many steps
+constexpr double kHalfLife = 4096;  // the weight of a class halves during this many steps without a step of that class
+// A step counts for at most this multiple of the expected time, because the process may have been descheduled during
+// it.
 constexpr double kLongestOutlier = 8;
-constexpr std::uint64_t kOutliersFrom = 8;  // outliers are cut from so many steps on
+constexpr std::uint64_t kOutliersFrom = 8;  // the limit on long steps applies after this many steps
 constexpr std::uint32_t kMost = 1'000'000;
-// The subsets of terms to try, in order, as bits (1: base, 2: tokens, 4: pairs). A later subset is used only if its
-// error is below this fraction of the best error so far. If all steps have one size, every subset fits equally well,
-// so the first one stays: a cost per token.
+// The subsets of the three terms that fit() tries, in this order, as bits (1: base, 2: tokens, 4: pairs). A later
+// subset is used only if its error is below kBetter x the best error so far. If all steps had one size, every subset
+// fits equally well, so the first one stays: a cost per token.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 
@@ -28,7 +29,8 @@ struct Sums {
   double yy = 0;
 };
 
-// Fits the terms of `subset` by least squares. Returns nothing if the classes do not determine them.
+// Fits the coefficients of the terms in `subset` by least squares. Returns nullopt if the classes do not determine
+// them.
 std::optional<Terms> solve(const Sums& sums, unsigned subset) {
   std::array<std::size_t, 3> at{};
   std::size_t n = 0;
@@ -40,7 +42,7 @@ std::optional<Terms> solve(const Sums& sums, unsigned subset) {
     b[i] = sums.xy[at[i]];
     for (std::size_t j = 0; j < n; ++j) a[i][j] = sums.xx[at[i]][at[j]];
   }
-  // The matrix is symmetric and positive, so elimination needs no pivoting.
+  // The matrix is symmetric and positive, so that elimination needs no pivoting.
   for (std::size_t i = 0; i < n; ++i) {
     if (a[i][i] <= 1e-6 * sums.xx[at[i]][at[i]]) return std::nullopt;
     for (std::size_t k = i + 1; k < n; ++k) {
@@ -67,7 +69,8 @@ double error_of(const Sums& sums, const Terms& c) {
   return error;
 }
 
-// 0 for values below 2, then one more per doubling.
+// Returns how often a value can be halved before it is below 2, at most n_classes - 1. Classes of steps are numbered by
+// it.
 std::size_t doublings(double value, std::size_t n_classes) {
   const auto whole = static_cast<std::uint64_t>(std::max(1.0, value));
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(whole)) - 1, n_classes - 1);
@@ -79,7 +82,8 @@ void CostModel::observe(const StepSize& size, double us) {
   if (size.tokens <= 0) return;
   us = std::max(us, 1.0);
   if (n_observed_ >= kOutliersFrom) us = std::min(us, kLongestOutlier * std::max(1.0, step_us(size)));
-  const std::size_t depth = doublings(size.pairs / size.tokens / 64, 2 * kDepths) / 2;  // 0 to 127, to 511, to 2047 ...
+  // Mean positions 0 to 127 are depth 0, up to 511 depth 1, up to 2047 depth 2, and so on.
+  const std::size_t depth = doublings(size.pairs / size.tokens / 64, 2 * kDepths) / 2;
   Class& c = classes_[doublings(size.tokens, kSizes) * kDepths + depth];
   c.n = std::min(c.n + 1, kCounted);
   c.tokens += (size.tokens - c.tokens) / c.n;
@@ -93,7 +97,7 @@ void CostModel::fit() {
   Sums sums;
   for (const Class& c : classes_) {
     if (c.n == 0) continue;
-    // Errors are relative, so that steps of 2 ms and of 200 ms count alike.
+    // Errors are relative, so that a step of 2 ms and one of 200 ms count alike.
     const double weight = c.n * std::exp2(-static_cast<double>(n_observed_ - c.seen) / kHalfLife) / (c.us * c.us);
     const Terms x{1, c.tokens, c.pairs};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -116,7 +120,7 @@ void CostModel::fit() {
 std::uint32_t CostModel::tokens_within(double us, const StepSize& size, std::uint32_t begin) const {
   const double left = us - step_us(size);
   if (left <= 0) return 0;
-  // n tokens cost linear * n + square * n * n.
+  // n tokens from `begin` on cost linear * n + square * n * n.
   const double square = 0.5 * coefficients_[2];
   const double linear = coefficients_[1] + coefficients_[2] * (begin + 0.5);
   const double below = linear + std::sqrt(linear * linear + 4 * square * left);

@@ -1,7 +1,8 @@
-// Learns what a step costs from past steps: base + per_token * tokens + per_pair * pairs. A pair is a token and a
-// position that it attends to. Steps are put into classes by their number of tokens and by the positions of these
-// tokens in their texts. Each class keeps a mean, so what is known about long prompts outlasts minutes of decoding. The
-// coefficients are not negative and minimize the squared relative errors over the classes.
+// CostModel estimates how long a step will take; BatchPlanner asks it before each step and reports each measured step
+// to it. The estimate is base + per_token * tokens + per_pair * pairs. A pair is a token together with a position that
+// it attends to. Steps are grouped into classes by their number of tokens and by the positions of these tokens in their
+// texts. Each class keeps its own mean, so that minutes of decoding do not overwrite what was learned about long
+// prompts. The coefficients are never negative and minimize the squared relative errors over the classes.
 // Thread rule: the step thread.
 #pragma once
 
@@ -11,14 +12,15 @@
 
 namespace zinc_rt::sched {
 
-// The fraction of a promised time that an estimate may fill, because estimates err.
+// If a step must end within a time t, the planner fills only kOfGap x t by the estimate, because estimates err.
 constexpr double kOfGap = 0.85;
 
 struct StepSize {
   double tokens = 0;
-  double pairs = 0;  // (token, itself or a token before it)
+  double pairs = 0;  // pairs (token, position that it attends to); a token attends to itself and to all before it
 
-  void add(std::uint32_t begin, std::uint32_t n) {  // tokens [begin, begin + n) of a text
+  // Adds tokens [begin, begin + n) of a text.
+  void add(std::uint32_t begin, std::uint32_t n) {
     tokens += n;
     pairs += n * (begin + 0.5 * (n + 1.0));
   }
@@ -31,12 +33,13 @@ class CostModel {
   double step_us(const StepSize& size) const {
     return coefficients_[0] + coefficients_[1] * size.tokens + coefficients_[2] * size.pairs;
   }
-  // How many tokens of a text, from `begin` on, fit into a step of `size` so that it still ends within `us`.
+  // Returns how many tokens of a text, from position `begin` on, can be added to a step of `size` so that the step
+  // still ends within `us`.
   std::uint32_t tokens_within(double us, const StepSize& size, std::uint32_t begin) const;
 
  private:
   struct Class {
-    double n = 0;  // steps seen, up to the number that counts
+    double n = 0;  // steps in the mean, up to kCounted
     double tokens = 0, pairs = 0, us = 0;
     std::uint64_t seen = 0;
   };

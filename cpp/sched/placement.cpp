@@ -15,7 +15,7 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
 }
 
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt) {
-  // Each part follows its length, so no two lists of parts give the same bytes.
+  // Each part follows its length, so that no two lists of parts produce the same bytes.
   std::vector<std::byte> bytes;
   const auto put = [&](std::span<const std::byte> part) {
     const std::uint64_t n = part.size();
@@ -29,7 +29,8 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
 }
 
 std::uint32_t choose_replica(std::span<const ReplicaLoad> replicas, std::uint64_t key) {
-  // The tokens to compute before the request's first token, without the length of its prompt, which all replicas share.
+  // A replica's rank begins with the tokens that it computes before the request's first token. The length of the prompt
+  // is left out, because it is the same for all replicas.
   const auto rank = [&](std::uint32_t i) {
     const auto cached = static_cast<std::int64_t>(replicas[i].cached_tokens);
     const std::uint64_t pair[2] = {key, i};

@@ -1,5 +1,5 @@
-// Chooses a replica for a request: one of the devices of an engine, or one of the servers behind a router. The rule is
-// the same for both. Thread rule: pure functions.
+// Chooses the replica that serves a request. The engine uses it to choose one of its devices; a router in front of
+// several servers uses it to choose a server. Thread rule: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,26 @@
 
 namespace zinc_rt::sched {
 
-// What a replica reports when a request comes. Both numbers are in tokens of prefill.
+// What each replica reports when a request arrives. Both numbers are counts of prompt tokens to compute (prefill).
 struct ReplicaLoad {
-  std::uint64_t cached_tokens = 0;   // of the request's prompt: what it holds of it
-  std::uint64_t backlog_tokens = 0;  // of all requests there: what it has not computed yet
+  std::uint64_t cached_tokens = 0;   // tokens of the request's prompt that the replica has cached
+  std::uint64_t backlog_tokens = 0;  // tokens that the replica's requests still have to compute
 };
 
-// The tokens of a prompt that placement_key reads: its first four pages.
+// How many tokens of a prompt placement_key reads at most: four pages.
 inline constexpr std::size_t kPlacementTokens = 64;
 
-// A number that is equal for requests that should share a replica before any replica has computed their common prefix.
-// It is the same in every process. REQUIRES: it reads at most the first kPlacementTokens tokens.
+// Returns a number that is equal for requests with the same tenant, salt and beginning of the prompt. Such requests
+// should share a replica, even before any replica has computed their common prefix. The number is the same in every
+// process. Only the first kPlacementTokens tokens are read.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, mem::SpanView prompt);
-// The same for a prompt that is not tokenized yet: four bytes count as one token.
+// Returns such a number for a prompt that is not tokenized yet. It reads four bytes in place of each token.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt);
 
-// Returns the index of the replica that will have computed the prompt soonest. That is the one with the longest cached
-// prefix, unless its backlog exceeds another's by more than the longer prefix saves. Among equals the longer prefix
-// wins. Then rendezvous hashing of the key decides, so that adding or removing a replica moves few keys. REQUIRES: at
-// least one replica.
+// Returns the index of the replica that will have computed the prompt soonest. Usually that is the replica with the
+// longest cached prefix. It is another one if the first one's backlog is longer by more tokens than its longer prefix
+// saves. If several replicas are equally soon, the longer cached prefix wins, then rendezvous hashing of the key.
+// Rendezvous hashing moves few keys when a replica is added or removed. REQUIRES: at least one replica.
 std::uint32_t choose_replica(std::span<const ReplicaLoad> replicas, std::uint64_t key);
 
 }  // namespace zinc_rt::sched

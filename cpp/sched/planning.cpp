@@ -1,4 +1,5 @@
-// Plans a step: finds pages for the decoding slots and for the prompt tokens that the planner wants.
+// The scheduler's plan() makes the plan of a step. It finds pages for the decoding slots, and for the prompt tokens
+// that the batch planner wants.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -10,7 +11,8 @@ constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 }  // namespace
 
-// The request must wait: its sink is full or its tenant's rate is used up. The plan then says when to look again.
+// Returns whether the request must wait, because its sink is full or its tenant's rate is used up. If so, sets when to
+// plan again.
 bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
@@ -38,7 +40,7 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
   return true;
 }
 
-// Plans copies of the recurrent state after the items from this one on.
+// Plans to save the recurrent state after each item from first_item on.
 void Scheduler::save_states(std::size_t first_item) {
   if (!options_.is_recurrent) return;
   for (std::size_t i = first_item; i < plan_.items.size(); ++i) {
@@ -55,7 +57,8 @@ void Scheduler::plan_decodes(Micros now) {
       note_stall(*r);
       continue;
     }
-    grow(*r, r->n_done + 1, true, now);  // may preempt slots, among them some that have grown already
+    // This may preempt other slots, even some that have grown already, so the loop below looks at all slots again.
+    grow(*r, r->n_done + 1, true, now);
   }
   decoding_.clear();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -78,7 +81,7 @@ void Scheduler::plan_prompts(Micros now) {
   prompts_.clear();
   for (Request* r : slot_requests_) {
     if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
-    // Even a request that does not decode may have a full sink, if it was preempted or its text is computed again.
+    // A preempted request, or one whose text is computed again, does not decode, but its sink may be full too.
     if (is_throttled(*r, now))
       note_stall(*r);
     else
@@ -89,8 +92,8 @@ void Scheduler::plan_prompts(Micros now) {
     Request& r = *prompts_[i];
     const std::uint32_t wanted = planner_.chunk_end(r, plan_);
     if (wanted == r.n_done) continue;
-    // Decoding slots may have taken its pages since its admission. It preempts others for pages only if nothing else
-    // runs.
+    // Decoding slots may have taken the request's pages since its admission. It preempts others for pages only if
+    // nothing else runs.
     const bool is_last_hope = plan_.items.empty() && i + 1 == prompts_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
     const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * kPageTokens);
@@ -100,7 +103,8 @@ void Scheduler::plan_prompts(Micros now) {
   }
 }
 
-// Nothing can run now. Says when to look again.
+// Called if nothing can run now. Sets when to plan again: at the next deadline, or when a waiting tenant's rate allows
+// tokens.
 void Scheduler::look_again(Micros now) {
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)
@@ -123,8 +127,8 @@ const StepPlan& Scheduler::plan(Micros now) {
   const bool has_preempted = stats_.preemptions > preemptions_planned_;
   preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;
-  // Every slot that could run was preempted, here or in admit, and the request that needed it may be gone by now. So
-  // admission must look again. It does so after a pause, because nothing changes while throttled slots hold the pages.
+  // Every slot that could run was preempted, here or in admit, and the request that needed the room may have ended. So
+  // admission must run again. It does so after a pause, because nothing changes while throttled slots hold the pages.
   if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
   look_again(now);
   return plan_;

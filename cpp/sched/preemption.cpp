@@ -1,13 +1,14 @@
-// Chooses the requests that give way to others, between two steps only. A preempted request keeps its tokens and
-// returns to its position in the queue. The prefix cache keeps its pages while nobody needs them, so it usually
-// continues where it was.
+// Chooses the running requests that lose their slots to others. That happens only between two steps. A preempted
+// request keeps its tokens and returns to its position in the queue. The prefix cache keeps its pages while nobody
+// needs them, so it usually continues where it was.
 #include <algorithm>
 
 #include "sched/scheduler.h"
 
 namespace zinc_rt::sched {
 
-// Whether a gives way before b: by lower class, then by higher standing of its tenant, then by later admission.
+// Returns whether a is preempted before b: by lower class, then by the higher standing of its tenant, then by later
+// admission.
 bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   if (a.params.qos != b.params.qos) return a.params.qos > b.params.qos;
   if (a.params.tenant != b.params.tenant) {
@@ -18,8 +19,9 @@ bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   return a.admitted_order > b.admitted_order;
 }
 
-// The request that gives way to a waiting one. An interactive request displaces any other class. A standard request
-// displaces batch while its tenant's standing is lower, so the two settle at shares by their weights.
+// Returns the running request that is preempted for a waiting one, or null. An interactive request displaces any other
+// class. A standard request displaces a batch request only while its tenant's standing is lower, so that both tenants
+// settle at shares by their weights.
 Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros now) const {
   if (ground == Ground::kShare) return yielder_for(candidate, now);
   Request* victim = nullptr;
@@ -32,7 +34,7 @@ Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros n
   return mine < tenants_.standing(victim->params.tenant, victim->params.qos, now) ? victim : nullptr;
 }
 
-// The most pages that would be freed if all of these gave way.
+// Returns how many pages would be freed at most if every request that the candidate may displace were preempted.
 std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, Micros now) const {
   const auto gives_way = [&](const Request& r) {
     return ground == Ground::kShare ? may_yield(r, candidate, now)
@@ -44,9 +46,9 @@ std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, M
   return n;
 }
 
-// The request that gives way to a running one that needs a page. It is the first in the order of giving way among those
-// that are no more urgent; it may be the request itself. If the tenant's quota is the limit, only that tenant's
-// requests count. An interactive request gives way only to its own tenant.
+// Returns the request that is preempted because a running one needs a page. It is the first in the order of is_worse()
+// among those that are no more urgent; it may be the request itself. If the tenant's quota is the limit, only that
+// tenant's requests are considered. An interactive request is preempted only for its own tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {
   Request* victim = slot_requests_[grower.slot];
   for (Request* r : slot_requests_) {

@@ -1,5 +1,5 @@
-// The waiting requests: a queue per tenant and class, in order of arrival. A preempted request returns to its old
-// position.
+// The requests of a scheduler that wait for a slot. There is one queue per tenant and class, in order of arrival. A
+// preempted request returns to its old position, before all that arrived later.
 // Thread rule: the step thread.
 #pragma once
 
@@ -12,11 +12,11 @@ namespace zinc_rt::sched {
 
 class RequestQueue {
  public:
-  void push(Request& request, Micros now);  // takes its place by order of arrival
+  void push(Request& request, Micros now);  // inserts the request by its order of arrival
   void remove(Request& request, Micros now);
   std::uint32_t size() const { return size_; }
 
-  // Calls visit(head) for each queue that is not empty.
+  // Calls visit(request) with the first request of each queue that is not empty.
   template <class Visit>
   void for_each_head(Visit&& visit) const {
     for (const auto& tenant : queues_)
@@ -39,7 +39,7 @@ class RequestQueue {
     Request* last = nullptr;
   };
   Queue& queue_of(const Request& request);
-  std::deque<std::array<Queue, kQosCount>> queues_;  // by tenant
+  std::deque<std::array<Queue, kQosCount>> queues_;  // index: the tenant's id
   std::uint32_t size_ = 0;
 };
 

@@ -6,21 +6,22 @@
 namespace zinc_rt::sched {
 namespace {
 
-// A step that took longer than expected moves the price by this part of the difference, and counts for at most
-// kLongestOutlier times the price. It may have prepared what later steps use, such as a graph of kernels, or the process
-// was descheduled. A step that took less time sets the price.
+// A step that took longer than expected moves the price by kUp x the difference, and counts for at most kLongestOutlier
+// times the price. Such a step may have prepared what later steps use, such as a CUDA graph, or the process was
+// descheduled. A step that took less time sets the price.
 constexpr double kUp = 1.0 / 8, kLongestOutlier = 2;
-// For the mean number of rows of a class.
+// The mean number of rows of a class covers at most this many steps.
 constexpr double kCounted = 16;
-// The first step with so many rows does not count if it takes more than this multiple of what is expected.
+// The first step of a class is ignored if it takes more than this multiple of the expected time.
 constexpr double kLongFirst = 1.5;
-// What a row adds to a step, of the price of the largest step that is known.
+// Each row beyond the largest observed step adds this fraction of that step's price.
 constexpr double kFurtherRow = 1.0 / 64;
 
 }  // namespace
 
-// Numbers up to kExact have a class each. Behind them four classes cover twice the rows of the four before. The first
-// number of a class is one more than a multiple of a power of two, because a stair of kernels begins there.
+// Returns the class of a number of rows. Numbers up to kExact have a class each. Above, every four classes cover twice
+// as many rows as the four classes before. Each class begins one row after a multiple of a power of two, because the
+// stairs of kernels begin there.
 std::size_t RowPrice::class_of(std::uint32_t rows) {
   if (rows <= kExact) return std::max(rows, 1u) - 1;
   const auto quarter = static_cast<std::size_t>(4 * std::log2(static_cast<double>(rows - 1) / kExact));
@@ -42,7 +43,7 @@ void RowPrice::observe(std::uint32_t rows, double us) {
 }
 
 double RowPrice::us(std::uint32_t rows) const {
-  const Class *below = nullptr, *above = nullptr;  // the nearest that are known, by their mean numbers of rows
+  const Class *below = nullptr, *above = nullptr;  // the nearest known classes, by their mean numbers of rows
   for (std::size_t i = class_of(rows) + 1; i-- > 0 && below == nullptr;)
     if (classes_[i].n > 0 && classes_[i].rows <= rows) below = &classes_[i];
   for (std::size_t i = class_of(rows); i < kClasses && above == nullptr; ++i)

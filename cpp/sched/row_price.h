@@ -1,8 +1,8 @@
-// The time of a step without prompts by its number of rows, learned from the steps that ran. On a GPU it is a stair: a
-// kernel is made for a number of rows, so the second row may cost a third of the first, and the next six nothing. The
-// line of cost_model.h cannot show that, and the number of guessed tokens that pays depends on it (choose_drafts.cpp).
-// The lengths of the texts are left out: they grow slowly, and the numbers of rows that are used are measured again
-// all the time.
+// RowPrice predicts how long a step without prompts takes, by the number of its rows (tokens). It learns from each such
+// step that ran. On a GPU the time grows in stairs: a kernel is compiled for a certain number of rows, so the second
+// row may cost a third of the first, and the next six rows nothing. The straight line of cost_model.h cannot show that.
+// choose_drafts.cpp needs it to find the number of guessed tokens that is worth its time. The lengths of the texts are
+// ignored, because they grow slowly and the numbers of rows in use are measured again in every step.
 // Thread rule: the step thread.
 #pragma once
 
@@ -15,10 +15,10 @@ class RowPrice {
  public:
   void observe(std::uint32_t rows, double us);
   bool is_known() const { return is_known_; }
-  // The prices of a class of rows are one line.
+  // Returns whether a row more would fall into another class. Within a class the price is a straight line.
   static bool is_last_of_class(std::uint32_t rows) { return class_of(rows) != class_of(rows + 1); }
-  // The expected time of a step of so many rows. Between two observed numbers of rows it is interpolated. After the
-  // largest one each row adds a little, so that larger steps are tried.
+  // Returns the expected time in us of a step with this number of rows. Between two observed numbers it interpolates.
+  // Beyond the largest observed number each row adds a little, so that larger steps are tried.
   double us(std::uint32_t rows) const;
 
  private:
@@ -26,8 +26,8 @@ class RowPrice {
   static std::size_t class_of(std::uint32_t rows);
 
   struct Class {
-    double n = 0, rows = 0, us = 0;  // observed steps, up to a limit; their mean number of rows; the price
-    bool has_begun = false;          // a first step took too long to count
+    double n = 0, rows = 0, us = 0;  // observed steps, up to kCounted; the mean of their rows; their price in us
+    bool has_begun = false;          // true after a first step that was ignored because it took too long
   };
   std::array<Class, kClasses> classes_{};
   bool is_known_ = false;

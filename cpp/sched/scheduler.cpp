@@ -54,7 +54,8 @@ Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quo
   return {};
 }
 
-// When to try again: the time in which the queue empties at the recent rate of finished requests.
+// Returns, in seconds, how long the queue takes to empty at the recent rate of finished requests: when a refused client
+// should try again.
 double Scheduler::retry_after() const {
   const double seconds = finish_interval_us_ * 1e-6 * waiting_.size();
   return std::clamp(seconds, 1.0, 60.0);
@@ -220,8 +221,8 @@ void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, doubl
   r->tokens.drop_guess();
   if (r->slot == kNone || slots_[r->slot].state != SlotState::kDecode || options_.is_recurrent) return;
   const std::uint32_t size = r->tokens.size();
-  // The pick after the last guess needs room for its token too. All rows of the draft have the slot's variant of the
-  // position encoding.
+  // The limit counts one token more than the draft, because a token is also picked after the last guess. All rows of
+  // the draft use the slot's variant of the position encoding.
   std::size_t most =
       std::min<std::size_t>({draft.size(), r->params.speculation.most, kMostDrafts, r->n_limit - size - 1});
   if (const std::uint32_t variant = slots_[r->slot].rope_variant; variant < options_.rope_limits.size())
@@ -230,7 +231,8 @@ void Scheduler::propose(RequestId id, std::span<const std::int32_t> draft, doubl
   r->draft_chance = chance;
 }
 
-// Picks after a wrong guess belong to another text, and picks after a token that ends the request to none.
+// Counts how many picks of an item are valid. A pick after a wrong guess belongs to another text, and a pick after a
+// token that ends the request is not wanted.
 Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
                                          std::span<const std::int32_t> picks) const {
   Verdict verdict;
@@ -247,14 +249,14 @@ Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
   return verdict;
 }
 
-// Advances the request past the tokens that the item computed. All picks but the last become tokens of the text here,
-// because pages are published by their tokens.
+// Advances the request past the tokens that the item computed. All valid picks but the last are appended to the text
+// here, because pages enter the prefix cache by their tokens. accept() appends the last.
 void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) {
   Request& r = *slot_requests_[item.slot];
   const auto& p = r.params;
   std::uint32_t n = item.n;
   if (item.n_drafts > 0) {
-    // The quota may not allow all lent pages. Tokens without a page are computed again in a later step.
+    // The tenant's quota may not allow all lent pages. Tokens that have no page are computed again in a later step.
     const std::uint32_t room = pages_.settle(r, item.begin + std::max(1u, verdict.n_tokens)) - item.begin;
     verdict.n_tokens = std::min(verdict.n_tokens, room);
     n = std::max(1u, verdict.n_tokens);
@@ -271,11 +273,11 @@ void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) 
   (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += n;
 }
 
-// Reports the picks that became tokens, adds the last of them to the text, and ends the request if that token or a limit
-// ends it.
+// Reports the picks that became tokens, appends the last of them to the text, and ends the request if that token or a
+// limit ends it.
 void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
                        std::span<const std::int32_t> picks, Micros now) {
-  // The processor or the mask of a pick may have failed (has_cancel). Other picks without a token had bad logits.
+  // If no token was picked, either the request's processor or mask failed (has_cancel), or its logits were not finite.
   const Finish no_token = r.has_cancel && r.cancel == Finish::kProcessorFailed ? r.cancel : Finish::kBadLogits;
   if (verdict.n_tokens == 0) return finish(r, no_token, now);
   const std::uint32_t n_before = r.n_generated() - (verdict.n_tokens - 1);
@@ -297,7 +299,7 @@ void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict,
   const bool is_stop = std::ranges::find(r.params.stop_tokens, last) != r.params.stop_tokens.end();
   if (is_stop) return finish(r, Finish::kStop, now);
   if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
-  // The pick after the last right guess found no token.
+  // The pick after the last right guess produced no token.
   const bool has_failed = verdict.n_tokens <= verdict.n_right && picks[verdict.n_tokens] == kNoToken;
   if (has_failed) return finish(r, no_token, now);
   if (variant_of(r) != slot.rope_variant) restart(r);
@@ -319,7 +321,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   for (std::size_t i = 0; i < plan_.items.size(); ++i) {
     const PlanItem& item = plan_.items[i];
     Request& r = *slot_requests_[item.slot];
-    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // found while its prompt was scored
+    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // the scores of its prompt were not finite
       finish(r, r.cancel, now);
     } else if (item.n_picks > 0) {
       r.prompt_done = true;
@@ -340,7 +342,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
 
 void Scheduler::fail_step(Micros now) {
   const auto lock = tenants_.lock();
-  // A slot that waited for a copy into its page or state in this step has no valid contents either.
+  // A slot whose page or state was to be copied in this step has no valid contents either.
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr) continue;

@@ -1,18 +1,21 @@
-// The multitenant scheduler of one replica: a model on a device. It decides which requests get slots and pages, and
-// what each step computes. It knows no model, no device and no clock; callers pass `now` in. A step is five calls.
-// Three are members:
+// Scheduler decides, for one replica (a model on a device), which requests get slots and KV pages, and what each step
+// computes. It knows no model, no device and no clock; its callers pass the time `now` in. The engine's runner calls it
+// for every step:
 //
-//   admit(now)           ends what was cancelled or is late; gives slots to waiting requests by class and share, where
-//                        slots or pages are short in place of others
-//   plan(now)            chooses decoding slots, then chunks of prompts, under the bounds on tokens and time
-//   (fill, execute)      the engine's
-//   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
+//   admit(now)           ends requests that were cancelled or passed their deadline. Gives slots to waiting requests by
+//                        class and share; if slots or pages are short, others are preempted.
+//   plan(now)            chooses the decoding slots, then chunks of prompts, within the limits on tokens and time.
+//   (fill, execute)      the runner writes the inputs of the plan and runs the step.
+//   commit(tokens, now)  takes the picked tokens, fills the prefix cache and ends requests. After a device fault
+//                        fail_step(now) is called in its place.
 //
-// Each of them leaves events. SlotPages manages the pages; BatchPlanner chooses what a step computes. The members are
-// defined in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, preemption.cpp and planning.cpp.
-// Thread rule: one thread at a time. Several schedulers on different threads may share a tenant book. Every call that
-// changes more than a slot's backpressure holds the book's lock. So a thread that holds the lock may read the members
-// marked "book" of all these schedulers. From admit to commit nothing is allocated, unless a request arrives or ends.
+// Each of these calls appends events, which the runner takes. SlotPages manages the pages, and BatchPlanner chooses
+// what a step computes. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp,
+// preemption.cpp and planning.cpp.
+// Thread rule: one thread at a time, the step thread. Several schedulers on different threads may share a tenant book.
+// Every call that changes more than a slot's backpressure holds the book's lock. So a thread that holds the lock may
+// read the members marked "book" of all these schedulers. From admit to commit nothing is allocated, unless a request
+// arrives or ends.
 #pragma once
 
 #include <memory>
@@ -31,7 +34,7 @@
 
 namespace zinc_rt::sched {
 
-// Whether a request could ever run. Errors: kInvalidArgument with both numbers.
+// Refuses a request that could never run under the quota and the options. Errors: kInvalidArgument with both numbers.
 Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
                      std::uint64_t reserved_for_others);
 
@@ -39,97 +42,103 @@ enum class EventKind : std::uint8_t { kAdmitted, kPreempted, kToken, kFinished }
 
 struct Event {
   EventKind kind = EventKind::kToken;
-  Finish reason = Finish::kStop;  // kFinished
-  bool is_first = false;          // kAdmitted: for the first time; kToken: the first one
-  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: in favour of such a request
-  std::uint32_t slot = 0;         // kFinished: kNone if it had no slot
+  Finish reason = Finish::kStop;  // of kFinished: why the request ended
+  bool is_first = false;          // kAdmitted: for the first time; kToken: the request's first token
+  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: such a request took the slot
+  std::uint32_t slot = 0;         // kFinished: kNone if the request had no slot
   TenantId tenant = 0;
   RequestId request = 0;
   std::uint64_t user = 0;
   std::int32_t token = 0;
   std::uint32_t n_generated = 0;
-  std::uint32_t output_row = 0;  // kToken: which output row of the step
-  // kToken: set in the first token that a step gives. The step computed n_drafts guessed tokens, and the first n_right of
-  // them were picked.
+  std::uint32_t output_row = 0;  // kToken: the row of the step's output that picked it
+  // Set in the first kToken event of a step and request: the step computed n_drafts guessed tokens, and the first
+  // n_right of them were picked.
   std::uint32_t n_drafts = 0, n_right = 0;
-  std::uint32_t n_in_step = 1;      // kToken: tokens that the step gave this request
-  std::uint32_t cached_tokens = 0;  // kAdmitted
-  Micros waited = 0;                // kAdmitted: how long it waited in all
+  std::uint32_t n_in_step = 1;      // kToken: how many tokens this step produced for the request
+  std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens that the prefix cache supplied
+  Micros waited = 0;                // kAdmitted: how long the request waited in all
 };
 
 class Scheduler {
  public:
-  // `tenants`: shared by the engine's models; it must outlive this object. `all_shares`: the shares over all replicas
-  // of the model; null if this is the only replica.
+  // `tenants` is shared by all models of the engine and must outlive this object. `all_shares` counts the slots of all
+  // replicas of the model together; it is null if this is the only replica.
   Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares = nullptr);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Queues a request. Errors: kInvalidArgument for a request that could never run, with both numbers; kExhausted with
-  // retry_after_s if queue_cap requests wait.
+  // Queues a request and returns its id. Errors: kInvalidArgument, with both numbers, for a request that could never
+  // run; kExhausted with retry_after_s if queue_cap requests wait already.
   Result<RequestId> submit(RequestParams params, Micros now);
-  // Ends a request at the next admit. Does nothing when it has ended already.
+  // Ends a request at the next admit. Does nothing if it has ended already.
   void cancel(RequestId id, Finish reason = Finish::kCancelled);
   void cancel_all(Finish reason);
-  // A slot whose sink is full is not decoded, and is cancelled after slow_sink_steps.
+  // The engine sets this while the request's sink is full. The slot is then not decoded, and after slow_sink_steps the
+  // request is cancelled.
   void set_backpressure(RequestId id, bool on);
 
   // Proposes a draft: a guess of the tokens after the last token of a decoding request. The next step computes as many
-  // of them as save time, and keeps those that are picked. A draft changes no token, only how many tokens a step gives.
-  // chance: the probability that a token of the draft is picked if all tokens before it were. A draft is cut to
-  // RequestParams::speculation, to the request's limit, and to the limit of its position encoding. It is ignored if the
-  // model has recurrent state. While wants_guesses() is false, drafts that are not fixed are not used, so that the
-  // caller need not make them.
+  // guessed tokens as save time, and keeps those that are picked. A draft changes no token of the answer; it only
+  // changes how many tokens a step produces. `chance` is the probability that a token of the draft is picked if all
+  // tokens before it were. A draft is cut to RequestParams::speculation, to the request's limit, and to the limit of
+  // its position encoding. Models with recurrent state ignore drafts. While wants_guesses() returns false, only fixed
+  // drafts are used, so the caller need not make others.
   bool wants_guesses() const { return planner_.wants_drafts(); }
   void propose(RequestId id, std::span<const std::int32_t> draft, double chance);
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
-  // tokens: the picks in the order of the items, n_picks per item. They are appended to the slot's request until one of
-  // them ends it. step_us: the duration of the step, if one ran.
+  // Ends a step that ran. `tokens` are the picked tokens in the order of the plan's items, n_picks per item. Each is
+  // appended to its request, until one of them ends the request. `step_us` is how long the step took, if one ran.
   void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
-  // Ends the requests of the step with Finish::kFault and drops their pages that were not committed.
+  // Called in place of commit() if the device failed. Ends the requests of the step with Finish::kFault and drops the
+  // pages that the step was to fill.
   void fail_step(Micros now);
 
   std::span<const Event> events() const { return events_; }
   void clear_events() { events_.clear(); }
 
-  // Takes a slot and pages for diagnostics, without a request. Errors: kExhausted with both numbers.
+  // Takes a slot and pages that belong to no request, for diagnostics and for prefixes loaded from a file. Errors:
+  // kInvalidArgument if n_tokens exceeds the context; kExhausted; both with both numbers.
   Result<std::uint32_t> lease(std::uint32_t n_tokens);
   void give_back_lease(std::uint32_t slot);
   std::span<const std::uint32_t> leased_pages(std::uint32_t slot) const { return slots_.pages(slot); }
   // Puts the pages of a lease into a tenant's prefix cache as the KV of these tokens. REQUIRES: `tokens` fill whole
   // pages, and no more pages than the lease has.
   void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
-  // How many tokens of this prompt the prefix cache has for the tenant now. Does not count as a use. (book)
+  // Returns how many tokens of this prompt the tenant's prefix cache holds now. It does not count as a use for the
+  // cache's order of eviction. (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
-  // Drops cached prefixes that the tenant computed and that nobody uses, from its own scope and from its isolation
-  // group. Prefixes that other members computed stay, and so does what they continue. Returns how many pages that
-  // freed.
+  // Drops the tenant's cached prefixes that nobody uses, both in its own scope and in its isolation group. Prefixes
+  // that other members of the group computed stay, and so do the prefixes which they continue. Returns how many pages
+  // were freed.
   std::uint32_t flush_prefixes(TenantId tenant);
-  // Does the same before another tenant gets this id. What the tenant shared with an isolation group stays.
+  // Called before another tenant gets this id. Drops the prefixes of the tenant's own scope; what it shared with an
+  // isolation group stays.
   void forget_tenant(TenantId tenant);
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
-  // book, down to options()
+  // The members from here down to options() are marked "book".
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
-  // The number of tokens that all requests together still have to compute, less those that the cache will probably
-  // supply. Visits every request.
+  // Returns how many tokens all requests together still have to compute, less those that the cache will probably
+  // supply. It visits every request.
   std::uint64_t backlog_tokens() const;
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_.pool(); }
   const mem::PrefixCache& prefixes() const { return pages_.prefixes(); }
   const Stats& stats() const { return stats_; }
-  const Options& options() const { return options_; }  // it never changes
+  const Options& options() const { return options_; }  // never changes
 
   const Request* find(RequestId id) const;
   const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
-  std::size_t n_scopes() const { return pages_.n_scopes(); }  // of prefixes that are not shared
+  std::size_t n_scopes() const { return pages_.n_scopes(); }  // how many scopes of prefixes exist; scopes share nothing
   const CostModel& cost() const { return planner_.cost(); }
   const RequestQueue& queue() const { return waiting_; }
-  const Shares& shares() const { return shares_; }  // of this place
+  const Shares& shares() const { return shares_; }  // counts the slots of this replica only
+  // Returns the shares over all replicas of the model.
   const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
 
  private:
@@ -140,9 +149,9 @@ class Scheduler {
   void note_waiting(const Request& request, int more);
   void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
-  // The outcome of an item's picks.
+  // Which of an item's picks count.
   struct Verdict {
-    std::uint32_t n_right = 0;   // the first n_right drafted tokens were picked
+    std::uint32_t n_right = 0;   // the first n_right guessed tokens were picked
     std::uint32_t n_tokens = 0;  // the first n_tokens picks become tokens of the text
   };
   Verdict verdict_on(const PlanItem& item, const Request& request, std::span<const std::int32_t> picks) const;
@@ -154,21 +163,22 @@ class Scheduler {
   std::uint32_t variant_of(const Request& request) const { return options_.variant_of(request.n_encoded()); }
   void take_slot(Request& request);
   void release_slot(Request& request, bool keep);
-  // Starts the text over in its slot, because it has outgrown the range of its position encoding.
+  // Starts the text again from its beginning in the same slot, because it has outgrown the range of its position
+  // encoding.
   void restart(Request& request);
 
   // admission.cpp
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
-  // How long its tenant's requests of its class have got no slot while it waited.
+  // Returns how long the request has waited while no request of its tenant and class got a slot.
   Micros line_wait(const Request& request, Micros now) const {
     return now - std::max(request.queued_at, shares_.admitted_at(request.params.tenant, request.params.qos));
   }
   bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
   Request* first_startable(Request& head, Micros now) const;
-  // The reason why a request may take a slot: its class, or its tenant's share.
+  // Why a request may take a slot from another: its class is more urgent, or its tenant has less than its share.
   enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);
@@ -195,7 +205,8 @@ class Scheduler {
   // planning.cpp
   bool is_throttled(const Request& request, Micros now);
   void note_stall(Request& request);
-  // Takes pages until the slot has room for n_tokens. False: there are no pages, or the request itself was preempted.
+  // Takes pages until the slot has room for n_tokens, preempting others if may_preempt. Returns false if no page was
+  // free, or if the request itself was preempted.
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
   void plan_decodes(Micros now);
   void plan_prompts(Micros now);
@@ -209,19 +220,19 @@ class Scheduler {
   SlotPages pages_;
   BatchPlanner planner_;
   RequestQueue waiting_;
-  Shares shares_;                                   // of this place
-  const std::shared_ptr<Shares> all_shares_;        // null: those of this place are all
-  std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
+  Shares shares_;                                   // of this replica
+  const std::shared_ptr<Shares> all_shares_;        // null if this is the model's only replica
+  std::vector<std::unique_ptr<Request>> requests_;  // by Request::index; null: the index is free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;
   std::vector<Request*> decoding_, prompts_;  // scratch of plan()
   std::vector<RequestId> cancelled_;
   std::vector<Event> events_;
-  std::vector<Verdict> verdicts_;  // scratch of commit(), by item
+  std::vector<Verdict> verdicts_;  // scratch of commit(), one per item
   StepPlan plan_;
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0;
-  std::uint64_t preemptions_planned_ = 0;  // Stats::preemptions at the last plan
+  std::uint64_t preemptions_planned_ = 0;  // Stats::preemptions when the last step was planned
   double finish_interval_us_ = 0;
   Micros last_finish_ = 0;
 };

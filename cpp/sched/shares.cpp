@@ -8,7 +8,7 @@ namespace {
 constexpr double kTiny = 1e-9;
 constexpr std::array<Qos, kQosCount> kLevels = {Qos::kInteractive, Qos::kStandard, Qos::kBatch};
 
-// How many requests could get one more slot within the tenant's own quota.
+// Returns how many requests of the tenant could get one more slot each within its own quota.
 std::uint32_t may_add(const Tenant& t, Micros now) {
   const bool is_held = t.pages >= t.quota.max_kv_pages || !t.prefill.has_any(now) || !t.decode.has_any(now);
   return is_held ? 0 : t.quota.max_concurrent_slots - std::min(t.quota.max_concurrent_slots, t.slots);
@@ -38,13 +38,13 @@ bool Shares::has_too_much(TenantId tenant, Qos level) const {
 
 void Shares::settle(Micros now) {
   const double seconds = is_contended_ ? 1e-6 * static_cast<double>(std::max<Micros>(0, now - settled_at_)) : 0;
-  settled_at_ = std::max(settled_at_, now);  // the clocks of places may be some microseconds apart
+  settled_at_ = std::max(settled_at_, now);  // the clocks of replicas may differ by some microseconds
   if (seconds == 0) return;
   for (TenantId t = 0; t < accounts_.size(); ++t)
     for (const Qos level : kLevels) {
       double& arrears = accounts_[t].arrears[index(level)];
       const std::uint32_t n = running(t, level);
-      // A tenant with nothing to run saves nothing up.
+      // A tenant with nothing to run does not save up time.
       const double most = n + waiting(t, level) > 0 ? most_arrears_ : 0;
       arrears = std::clamp(arrears + seconds * (share(t, level) - n), -most_arrears_, most);
     }
@@ -55,7 +55,8 @@ void Shares::share_out(const TenantBook& tenants, Micros now) {
   for (const Qos level : kLevels) share_out_level(level, tenants, now);
 }
 
-// Divides slots in proportion to weights. Slots that a tenant does not ask for go to the others.
+// Divides the slots of a level between tenants in proportion to their weights. Slots that a tenant does not ask for go
+// to the others.
 void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
   claims_.clear();
   double left = 0, weights = 0;
@@ -63,7 +64,7 @@ void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
     const std::uint32_t n_running = running(t, level), n_waiting = waiting(t, level);
     accounts_[t].share[index(level)] = 0;
     if (n_running + n_waiting == 0) continue;
-    std::size_t c = index(level);  // the most urgent class of the level
+    std::size_t c = index(level);  // the class after which the level is named, its most urgent one
     while (accounts_[t].lines[c].running + accounts_[t].lines[c].waiting == 0) ++c;
     const Tenant& tenant = tenants[t];
     const double wanted = n_running + std::min(n_waiting, may_add(tenant, now));

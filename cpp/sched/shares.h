@@ -1,8 +1,9 @@
-// Divides slots between tenants over time, for one replica or for all replicas of a model. A tenant's share is the
-// number of the used slots that it should have, by its weight and up to what it asks for. Its arrears, in slots x
-// seconds, are how far it has been behind its share. Both exist per level. Level q counts only requests of class q and
-// less urgent ones, and divides the slots that those have. So slots of a more urgent class count against nobody.
-// Thread rule: whoever holds the lock of the tenant book. Allocates only when a tenant is new.
+// Shares divides slots fairly between tenants over time, for one replica or for all replicas of a model. A tenant's
+// share is the number of the used slots that it should have, by its weight, and at most what it asks for. Its arrears,
+// in slots x seconds, tell how far it has been below its share. Both are kept per level. Level q counts only requests
+// of class q and less urgent ones, and divides only the slots that those have, so that slots of a more urgent class
+// count against nobody.
+// Thread rule: only the thread that holds the lock of the tenant book may call it. It allocates only for a new tenant.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@ namespace zinc_rt::sched {
 
 class Shares {
  public:
-  // most_arrears: arrears stay within plus or minus one slot for this long, so a tenant that ran alone does not pay for
-  // it for long.
+  // Arrears are limited to plus or minus one slot during most_arrears. So a tenant that ran alone for a day does not
+  // pay for that for long.
   explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
 
   void note_waiting(TenantId tenant, Qos qos, int more) {
@@ -24,16 +25,16 @@ class Shares {
   }
   void note_running(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].running += more; }
   void note_admitted(TenantId tenant, Qos qos, Micros now) { of(tenant).lines[index(qos)].admitted_at = now; }
-  // When the tenant's requests of this class last got a slot.
+  // Returns when a request of the tenant and class last got a slot.
   Micros admitted_at(TenantId tenant, Qos qos) const { return at(tenant).lines[index(qos)].admitted_at; }
 
-  // Adds the time since the last call, with the shares that held during it.
+  // Adds to the arrears what happened since the last call, by the shares that held during that time.
   void settle(Micros now);
-  // Computes the shares that hold from now on. A tenant whose quota allows no further request asks only for what it
-  // has.
+  // Computes the shares that hold from now on. A tenant whose quota allows it no further slot asks only for the slots
+  // that it has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
-  // If nobody waits, nobody is owed anything.
+  // Ends the contention for slots if no request waits, because then nobody is owed a slot.
   void rest_if_nobody_waits() { is_contended_ = is_contended_ && n_waiting_ > 0; }
 
   double share(TenantId tenant, Qos level) const { return at(tenant).share[index(level)]; }
@@ -41,12 +42,14 @@ class Shares {
   std::uint32_t running(TenantId tenant, Qos level) const;
   std::uint32_t waiting(TenantId tenant, Qos level) const;
   bool is_contended() const { return is_contended_; }
-  // Whether the tenant has less, or more, than its share, both now and over time.
+  // is_owed: whether the tenant has less than its share, both now and over time. has_too_much: whether it has more,
+  // both now and over time.
   bool is_owed(TenantId tenant, Qos level) const;
   bool has_too_much(TenantId tenant, Qos level) const;
 
  private:
-  struct Line {  // of a tenant and class
+  // The requests of one tenant and class.
+  struct Line {
     std::int64_t running = 0, waiting = 0;
     Micros admitted_at = INT64_MIN / 2;
   };
@@ -59,7 +62,7 @@ class Shares {
     double weight = 0, wanted = 0;
   };
   static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
-  // The account of a tenant; null if it never asked for anything.
+  // Returns the account of a tenant; an empty one if it never asked for anything.
   const Account& at(TenantId tenant) const {
     static const Account none{};
     return tenant < accounts_.size() ? accounts_[tenant] : none;
@@ -72,8 +75,8 @@ class Shares {
 
   double most_arrears_;
   std::vector<Account> accounts_;
-  std::vector<Claim> claims_;   // scratch
-  std::int64_t n_waiting_ = 0;  // of all tenants and classes
+  std::vector<Claim> claims_;   // scratch of share_out_level()
+  std::int64_t n_waiting_ = 0;  // waiting requests of all tenants and classes
   Micros settled_at_ = 0;
   bool is_contended_ = false;
 };

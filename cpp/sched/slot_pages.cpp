@@ -6,7 +6,7 @@
 
 namespace zinc_rt::sched {
 
-// Tenants of one isolation group count as one owner.
+// Returns the owner of a tenant's cached prefixes. All tenants of an isolation group have the same owner.
 std::uint64_t SlotPages::owner_of(TenantId tenant) const {
   const std::uint32_t group = tenants_[tenant].quota.isolation_group;
   return group == kNone ? tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
@@ -26,7 +26,8 @@ SlotPages::Node SlotPages::root_of(TenantId tenant, std::uint32_t variant, const
   return root;
 }
 
-// Clients choose the salts, so a scope must not outlive the prefixes in it.
+// Clients choose the salts and so could create any number of scopes. Therefore a scope is dropped when its prefixes are
+// gone.
 void SlotPages::drop_unused_roots() {
   std::erase_if(roots_, [&](const auto& scope) {
     if (!prefixes_.is_unused(scope.second)) return false;
@@ -45,8 +46,8 @@ std::uint32_t SlotPages::flush(TenantId tenant, bool with_group) {
   return n;
 }
 
-// How many pages the tenant could get now: free pages and those that only the cache refers to, less the pages reserved
-// for others.
+// Returns how many pages the tenant could get now: free pages and pages that only the cache refers to, less the pages
+// reserved for other tenants.
 std::uint64_t SlotPages::available(TenantId tenant) const {
   const std::uint64_t there = std::uint64_t{pool_.n_free()} + prefixes_.n_evictable();
   if (tenants_.total_reserved() == 0) return there;
@@ -100,7 +101,8 @@ std::uint32_t SlotPages::settle(Request& r, std::uint32_t n_tokens) {
   return slots_[r.slot].page_count * kPageTokens;
 }
 
-// A decoding slot has one copy and replaces it as it goes on. Copies made within prompts stay with their prefixes.
+// A decoding slot has one checkpoint and overwrites it as the text grows. Checkpoints made within prompts stay with
+// their prefixes in the cache.
 void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
   if (at % kPageTokens != 0) return;
   if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
@@ -109,7 +111,8 @@ void SlotPages::save_state(Request& r, std::uint32_t at, StepPlan& plan) {
   plan.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
 }
 
-// What a slot can start from: with recurrent layers, a checkpoint and no partial page.
+// Reduces a match to what a slot can start from. With recurrent layers that needs a checkpoint, and excludes partly
+// filled pages.
 mem::PrefixCache::Match SlotPages::usable(mem::PrefixCache::Match match, Node root) const {
   if (!options_.is_recurrent) return match;
   const bool has_state = match.state_node != kNone;
@@ -123,7 +126,7 @@ mem::PrefixCache::Match SlotPages::usable(mem::PrefixCache::Match match, Node ro
 std::uint32_t SlotPages::cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const {
   const auto root = roots_.find({owner_of(tenant), options_.variant_of(prompt.size()), salt});
   if (!options_.prefix_cache || root == roots_.end() || prompt.empty()) return 0;
-  // The last token is always computed, because its logits are wanted.
+  // The last token is always computed, because its logits are needed.
   const auto match = usable(prefixes_.look(root->second, prompt.first(prompt.size() - 1)), root->second);
   return match.n_pages * kPageTokens + match.partial_tokens;
 }
@@ -134,7 +137,7 @@ Bind SlotPages::find_room(Request& r, bool others_run) {
   r.root = root_of(r);
   found_ = {};
   found_.node = r.root;
-  // The last token is always computed, because its logits are wanted. So is a token whose score is missing.
+  // The last token is always computed, because its logits are needed. So is every token whose score is still missing.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
   if (options_.prefix_cache) found_ = prefixes_.match(r.root, r.tokens.view().first(n_known_logits));
   if (options_.is_recurrent) r.snapshot_pages = found_.n_pages > found_.state_pages ? found_.n_pages : 0;
@@ -170,7 +173,7 @@ void SlotPages::bind(Request& r, StepPlan& plan) {
   if (options_.is_recurrent && found_.n_pages > 0)
     plan.restores.push_back({r.slot, slots_.size() + prefixes_.checkpoint(r.node), r.slot});
   if (found_.partial_page == kNone) return;
-  // Another slot may append to that page, so this slot continues in a copy.
+  // Another slot may append to the partly filled page, so this slot continues in a copy of it.
   if (!pool_.add_ref(found_.partial_page)) return;
   const std::uint32_t page = take_page(r);
   if (page == kNone) {
@@ -229,8 +232,9 @@ void SlotPages::publish(std::uint32_t slot, TenantId tenant, const std::string& 
   tenants_.note_room();
 }
 
-// The cache already has the same tokens in another page. The slot switches to that page, which its path pins anyway,
-// and frees its own. With both, a text that is computed again could need twice its pages and never get them.
+// The cache already has the same tokens in another page. The slot switches to that page, which the slot's path in the
+// cache pins anyway, and frees its own. If it kept both, a text that is computed again could need twice its pages and
+// never get them.
 void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
   std::uint32_t& mine = slots_.pages(r.slot)[index];
   expect(pool_.add_ref(page));
@@ -242,7 +246,7 @@ void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page
   tenants_.note_room();
 }
 
-// Gives the cache the last, partly filled page. Its present tokens never change, so others may copy it.
+// Gives the cache the slot's last, partly filled page. The tokens in it never change, so other slots may copy it.
 void SlotPages::publish_tail(Request& r) {
   const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
   if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;

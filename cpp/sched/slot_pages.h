@@ -1,8 +1,9 @@
-// The KV pages of slots: a slot shares pages with the prefix cache, takes others from the pool, and leaves pages to the
-// cache. With recurrent layers it also saves a slot's state where pages end and restores it from there. Copies are only
-// planned here; the code that runs the step makes them.
-// Thread rule: whoever holds the lock of the tenant book. The calls about a request need it to be in a slot, unless
-// they say otherwise.
+// SlotPages manages the KV pages of a replica's slots for the scheduler. A slot shares pages with the prefix cache,
+// takes others from the pool, and leaves its pages to the cache when it ends. For models with recurrent layers it also
+// saves a slot's state at ends of pages and restores it from there. It only plans these copies; the runner makes them
+// around the step.
+// Thread rule: only the thread that holds the lock of the tenant book. Calls with a request need it to be in a slot,
+// unless they say otherwise.
 #pragma once
 
 #include <map>
@@ -21,7 +22,7 @@ namespace zinc_rt::sched {
 
 class SlotPages {
  public:
-  // The arguments must outlive it. `stats` counts evictions and internal errors.
+  // The arguments must outlive this object. `stats` counts evictions and internal errors.
   SlotPages(const Options& options, TenantBook& tenants, SlotTable& slots, Stats& stats)
       : options_(options),
         tenants_(tenants),
@@ -33,47 +34,54 @@ class SlotPages {
 
   const mem::PagePool& pool() const { return pool_; }
   const mem::PrefixCache& prefixes() const { return prefixes_; }
-  std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
+  std::size_t n_scopes() const { return roots_.size(); }  // scopes share no prefixes with each other
 
   // Looks for the pages that a waiting request needs: its cached prefix, then room for its other tokens and one more.
-  // kDone: the prefix is pinned until bind() or let_go(). Otherwise the request's failed_bind and n_missing say what is
-  // missing. others_run: leaves Options::prefix_part of the pages alone.
+  // If it returns kDone, the prefix is pinned until bind() or let_go(). Otherwise the request's failed_bind and
+  // n_missing tell what was missing. others_run: other requests run, so Options::prefix_part of the pages is left to
+  // the prefix cache.
   Bind find_room(Request& request, bool others_run);
   void let_go() { prefixes_.unpin(found_.node); }
-  // Gives a request without pages what find_room() found for it.
+  // Gives the request's slot the cached prefix that find_room() found. REQUIRES: the slot has no pages yet.
   void bind(Request& request, StepPlan& plan);
 
-  // Takes pages until the slot has room for n_tokens. On an error the slot keeps the pages that it got. Errors:
-  // kNoPages; kOverQuota, if the tenant's quota is the limit.
+  // Takes pages until the slot has room for n_tokens. If it fails, the slot keeps the pages that it got so far. Returns
+  // kNoPages, or kOverQuota if the tenant's quota is the limit.
   Bind grow(Request& request, std::uint32_t n_tokens);
-  // Lends the slot pages for drafts until it has room for n_tokens. Only free pages are lent: no cached prefix is dropped,
-  // no page that others reserved is taken, and the tenant's quota is not exceeded. Lent pages are charged to nobody.
+  // Lends pages to the slot for drafts, until it has room for n_tokens or no free page is left. No cached prefix is
+  // dropped for a draft, no page that others reserved is taken, and the tenant's quota is not exceeded. Lent pages are
+  // charged to nobody.
   void lend(Request& request, std::uint32_t n_tokens);
-  // Ends the loan after the step: the slot has n_tokens now. Pages that hold some of them are charged to the tenant as
-  // far as its quota allows; the others are given back. Returns the number of tokens for which the slot then has pages.
+  // Ends the loan after the step, when the slot has n_tokens. Lent pages that hold some of these tokens are charged to
+  // the tenant as far as its quota allows; the others are returned to the pool. Returns for how many tokens the slot
+  // then has pages.
   std::uint32_t settle(Request& request, std::uint32_t n_tokens);
-  // Plans a copy of the recurrent state after `at` tokens, if a page ends there and the cache lends a checkpoint.
+  // Plans to save the slot's recurrent state after `at` tokens. Does nothing unless a page ends there and the cache
+  // lends a checkpoint.
   void save_state(Request& request, std::uint32_t at, StepPlan& plan);
-  // After tokens [first, n_done) were computed: puts full pages into the cache, so that others share them at once.
+  // Called after the step computed tokens [first, n_done). Puts the pages that became full into the prefix cache, so
+  // that other requests share them at once.
   void publish(Request& request, std::uint32_t first);
-  // Notes that the copies before the step are done.
+  // Called when the plan's page copies and restores have been made. Drops the references to the copied pages.
   void finish_copies(StepPlan& plan);
-  // Takes all pages from the slot. Those in the cache stay there; the others go back to the pool. keep: the pages are
-  // valid, so the cache may keep more of them.
+  // Takes all pages from the slot. Pages in the cache stay there; the others return to the pool. `keep`: the contents
+  // are valid, so the last, partly filled page and the recurrent state may also go into the cache.
   void release(Request& request, bool keep, StepPlan& plan);
-  // Also releases the pages, and the slot begins the text again with another variant of the position encoding.
+  // Releases the slot's pages, so that the slot starts the text again with another variant of the position encoding.
   void begin_again(Request& request, StepPlan& plan);
 
-  // Frees pages for slots without a request. Errors: kExhausted with both numbers.
+  // Evicts cached prefixes until n_pages are free, for a slot without a request (a lease). Errors: kExhausted with both
+  // numbers.
   Status make_free(std::uint32_t n_pages);
-  void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many are free
+  void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many pages are free
   void give_back(std::uint32_t slot);
-  // Scheduler::publish_lease
+  // See Scheduler::publish_lease.
   void publish(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
 
-  // Scheduler::cached_tokens
+  // See Scheduler::cached_tokens.
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
-  // As Scheduler::flush_prefixes. with_group: also drops what the tenant brought into its isolation group's scopes.
+  // See Scheduler::flush_prefixes. Prefixes that the tenant computed for its isolation group are dropped only if
+  // with_group.
   std::uint32_t flush(TenantId tenant, bool with_group);
 
  private:
@@ -104,9 +112,9 @@ class SlotPages {
   mem::PagePool pool_;
   mem::PrefixCache prefixes_;
   std::map<Scope, Node> roots_;
-  std::size_t most_roots_ = 1024;  // beyond so many, unused roots are looked for
-  mem::PrefixCache::Match found_;  // by find_room(), for bind()
-  std::uint64_t n_takes_ = 0;      // pages that were asked for
+  std::size_t most_roots_ = 1024;  // if there are more scopes, the unused ones are dropped
+  mem::PrefixCache::Match found_;  // found by find_room() for bind()
+  std::uint64_t n_takes_ = 0;      // pages that were asked for so far
 };
 
 }  // namespace zinc_rt::sched

@@ -1,6 +1,7 @@
-// The slots of a model, and the pages of each. Page ids, page counts and RoPE variants of all slots are flat arrays, which
-// a device reads in place. A kernel knows a request only by its slot.
-// Thread rule: written between steps by the step thread; read during a step.
+// SlotTable holds the state of each slot of a replica, and the KV pages that each slot uses. Its page ids, page counts
+// and RoPE variants are flat arrays, because the device reads them in place. Kernels know a request only by the number
+// of its slot.
+// Thread rule: the step thread writes it between steps; during a step it is only read.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +19,9 @@ const char* to_string(SlotState state);
 struct Slot {
   SlotState state = SlotState::kFree;
   std::uint32_t page_count = 0;
-  std::uint32_t prefix_match_pages = 0;  // so many of the first pages came from the prefix cache
+  std::uint32_t prefix_match_pages = 0;  // how many of its first pages came from the prefix cache
   std::uint32_t rope_variant = 0;
-  bool is_held_up = false;  // its sink is full: not to be decoded
+  bool is_held_up = false;  // true while the request's sink is full, so that the slot is not decoded
 };
 
 class SlotTable {
@@ -33,12 +34,13 @@ class SlotTable {
   const Slot& operator[](std::uint32_t slot) const { return slots_[slot]; }
   std::span<const Slot> slots() const { return slots_; }
 
-  std::uint32_t take();                // FREE -> ADMITTED; kNone when none is free
-  void give_back(std::uint32_t slot);  // -> FREE, emptied. REQUIRES: PREEMPTED, DONE or ADMITTED, and no pages
-  // Errors: kInternal for a transition that has no meaning, with both states.
+  std::uint32_t take();  // takes a free slot (FREE to ADMITTED); returns kNone if none is free
+  // Empties the slot and makes it FREE. REQUIRES: its state is PREEMPTED, DONE or ADMITTED, and it has no pages.
+  void give_back(std::uint32_t slot);
+  // Changes the state of a slot. Errors: kInternal, with both states, if the second may not follow the first.
   Status set_state(std::uint32_t slot, SlotState to);
 
-  // The slot's pages; page_count of them.
+  // Returns the ids of the slot's pages, page_count of them, in the order of the text.
   std::span<std::uint32_t> pages(std::uint32_t slot) {
     return {page_ids_.data() + std::size_t{slot} * width_, slots_[slot].page_count};
   }
@@ -46,7 +48,7 @@ class SlotTable {
     return {page_ids_.data() + std::size_t{slot} * width_, slots_[slot].page_count};
   }
   void push_page(std::uint32_t slot, std::uint32_t page);  // REQUIRES: page_count < width()
-  std::uint32_t pop_page(std::uint32_t slot);              // takes the last one off. REQUIRES: page_count > 0
+  std::uint32_t pop_page(std::uint32_t slot);  // removes and returns the last page; REQUIRES: page_count > 0
   void clear_pages(std::uint32_t slot);
   std::uint32_t width() const { return width_; }
   std::span<const std::uint32_t> page_ids() const { return page_ids_; }

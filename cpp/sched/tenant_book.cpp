@@ -13,8 +13,8 @@ const char* to_string(Finish reason) {
 }
 
 void TokenBucket::set_rate(double tokens_per_s, Micros now) {
-  // Credit is kept as a fraction of the window, so it survives a change of the rate. Debt is kept in tokens and repaid
-  // at the new rate.
+  // Unused credit is kept as a fraction of the window, so that it survives a change of the rate. Debt is kept in tokens
+  // and repaid at the new rate.
   const double before = is_new_ ? 0 : used(now);
   const double debt = is_new_ ? 0 : std::max(0.0, -level(now));
   rate_ = tokens_per_s;

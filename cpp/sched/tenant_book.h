@@ -1,7 +1,8 @@
-// What each tenant may use, is using and has used, over all models of an engine and all their replicas. So quotas hold
-// across them.
-// Thread rule: the thread that holds lock(); any thread may call lock(). Schedulers that share a book lock it in their
-// calls between steps, never during a step. What they show to other threads is written under this lock.
+// TenantBook records, for each tenant, its quota, what it uses now, and what it was served. All models of an engine and
+// all their replicas share one book, so that a quota holds for all of them together.
+// Thread rule: only the thread that holds lock() may use it; any thread may call lock(). The schedulers that share a
+// book lock it in their calls between steps, and never during a step. Data that they show to other threads is written
+// under this lock.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 
 namespace zinc_rt::sched {
 
-// A token bucket: tokens flow in at a rate, up to the amount of five seconds. It may be overdrawn. Then its tenant
-// waits until the debt is repaid, so the rate is a soft limit, averaged over a window.
+// A token bucket limits the rate of a tenant's tokens. Tokens flow in at the rate, until the bucket holds what five
+// seconds bring. The bucket may be overdrawn; then its tenant waits until the debt is repaid. So the rate is a soft
+// limit, averaged over a window of five seconds.
 class TokenBucket {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -22,9 +24,9 @@ class TokenBucket {
   void set_rate(double tokens_per_s, Micros now);
   void take(double tokens, Micros now);
   bool has_any(Micros now) const { return level(now) > 0; }
-  // How much of the window is used: 0 when unused, 1 when all of it is, more when the bucket is in debt.
+  // Returns the part of the window that is used: 0 if none is, 1 if all of it is, more than 1 if the bucket is in debt.
   double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }
-  // When has_any() will be true.
+  // Returns the first moment at which has_any() will be true.
   Micros ready_at(Micros now) const;
 
  private:
@@ -36,13 +38,13 @@ class TokenBucket {
 
 struct Tenant {
   Quota quota;
-  std::uint32_t slots = 0;    // in use now
-  std::uint32_t pages = 0;    // charged now: pages that its slots took from the pool, without prefix hits
-  std::uint32_t waiting = 0;  // requests
+  std::uint32_t slots = 0;    // slots that its requests hold now
+  std::uint32_t pages = 0;    // pages charged now: those that its slots took from the pool, without prefix hits
+  std::uint32_t waiting = 0;  // requests that wait for a slot
   std::uint32_t pages_peak = 0;
   TokenBucket decode, prefill;
-  // Tokens served divided by weight. A prompt token counts once, a generated token twice: the virtual counter of VTC
-  // (Sheng et al., OSDI 2024).
+  // The tokens that the tenant was served, divided by its weight. A prompt token counts once, a generated token twice.
+  // This is the virtual counter of VTC (Sheng et al., OSDI 2024).
   double service = 0;
   void charge_page() { pages_peak = std::max(pages_peak, ++pages); }
   bool is_active() const { return slots > 0 || waiting > 0; }
@@ -50,33 +52,36 @@ struct Tenant {
 
 class TenantBook {
  public:
-  // Not recursive. REQUIRES: no other lock is waited for while it is held.
+  // Locks the book. The lock is not recursive. REQUIRES: no thread waits for another lock while it holds this one.
   [[nodiscard]] std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
-  TenantId add(const Quota& quota, Micros now);  // may give an id that was removed
-  // REQUIRES: the tenant has nothing waiting, running or cached.
+  TenantId add(const Quota& quota, Micros now);  // the id may be that of a removed tenant
+  // Frees the id for another tenant. REQUIRES: the tenant has no waiting or running request and no cached prefix.
   void remove(TenantId id);
   void set_quota(TenantId id, const Quota& quota, Micros now);
   Tenant& operator[](TenantId id) { return tenants_[id]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
 
-  // The dominant share (DRF), divided by the weight. It is the largest of three fractions of the tenant's quota: slots
-  // in use, pages in use, and the used part of its decode window.
+  // Returns the dominant share of the tenant (DRF), divided by its weight. The dominant share is the largest of three
+  // fractions of the tenant's quota: slots in use, pages in use, and the used part of its decode window.
   double dominant_share(TenantId id, Micros now) const;
-  // The number that admission and preemption compare: the dominant share, plus the tenant's lead in service over the
-  // least served active tenant, in units of kServiceScale. The lead counts up to kMostAhead units, so a tenant that was
-  // served while others asked for little is not behind them for long. The dominant share balances tenants at once,
-  // service balances them over time.
+  // Returns the number by which admission and preemption compare tenants; the lower one goes first. It is the dominant
+  // share plus the tenant's lead in service over the least served active tenant, in units of kServiceScale. The lead
+  // counts up to kMostAhead units, so that a tenant that was served while others asked for little is not put last for
+  // long. The dominant share balances tenants at once; service balances them over time.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
-  // Rows that gave nothing, as wrong drafts: they count as a prompt's tokens do, but no rate is charged for them.
+  // Counts rows that a step computed for nothing, such as wrong drafts. They add to the tenant's service like prompt
+  // tokens, but not to its rates.
   void serve_in_vain(TenantId id, Qos qos, std::uint32_t n_rows);
-  // Makes a tenant that was idle as much served as the least served active tenant, so that nobody saves up service.
+  // Called when a request arrives. If the tenant was idle, raises its service to that of the least served active
+  // tenant, so that nobody saves up service while idle.
   void note_arrival(TenantId id);
-  // Called once a step: finds the least service among active tenants.
+  // Finds the least service among the active tenants. The scheduler calls it once per step.
   void refresh();
-  // Rises when pages are freed in any model, or a quota changes. A request that found no room may then find some.
+  // A counter that rises when pages are freed in any model or a quota changes. A request that found no room tries again
+  // only after it has risen.
   std::uint64_t room_epoch() const { return room_epoch_; }
   void note_room() { ++room_epoch_; }
   std::uint64_t total_reserved() const { return total_reserved_; }
@@ -89,7 +94,7 @@ class TenantBook {
   std::deque<Tenant> tenants_;
   std::vector<TenantId> removed_;
   double least_service_ = 0;
-  std::uint64_t total_reserved_ = 0;  // pages
+  std::uint64_t total_reserved_ = 0;  // pages reserved by all quotas together
   std::uint64_t room_epoch_ = 1;
 };
 

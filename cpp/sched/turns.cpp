@@ -1,14 +1,14 @@
-// Shares over time (docs/tenancy.md, "Turns"). Admission gives out only free slots by share, so long requests would
-// keep theirs. Therefore a tenant with more slots than its share yields one, between two steps, to a request that has
-// waited long enough for its class and whose tenant has less than its share. The rules:
+// Turns: how tenants share slots over time (docs/tenancy.md, "Turns"). Admission only gives out free slots, so long
+// requests would keep theirs. Therefore a tenant with more slots than its share yields one between two steps. It goes
+// to a request that has waited long enough for its class and whose tenant has less than its share. The rules:
 //   - A request keeps its slot for a turn, because changing slots costs time. A turn is four times as long as computing
-//     what the cache did not hold, but at least `turn` and at most four times `turn`. A turn in which no token was
-//     picked (pages were evicted, or a recurrent state began far back) doubles the request's next turn, so that every
+//     what the cache did not hold, but at least `turn` and at most four times `turn`. If no token was picked in a turn
+//     (pages were evicted, or a recurrent state began far back), the request's next turn is twice as long. So every
 //     request makes progress.
-//   - A tenant yields only what it has above its share, and never to itself.
-//   - If a model has several replicas, shares are of the slots of all replicas together. A slot is yielded on the
-//     replica where the request waits.
-//   - Of the requests that are owed a slot, the next is the one whose tenant and class got none for longest.
+//   - A tenant yields only slots above its share, and never to itself.
+//   - If a model has several replicas, shares are counted over the slots of all replicas together. A slot is yielded on
+//     the replica where the request waits.
+//   - If several requests are owed a slot, the next is the one whose tenant and class got none for longest.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -16,17 +16,20 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kWorthwhile = 4;            // how many times longer a turn is than what it costs to begin it
-constexpr std::uint32_t kMostVainTurns = 8;  // so many vain turns in a row double the length of the next one
+// A turn lasts this many times as long as computing what the cache did not hold when the turn began.
+constexpr double kWorthwhile = 4;
+constexpr std::uint32_t kMostVainTurns = 8;  // at most this many consecutive vain turns double the next one
 
 }  // namespace
 
-// The most urgent class that this request may take a slot from: its own, or standard for a batch request that starves.
+// Returns the most urgent class from which this request may take a slot. It is the request's own class, or standard if
+// it is a batch request that starves.
 Qos Scheduler::level_of(const Request& r, Micros now) const {
   return r.params.qos == Qos::kBatch && is_aged(r, now) ? Qos::kStandard : r.params.qos;
 }
 
-// Whether its tenant's class has waited so long for a slot that shares count before standings.
+// Returns whether the request's tenant and class have waited so long for a slot that admission compares shares before
+// standings.
 bool Scheduler::is_owed(const Request& r, Micros now) const {
   return line_wait(r, now) >= options_.turn_after[static_cast<std::size_t>(r.params.qos)] &&
          shares_everywhere().is_owed(r.params.tenant, level_of(r, now));
@@ -47,13 +50,14 @@ bool Scheduler::may_yield(const Request& r, const Request& candidate, const Shar
          shares.has_too_much(tenant, level);
 }
 
-// A tenant may have too many slots in total, but on other replicas. So one that has too many on this replica yields
-// too. Then nobody waits longer than this replica by itself would make it wait.
+// A tenant may have too many slots on this replica although it has no more than its share over all replicas. It must
+// then yield here too. So nobody waits longer than if this replica were the only one.
 bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
   return may_yield(r, candidate, shares_everywhere(), now) || (all_shares_ && may_yield(r, candidate, shares_, now));
 }
 
-// The order of yielding: the least urgent request first, then the tenant furthest ahead of its share, then the latest.
+// Returns the request that yields its slot to the candidate, or null. The least urgent request yields first, then one
+// of the tenant furthest above its share, then the one admitted last.
 Request* Scheduler::yielder_for(const Request& candidate, const Shares& shares, Micros now) const {
   const Qos level = level_of(candidate, now);
   Request* yielder = nullptr;

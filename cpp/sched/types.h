@@ -1,4 +1,5 @@
-// The types of the scheduler: ids, times, classes and quotas. None depends on a model, a device or a clock.
+// The scheduler's basic types: ids, times, classes of urgency, quotas, and reasons for the end of a request. They
+// depend on no model, device or clock.
 // Thread rule: plain values.
 #pragma once
 
@@ -11,17 +12,17 @@ namespace zinc_rt::sched {
 
 using mem::kNone;
 using TenantId = std::uint32_t;
-using RequestId = std::uint64_t;  // 0: none
-using Micros = std::int64_t;      // since any fixed moment
+using RequestId = std::uint64_t;  // 0 means no request
+using Micros = std::int64_t;      // microseconds since a fixed moment; the caller of the scheduler chooses it
 
 inline constexpr Micros kNever = INT64_MAX;
 inline constexpr std::uint32_t kMostDrafts = kMostGuesses;
 
-// Lower is more urgent.
+// The class of a request: how urgent it is. A lower value is more urgent.
 enum class Qos : std::uint8_t { kInteractive, kStandard, kBatch };
 inline constexpr std::size_t kQosCount = 3;
 
-// A batch request counts four times against its tenant, in shares and in service.
+// A batch request counts four times as much against its tenant as others do, in its share and in its service.
 inline double qos_weight(Qos qos) {
   return qos == Qos::kBatch ? 0.25 : 1.0;
 }
@@ -29,13 +30,15 @@ inline double qos_weight(Qos qos) {
 struct Quota {
   std::uint32_t max_concurrent_slots = 4;
   std::uint32_t max_kv_pages = 4096;
-  std::uint32_t reserved_kv_pages = 0;  // kept free for this tenant, whatever others do
+  std::uint32_t reserved_kv_pages = 0;  // pages that only this tenant may take
   std::uint32_t max_context_tokens = 128000;
-  double decode_tokens_per_s = 1000;  // both rates are smoothed over kRateWindow
+  // Both rates are averaged over TokenBucket::kWindowSeconds.
+  double decode_tokens_per_s = 1000;
   double prefill_tokens_per_s = 100000;
-  double weight = 1;  // of its share, relative to other tenants
+  double weight = 1;  // relative to other tenants: twice the weight, twice the share
   Qos qos = Qos::kStandard;
-  std::uint32_t isolation_group = kNone;  // tenants of one group share prefixes
+  // Tenants with the same group share cached prefixes; kNone: the tenant shares none.
+  std::uint32_t isolation_group = kNone;
 };
 
 enum class Finish : std::uint8_t {
@@ -48,7 +51,7 @@ enum class Finish : std::uint8_t {
   kFault,
   kShutdown,
   kOutOfPages,
-  kBadLogits,  // no token could be picked: the largest logit was no finite number
+  kBadLogits,  // no token could be picked because the largest logit was not finite
   kProcessorFailed,
 };
 inline constexpr std::size_t kFinishCount = 11;

@@ -6,7 +6,8 @@ namespace zinc_rt::sched::sim {
 
 CampaignResult run_campaign(const CampaignOptions& options) {
   CampaignResult result;
-  // A scenario whose requests were all refused has no step. It counts as one, or a campaign might never end.
+  // A scenario whose requests were all refused has no step. Each scenario counts as one step more, or a campaign of
+  // such scenarios would never end.
   for (std::uint64_t seed = options.seed; result.counts.steps + result.n_scenarios < options.n_steps; ++seed) {
     SimResult one = simulate(random_scenario(seed, options.random));
     add(result.counts, one.counts);

@@ -1,4 +1,5 @@
-// Runs random scenarios until enough steps have run or a scenario has failed.
+// A campaign simulates random scenarios of the scheduler one after another, until enough steps have run or a scenario
+// breaks a rule. `zinc-rt sched-test` and tests run campaigns.
 // Thread rule: one thread.
 #pragma once
 
@@ -10,18 +11,18 @@
 namespace zinc_rt::sched::sim {
 
 struct CampaignOptions {
-  std::uint64_t seed = 1;  // of the first scenario; the next ones have seed + 1, ...
+  std::uint64_t seed = 1;  // seed of the first scenario; the next ones use seed + 1, seed + 2, ...
   std::uint64_t n_steps = 1'000'000;
   RandomOptions random;
-  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // steps
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // called after each scenario; in steps
 };
 
 struct CampaignResult {
   SimCounts counts;
   std::uint64_t n_scenarios = 0;
-  double bound_used = 0;  // the largest SimResult::bound_used
+  double bound_used = 0;  // the largest SimResult::bound_used of all scenarios
   std::uint64_t failed_seed = 0;
-  std::optional<Violation> violation;  // in the scenario of failed_seed
+  std::optional<Violation> violation;  // broken by the scenario of failed_seed
 };
 
 CampaignResult run_campaign(const CampaignOptions& options);

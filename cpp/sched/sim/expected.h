@@ -1,4 +1,4 @@
-// Compares a run with what its scenario expects.
+// Compares the result of a simulation with the `expect` lines of its scenario.
 // Thread rule: one thread.
 #pragma once
 

@@ -8,7 +8,7 @@ namespace zinc_rt::sched::sim {
 
 namespace {
 
-// A longer queue is checked only now and then.
+// A queue longer than kShortQueue is checked only in every kLookEvery-th turn, because the check visits all of it.
 constexpr std::uint32_t kShortQueue = 256, kLookEvery = 32;
 
 }  // namespace
@@ -39,7 +39,8 @@ bool Invariants::may_start(const Request& r, Micros now) const {
          t.decode.has_any(now) && !is_held_by_leader(r);
 }
 
-// Does not look into the prefix cache, which may save the request some pages.
+// Returns whether the request may exceed its tenant's page quota. It ignores the prefix cache, which may save some
+// pages.
 bool Invariants::may_be_over_quota(const Request& r) const {
   const Tenant& t = tenants_[r.params.tenant];
   const auto n = std::min(r.tokens.size() + 1, r.n_limit);
@@ -77,9 +78,9 @@ void Invariants::check_write(std::uint32_t slot, std::uint32_t page) {
                                  n_listed_[page], s_.pages().meta(page).owner_slot));
 }
 
-// The plan has copies of what its requests have, so the step need not read them.
+// Checks that the plan holds copies of its requests' tokens and rows, so that the step need not read the requests.
 void Invariants::check_contents(const StepPlan& plan) {
-  std::uint32_t first = 0, n_rows = 0;  // token of the item, and rows so far
+  std::uint32_t first = 0, n_rows = 0;  // index of the item's first token in the step; rows so far
   for (const PlanItem& item : plan.items) {
     const Request& r = *s_.in_slot(item.slot);
     const mem::SpanView tokens = r.tokens.with_guess().part(item.begin, item.n);
@@ -97,7 +98,8 @@ void Invariants::check_contents(const StepPlan& plan) {
     }
     first += item.n;
   }
-  if (first != plan.tokens.size() || n_rows != plan.rows.size())  // no scenario scores a prompt
+  // No simulated request scores its prompt, so there are no further rows.
+  if (first != plan.tokens.size() || n_rows != plan.rows.size())
     report("plan", fmt::format("{} ids and {} rows are planned, {} and {} are of items", plan.tokens.size(),
                                plan.rows.size(), first, n_rows));
 }
@@ -121,7 +123,7 @@ void Invariants::after_plan(const StepPlan& plan) {
                           (item.is_decode ? n == 1 : item.n <= s_.options().prefill_cap && item.n_drafts == 0) &&
                           item.n_drafts == r->tokens.n_guessed() * (item.is_decode ? 1 : 0) &&
                           item.n_drafts <= r->params.speculation.most;
-    // A run gives a pick more than it has drafts, and all of it lies in one variant of the position encoding.
+    // A draft leads to one pick more than it has tokens, and all of its rows use one variant of the position encoding.
     const bool is_within = item.begin + item.n + 1 <= r->n_limit || item.n_drafts == 0;
     const auto& limits = s_.options().rope_limits;
     const std::uint32_t variant = s_.slots()[item.slot].rope_variant;
@@ -147,7 +149,7 @@ void Invariants::after_plan(const StepPlan& plan) {
                        n_outputs, plan.n_tokens, plan.n_decode, plan.n_outputs, s_.options().chunk_cap));
   check_contents(plan);
   for (const auto& [slot, id] : decoding_) {
-    while (next < plan.n_decode && plan.items[next].slot < slot) ++next;  // both are in the order of slots
+    while (next < plan.n_decode && plan.items[next].slot < slot) ++next;  // both lists are in the order of slots
     const Request* r = s_.in_slot(slot);
     if (r != nullptr && r->id == id && (next >= plan.n_decode || plan.items[next].slot != slot))
       report("decode", fmt::format("slot {} decodes and is not in the plan of {} slots", slot, plan.n_decode));
@@ -212,8 +214,9 @@ void Invariants::check_tenants() {
         t.pages > std::max(t.quota.max_kv_pages, last_pages_[id]))
       report("quota", fmt::format("tenant {} has {} slots and {} pages, its quota is {} and {}", id, t.slots, t.pages,
                                   t.quota.max_concurrent_slots, t.quota.max_kv_pages));
-    // If it took pages beyond its reservation, others' reservations must still be available. A slot's partial leaf
-    // counts as evictable but is not; each slot has at most one.
+    // If the tenant took pages beyond its reservation, the reservations of others must still be available. The cache
+    // counts the partly filled page of a slot as evictable although it is not. Each slot has at most one, so n_running
+    // is added.
     const bool took_floating = t.pages > last_pages_[id] && t.pages > t.quota.reserved_kv_pages;
     const std::uint64_t there = std::uint64_t{s_.pages().n_free()} + s_.prefixes().n_evictable() + s_.n_running();
     if (took_floating && checks_reserved && leases.empty() && tenants_.reserved_but_unused(id) > there)

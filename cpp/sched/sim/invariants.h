@@ -1,39 +1,45 @@
-// What must hold of the scheduler at each point of a step. Rules, by the names that a violation carries:
+// Invariants checks, while a scenario is simulated, that the scheduler keeps these rules. A violation carries the name
+// of its rule:
 //
-//   pages       each page's references are those of the slots that list it, plus one if the cache holds it; free pages
-//               are those without any; nothing is owned twice or lost
-//   writes      a page that a step writes is listed by no other slot and belongs to the slot that writes it
-//   content     each item's whole context is in its pages, and in its recurrent state (kv_model.h)
-//   quota       slots and charged pages agree with the book, and do not grow above the tenant's quota (one that was
-//               lowered is reached by waiting)
-//   reserved    no tenant takes a page that is reserved for another
-//   slots       the slot table agrees with the requests in it: states, positions, counts
-//   plan        items are contiguous from what is done, under the caps, one for each slot, decoding slots first; ids and
-//               rows are those of their requests
-//   draft       guesses stand behind the last token of a slot that decodes, as many as the request allows, within its
-//               limit and one variant of the position encoding; none is in the text, and no page is lent after a step
-//   decode      every decoding slot that is neither held up by its sink nor out of tokens is in the plan
-//   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
-//               computed its prompt may be passed; a request that its own tenant's page quota holds up may not
-//   class       no first admission of a lower class while an interactive request could start and waits
-//   starvation  the head of a line (a tenant's requests of a class) that got no slot for `starvation`, while it waits
-//               and could start, is not overtaken by the first admission of a younger request. Excepted are requests
-//               of a more urgent class in an admission that preempted, and those of a tenant that is owed a slot
-//   share       of two tenants whose heads of the same class could start, and neither of which is owed a slot, the one
-//               of lower standing is admitted. So right after an admission the winner's standing, less the slot and
-//               pages that this admission gave it, is at most that of any tenant that goes on waiting
-//   turns       a request that yields a slot to a tenant that is owed one has had it for a turn, and its tenant had
-//               more than its share
-//   bound       a tenant of which a request could start while none of that class or a less urgent one is in a slot
-//               waits no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three
-//               turns. Its part is its share of a slot, at most 1, and at most slots / lines of the level. Checked
-//               where pages cannot be short
-//   text        the tokens of a request are its own text's, in order, each once, whatever happened to it
-//   progress    while something can run something runs; a scenario ends
-//   end         when all requests have ended every slot is free and every page is free or cached; a flush frees the
-//               rest
-//   cache       PrefixCache::check finds nothing
-//   internal    the scheduler counted no internal error
+//   pages       Each page has one reference per slot that lists it, plus one if the cache holds it. Pages without a
+//               reference are free. No page is owned twice or lost.
+//   writes      A page that a step writes is listed by no other slot, and belongs to the slot that writes it.
+//   content     When a step runs an item, the item's whole context is in the slot's pages and in its recurrent state
+//               (kv_model.h).
+//   quota       Slots and charged pages agree with the book and do not grow above the tenant's quota. After a quota was
+//               lowered they only have to fall.
+//   reserved    No tenant takes a page that is reserved for another.
+//   slots       The slot table agrees with the requests in it: states, positions, counts.
+//   plan        Items continue where their requests are computed to, respect the limits, and come once per slot,
+//               decoding slots first. Their ids and rows are those of their requests.
+//   draft       Guesses stand only behind the last token of a decoding slot. Their number respects what the request
+//               allows, its limit, and one variant of the position encoding. After a step none is in the text, and no
+//               page is lent.
+//   decode      Every decoding slot that may run (its sink is not full, its rate is not used up) is in the plan.
+//   fifo        First admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
+//               computed its prompt may be overtaken; a request that its tenant's page quota holds up may not.
+//   class       No request of a lower class is admitted for the first time while an interactive request waits and could
+//               start.
+//   starvation  If the first request of a tenant and class waits and could start, and that class got no slot for
+//               `starvation`, no younger request is admitted for the first time before it. Exceptions: a request of a
+//               more urgent class in an admission that preempted, and a request whose tenant is owed a slot.
+//   share       If the first requests of two tenants have the same class, both could start and neither is owed a slot,
+//               the one of lower standing is admitted. So right after an admission the winner's standing, less the slot
+//               and pages that this admission gave it, is at most that of any tenant that goes on waiting.
+//   turns       A request that yields its slot to a tenant that is owed one has had it for a turn, and its tenant had
+//               more than its share.
+//   bound       A tenant has a request that could start, and none of that class or a less urgent one in a slot. It
+//   waits
+//               no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three turns.
+//               Its part is its share of a slot, at most 1, and at most slots / lines of the level. (A line is a
+//               tenant's
+//               requests of one class.) Checked only where pages cannot be short.
+//   text        A request receives the tokens of its own text, in order and each once, whatever happened to it.
+//   progress    While something can run, something runs; and every scenario ends.
+//   end         When all requests have ended, every slot is free and every page is free or cached. A flush of the cache
+//               frees the rest.
+//   cache       PrefixCache::check finds no error.
+//   internal    The scheduler counted no internal error.
 // Thread rule: one thread.
 #pragma once
 
@@ -53,24 +59,24 @@ struct Violation {
 
 class Invariants {
  public:
-  // is_alone: no other scheduler uses the book, so the book's numbers are this scheduler's.
+  // is_alone: no other scheduler shares the tenant book, so the book's numbers must be those of this scheduler.
   Invariants(const Scheduler& scheduler, const TenantBook& tenants, bool is_alone = true);
 
   void before_admit(Micros now);
   void after_admit(Micros now);
   void after_plan(const StepPlan& plan);
   void after_step();
-  // Called when no request is left. is_flushed: all prefixes have been flushed.
+  // Called when no request is left. is_flushed: all prefixes were flushed before the call.
   void at_end(bool is_flushed);
   void check_cache();
 
-  void report(std::string_view rule, std::string text);  // the first report is kept
+  void report(std::string_view rule, std::string text);  // keeps only the first report
   const std::optional<Violation>& violation() const { return violation_; }
 
-  std::vector<std::uint32_t> leases;  // slots that diagnoses have taken, without a request
+  std::vector<std::uint32_t> leases;  // slots that diagnostics have taken without a request
   bool checks_reserved = true;        // false once reservations have changed or the pool cannot hold them
-  double bound_used = 0;              // the largest part of the bound on waiting (rule bound) that a request has waited
-  bool checks_bound = false;          // whether rule bound is checked: only where pages cannot be short
+  double bound_used = 0;              // the longest wait, as a fraction of the wait that rule bound allows
+  bool checks_bound = false;          // whether rule bound is checked; only where pages cannot be short
 
  private:
   struct Waiting {
@@ -78,14 +84,14 @@ class Invariants {
     TenantId tenant = 0;
     Qos qos = Qos::kStandard;
     std::uint64_t order = 0;
-    bool is_held = false;  // by its leader
-    bool is_head = false;  // the first in its queue that is not held
+    bool is_held = false;  // waits for its leader's prompt
+    bool is_head = false;  // the first of its queue that no leader holds up
     bool is_aged = false;
-    bool is_admitted = false;  // admitted in this call of admit
+    bool is_admitted = false;  // in the present call of admit
   };
   struct Line {
     Micros admitted_at = INT64_MIN / 2;
-    // For a line that waits without a slot: since when, how much of a slot it is owed in us, and its latest share.
+    // If the line waits without a slot: since when, how much time of a slot it is owed in us, and its latest share.
     Micros since = kNever;
     double owed_us = 0, share = 0;
   };
@@ -116,15 +122,15 @@ class Invariants {
   std::optional<Violation> violation_;
   bool looks_at_queue_ = true;                           // whether the queue is checked in this turn
   std::uint64_t n_turns_ = 0;                            // turns with a long queue
-  std::vector<std::array<Line, kQosCount>> lines_;       // by tenant
-  std::vector<std::array<bool, kQosCount>> line_waits_;  // scratch, by tenant
-  std::vector<Micros> slot_since_;                       // by slot: when it was taken
+  std::vector<std::array<Line, kQosCount>> lines_;       // index: tenant
+  std::vector<std::array<bool, kQosCount>> line_waits_;  // scratch; index: tenant
+  std::vector<Micros> slot_since_;                       // index: slot; when the slot was taken
   Micros last_admit_ = 0, longest_step_ = 0, longest_turn_ = 0;
-  std::vector<Waiting> waiting_;                              // before admit, by queue and order
-  std::vector<Decoding> decoding_;                            // after admit: what the plan must hold
-  std::vector<std::uint32_t> n_listed_;                       // by page: slots that list it
-  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // by tenant, counted
-  std::vector<std::uint32_t> last_slots_, last_pages_;        // by tenant, after the step before
+  std::vector<Waiting> waiting_;                              // the queue as it was before admit
+  std::vector<Decoding> decoding_;                            // the slots that the plan must decode, as of after admit
+  std::vector<std::uint32_t> n_listed_;                       // index: page; the number of slots that list it
+  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // index: tenant; counted from slots and queue
+  std::vector<std::uint32_t> last_slots_, last_pages_;        // index: tenant; the values after the step before
 };
 
 }  // namespace zinc_rt::sched::sim

@@ -1,4 +1,4 @@
-// The rules about who gets a slot: fifo, class, starvation, share, turns, bound.
+// Checks the rules about who gets a slot: fifo, class, starvation, share, turns and bound (invariants.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,14 +37,15 @@ void Invariants::check_order(const Request& r, bool is_aged, bool is_last_of_ten
   for (const Waiting& before : waiting_) {
     const Request* w = before.is_head ? s_.find(before.id) : nullptr;
     if (w == nullptr || !w->is_waiting || before.is_admitted || !may_start(*w, now) || may_be_over_quota(*w)) continue;
-    // An earlier sibling may have lost its leader in this admission, and may now be the head of its queue.
+    // A sibling that arrived earlier may have lost its leader in this admission. It is then the first of the queue.
     const auto is_before_it = [&](const Waiting& other) {
       if (other.tenant != before.tenant || other.qos != before.qos || other.order >= before.order) return false;
       const Request* o = s_.find(other.id);
       return o != nullptr && o->is_waiting && !is_held_by_leader(*o);
     };
     if (std::ranges::any_of(waiting_, is_before_it)) continue;
-    // Its tenant gave up a slot in this admission, so it may have become able to start after others were admitted.
+    // If the tenant gave up a slot in this admission, its request may have become able to start only after others were
+    // admitted.
     const auto is_of_tenant = [&](const Event& e) {
       return e.kind == EventKind::kPreempted && e.tenant == before.tenant;
     };
@@ -91,7 +92,7 @@ void Invariants::check_yield(const Event& e, Micros now) {
   if (!had_more) report("turns", fmt::format("tenant {} yields slot {} and has less than its share", e.tenant, e.slot));
 }
 
-// After admission, checks how long the remaining requests have waited.
+// Called after each admission. Checks that no remaining request has waited longer than rule bound allows.
 void Invariants::check_bound(Micros now) {
   const Micros step = now - last_admit_;
   last_admit_ = now;
@@ -99,7 +100,8 @@ void Invariants::check_bound(Micros now) {
   longest_step_ = std::max(longest_step_, step);
   for (auto& lines : lines_)
     for (Line& line : lines) line.owed_us += line.since == kNever ? 0 : line.share * static_cast<double>(step);
-  // Per level: the slots that its requests have, and the number of lines that have slots or want some.
+  // n_slots[level]: slots held by requests of the level. n_lines[level]: lines (tenant and class) of the level that
+  // hold or want slots.
   std::array<double, kQosCount> n_slots{}, n_lines{};
   for (TenantId t = 0; t < lines_.size(); ++t)
     for (std::size_t level = 0; level < kQosCount; ++level) {

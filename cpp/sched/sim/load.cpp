@@ -54,7 +54,8 @@ class LoadRun {
     bool is_good = true;
   };
 
-  Micros wait() {  // the time until the next request
+  // Returns when the next request arrives: a random time after the last one.
+  Micros wait() {
     const double u = (static_cast<double>(draw_.next() >> 11) + 1) / 9007199254740993.0;
     return next_at_ + static_cast<Micros>(-std::log(u) / load_.rate * 1e6);
   }
@@ -66,7 +67,7 @@ class LoadRun {
     for (std::uint32_t i = 0; i < n_prompt; ++i) p.prompt.push_back(static_cast<std::int32_t>(draw_.below(50'000)));
     p.max_tokens = n_output;
     p.user = user;
-    if (!scheduler_.submit(std::move(p), now_)) ++n_ended_;  // refused requests count as not good
+    if (!scheduler_.submit(std::move(p), now_)) ++n_ended_;  // a refused request counts as ended but not as good
   }
 
   void ask() {

@@ -1,5 +1,6 @@
-// Computes what clients see of a machine under a load, only from the cost of its steps: without a model, noise or
-// network. Use it to compare limits (time to the first token, gaps between tokens) with the throughput that they leave.
+// Computes what clients would see of a machine under a load, from nothing but the cost of its steps. There is no model,
+// no noise and no network. Used to compare limits (time to the first token, gaps between tokens) with the throughput
+// that they leave.
 // Thread rule: one thread.
 #pragma once
 
@@ -10,32 +11,32 @@
 namespace zinc_rt::sched::sim {
 
 struct Machine {
-  double base_us = 0, decode_us = 0;          // a step; and each decoding slot in it
-  double prompt_us = 0, prompt_token_us = 0;  // what any prompts add to a step, and each token of them
+  double base_us = 0, decode_us = 0;          // us per step, and per decoding slot in it
+  double prompt_us = 0, prompt_token_us = 0;  // us that a step with prompts takes more, and per prompt token
 };
 
 struct Load {
   std::string name;
-  std::uint32_t n_clients = 0;          // each asks again when its answer has ended (a closed loop)
+  std::uint32_t n_clients = 0;          // each sends its next request when its answer has ended (a closed loop)
   std::uint32_t n_requests = 0;         // of all clients together
-  double rate = 0;                      // in place of clients: requests a second, at random moments
-  std::uint32_t prompt[2] = {32, 256};  // tokens, from and up to
+  double rate = 0;                      // if not 0: requests per second at random moments, without clients
+  std::uint32_t prompt[2] = {32, 256};  // tokens, least and most
   std::uint32_t output[2] = {32, 256};
-  bool with_interactive = false;  // a stream that does not end
+  bool with_interactive = false;  // whether an endless interactive stream runs beside the load
 };
 
 struct LoadResult {
   double seconds = 0, tokens_per_s = 0, requests_per_s = 0;  // tokens of prompts and answers
   double generated_per_s = 0;
   double first_p50_ms = 0, first_p99_ms = 0, gap_p50_ms = 0, gap_p99_ms = 0, interactive_gap_p99_ms = 0;
-  double good_part = 0;  // the part of the requests that had their first token within kFirstMs
+  double good_part = 0;  // the fraction of the requests that had their first token within kFirstMs
 };
-inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // what docs/tenancy.md calls good
+inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // the limits that docs/tenancy.md calls good
 
 LoadResult run_load(const Load& load, const Machine& machine, const Options& options);
 
-// The highest rate, in requests per second, at which at least a fraction `good` of the requests is good and the
-// interactive stream's p99 gap stays within kInteractiveGapMs. 0: no rate does.
+// Returns the highest rate, in requests per second, at which at least a fraction `good` of the requests is good and the
+// interactive stream's p99 gap stays within kInteractiveGapMs. Returns 0 if there is no such rate.
 double goodput(Load load, const Machine& machine, const Options& options, double good);
 
 }  // namespace zinc_rt::sched::sim

@@ -1,4 +1,4 @@
-// Pseudo-random numbers: SplitMix64.
+// Pseudo-random numbers for simulations (SplitMix64). They are the same on every machine.
 // Thread rule: plain values.
 #pragma once
 

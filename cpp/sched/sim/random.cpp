@@ -62,7 +62,7 @@ EventLine draw_submit(Draw& d, const Scenario& s, std::uint32_t name) {
   return e;
 }
 
-// An event other than a submit, about one of the first n_requests.
+// Returns an event that submits nothing, such as a cancel, about one of the first n_requests.
 EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool with_faults) {
   EventLine e;
   e.request = d.below(std::max(1u, n_requests));
@@ -77,8 +77,8 @@ EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool 
   return e;
 }
 
-// About as many tenants as slots or more; requests of any length up to many turns, of every class and weight; enough
-// pages for all. So a request that waits is waiting for a slot.
+// Makes a scenario with at least about as many tenants as slots, and with requests of every class, weight and length up
+// to many turns. There are enough pages for all, so a waiting request waits for a slot.
 Scenario share_scenario(std::uint64_t seed) {
   Draw d(mix(seed, 0x5ba2e));
   Scenario s;
@@ -135,12 +135,12 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   s.cost.context_us = d.chance(30) ? 0.1 * d.below(50) : 0;
   s.cost.jitter_percent = d.below(60);
   s.cost.seed = seed;
-  // A draw of its own: the scenarios of a seed are otherwise what they were before there were drafts.
+  // Drafts are drawn from a generator of their own. So a seed makes the same scenario with drafts and without.
   Draw drafts(mix(seed, 0xd4af));
   if (drafts.chance(50)) s.drafts = {drafts.between(1, kMostDrafts), drafts.below(101), drafts.chance(30), seed};
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
-  // The reservations together leave some pages, as the engine demands. Later changes of reservations need not.
+  // All reservations together leave some pages, as the engine demands. Later changes of reservations need not.
   for (auto& t : s.tenants) t.quota.reserved_kv_pages = std::min(t.quota.reserved_kv_pages, s.options.n_pages / 8);
 
   const std::uint32_t n_requests = d.between(3, 40), percent_other = options.with_faults ? 40 : 8;

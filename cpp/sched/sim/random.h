@@ -1,5 +1,5 @@
-// Makes a scenario from a seed. Pools and quotas are small, so that exhaustion, preemption, eviction and starvation are
-// common. Prefixes are shared and texts repeat, so that the prefix cache is used in nearly every step.
+// Makes a random scenario from a seed. Pools and quotas are small, so that exhaustion, preemption, eviction and
+// starvation are common. Prefixes are shared and texts repeat, so that nearly every step uses the prefix cache.
 // Thread rule: plain functions.
 #pragma once
 
@@ -8,9 +8,9 @@
 namespace zinc_rt::sched::sim {
 
 struct RandomOptions {
-  bool with_faults = false;  // device faults, pages that are not given, sinks that block and fail, cancels
-  // The other kind: enough pages for all, and requests of any length, class and weight that wait for slots (rule
-  // "bound").
+  bool with_faults = false;  // device faults, failing takes of pages, sinks that block and fail, cancels
+  // Makes scenarios that check rule "bound": enough pages for all, and requests of any length, class and weight that
+  // wait only for slots.
   bool is_about_shares = false;
 };
 

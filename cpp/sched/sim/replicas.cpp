@@ -19,8 +19,8 @@ constexpr std::uint64_t kMostEvents = 20'000'000;
 struct User {
   TenantId tenant = 0;
   std::uint32_t system = 0, n_turns = 0, turn = 0;
-  std::vector<std::int32_t> said;  // of the conversation so far
-  std::uint32_t n_known = 0;       // of these: tokens whose KV some replica has computed
+  std::vector<std::int32_t> said;  // all tokens of the conversation so far
+  std::uint32_t n_known = 0;       // how many of them some replica has computed the KV of
   Micros asks_at = 0, asked_at = 0;
   std::uint32_t n_prompt = 0;
   std::uint64_t n_conversations = 0;
@@ -81,8 +81,8 @@ class Replicas {
     }
     Scheduler scheduler;
     Invariants invariants;
-    Micros free_at = kNever;  // while a step runs
-    Micros wake_at = 0;       // else: when to look
+    Micros free_at = kNever;  // when the present step ends; kNever: no step runs
+    Micros wake_at = 0;       // when to begin the next step, if none runs
     std::uint32_t n_outputs = 0;
     double step_us = 0;
   };
@@ -100,7 +100,7 @@ class Replicas {
     if (!result_.violation) result_.violation = Violation{std::string(rule), std::move(what)};
   }
 
-  // Runs the next event of any replica.
+  // Moves the time to the next event, and handles all that is due then: questions, ends of steps, starts of steps.
   void event() {
     Micros next = kNever;
     for (const User& user : users_) next = std::min(next, user.asks_at);
@@ -122,7 +122,8 @@ class Replicas {
     User& user = users_[index];
     const Talkers& talkers = load_.tenants[user.tenant];
     if (user.turn == user.n_turns) {
-      user.system = std::min(draw_.below(talkers.n_systems), draw_.below(talkers.n_systems));  // the first more often
+      // The smaller of two draws, so that low numbers are more frequent.
+      user.system = std::min(draw_.below(talkers.n_systems), draw_.below(talkers.n_systems));
       user.n_turns = draw_.between(talkers.turns[0], talkers.turns[1]);
       user.turn = 0;
       user.said = systems_[user.tenant][user.system];
@@ -201,7 +202,8 @@ class Replicas {
     replica.wake_at = now_;
     take_events(replica);
     if (book_.room_epoch() == epoch) return;
-    for (const auto& other : replicas_)  // what came free here may be what a request elsewhere waits for
+    // Requests elsewhere may wait for a quota that was freed here, so the idle replicas look again.
+    for (const auto& other : replicas_)
       if (other->free_at == kNever) other->wake_at = now_;
   }
 
@@ -219,7 +221,7 @@ class Replicas {
       if (e.kind != EventKind::kFinished) continue;
       if (e.reason != Finish::kLength) report("text", fmt::format("a request ended with {}", to_string(e.reason)));
       ++n_ended_;
-      user.n_known = static_cast<std::uint32_t>(user.said.size()) - 1;  // nobody computed behind the last token
+      user.n_known = static_cast<std::uint32_t>(user.said.size()) - 1;  // the KV of the last token is not computed
       user.asks_at = thinks(load_.tenants[user.tenant]);
     }
     replica.scheduler.clear_events();
@@ -252,12 +254,12 @@ class Replicas {
   const ReplicasLoad& load_;
   Draw draw_;
   TenantBook book_;
-  std::vector<std::vector<std::vector<std::int32_t>>> systems_;  // by tenant
+  std::vector<std::vector<std::vector<std::int32_t>>> systems_;  // index: tenant, then system prompt
   std::set<std::pair<TenantId, std::uint32_t>> used_systems_;
   std::vector<User> users_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<std::int32_t> picks_;
-  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // scratch, by tenant
+  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // scratch; index: tenant
   std::vector<double> firsts_;
   ReplicasResult result_;
   std::uint64_t n_events_ = 0, n_ended_ = 0, n_prompt_ = 0, n_cached_ = 0, n_best_ = 0;

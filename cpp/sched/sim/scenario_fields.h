@@ -1,4 +1,5 @@
-// The names of a scenario's fields, defined once for reading and printing, and their values as text.
+// Names the fields of a scenario's lines, once for parsing and printing, and converts their values from and to text.
+// Used by scenario_parse.cpp, scenario_print.cpp and shrink.cpp.
 // Thread rule: pure functions.
 #pragma once
 
@@ -21,7 +22,7 @@ inline constexpr std::array<std::string_view, 10> kActNames = {
 inline constexpr std::array<std::string_view, 6> kWhatNames = {"admitted", "preempted", "finish",
                                                                "tokens",   "cached",    "count"};
 
-// The fields of each kind of line, once for reading and printing.
+// Each fields() calls visit(name, member) for all fields of one kind of line.
 template <class Visit>
 void fields(Options& o, Visit&& visit) {
   visit("slots", o.n_slots);
@@ -108,7 +109,7 @@ bool read_name(std::string_view text, const std::array<std::string_view, N>& nam
 inline bool read(std::string_view text, Qos& out) {
   return read_name(text, kQosNames, out);
 }
-// Numbers separated by '/'.
+// Lists are written as values separated by '/'.
 template <class Number>
 inline bool read(std::string_view text, std::vector<Number>& out) {
   out.clear();

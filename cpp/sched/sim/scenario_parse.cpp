@@ -1,4 +1,4 @@
-// Reads a scenario from its text.
+// Parses a scenario from its text (scenario.h).
 #include <set>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-// The largest sizes of a scenario: what a simulation can hold, far above what one needs.
+// The largest sizes that a scenario may ask for. A simulation can hold them, and none needs as much.
 constexpr std::uint32_t kMostSlots = 4096, kMostPages = 1u << 20, kMostContext = 1u << 20, kMostTenants = 4096;
 constexpr std::uint64_t kMostTableEntries = 1u << 24;  // slots x pages of a context
 constexpr Micros kLatest = Micros{1} << 50;
@@ -51,7 +51,7 @@ class Parser {
     return {};
   }
 
-  // Reads name=value from word `first` on.
+  // Reads the words name=value, from word number `first` on, into the fields of `out`.
   template <class Fields>
   Status assign(std::size_t first, Fields& out) const {
     for (std::size_t i = first; i < words_.size(); ++i) {
@@ -237,7 +237,7 @@ class Parser {
     return {};
   }
 
-  // Checks what can be known only when all lines are read.
+  // Checks what is known only when all lines are read, such as the names in events.
   Status check_events() {
     for (std::size_t i = 0; i < s_.events.size(); ++i) {
       const EventLine& e = s_.events[i];
@@ -251,7 +251,7 @@ class Parser {
   Scenario s_;
   Words words_;
   std::vector<std::size_t> event_lines_;
-  std::set<std::uint32_t> names_;  // of requests
+  std::set<std::uint32_t> names_;  // names of requests
   std::size_t line_ = 0;
 };
 

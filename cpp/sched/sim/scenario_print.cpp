@@ -1,11 +1,11 @@
-// Writes a scenario as text; and the tokens of its requests.
+// Prints a scenario as text, and computes the tokens of its requests.
 #include "sched/sim/mix.h"
 #include "sched/sim/scenario_fields.h"
 
 namespace zinc_rt::sched::sim {
 namespace {
 
-// Writes " name=value" for each field that differs from its default.
+// Returns " name=value" for each field whose value is not its default.
 template <class Fields>
 std::string write_fields(Fields value, Fields standard) {
   std::vector<std::string> defaults;

@@ -30,7 +30,8 @@ class Shrinker {
     return true;
   }
 
-  // Removes halves, then quarters, and so on down to single items.
+  // Tries to remove each half of a list, then each quarter, and so on down to single items. Returns whether anything
+  // was removed.
   template <class List>
   bool remove_parts(List&& list_of) {
     bool did = false;
@@ -65,7 +66,7 @@ class Shrinker {
     return did;
   }
 
-  // Sets each number to its default or, if the scenario then no longer fails in the same way, to half its value.
+  // Sets a field of the scenario to `value` if the scenario then still breaks the rule. Returns whether it did.
   template <class Field>
   bool set(Field&& field, const std::remove_cvref_t<decltype(field(std::declval<Scenario&>()))>& value) {
     if (field(best_) == value) return false;

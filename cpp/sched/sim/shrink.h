@@ -1,4 +1,5 @@
-// Shrinks a failing scenario while it fails in the same way: delta debugging over events, faults, tenants and numbers.
+// Makes a failing scenario smaller while it still breaks the same rule, so that a person can read it. It uses delta
+// debugging over events, faults, tenants and numbers.
 // Thread rule: plain functions.
 #pragma once
 
@@ -6,7 +7,8 @@
 
 namespace zinc_rt::sched::sim {
 
-// REQUIRES: simulate(scenario) violates `rule`. Runs at most max_runs simulations.
+// Returns the smallest scenario found that still breaks `rule`. REQUIRES: simulate(scenario) breaks it. Runs at most
+// max_runs simulations.
 Scenario shrink(Scenario scenario, const std::string& rule, std::uint32_t max_runs = 3000);
 
 }  // namespace zinc_rt::sched::sim

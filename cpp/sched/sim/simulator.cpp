@@ -11,10 +11,10 @@
 namespace zinc_rt::sched::sim {
 namespace {
 
-constexpr std::uint64_t kCacheCheckEvery = 64;  // turns
-constexpr std::uint64_t kLeaseTurns = 200;      // turns that a diagnosis takes at most
-// A scenario that takes more turns than this per token of its requests counts as endless. Throttled and blocked
-// requests poll, and preempted ones are computed again, so the number is large.
+constexpr std::uint64_t kCacheCheckEvery = 64;  // turns between two checks of the prefix cache
+constexpr std::uint64_t kLeaseTurns = 200;      // a lease for diagnostics ends after this many turns
+// A scenario with more turns than this per token of its requests counts as endless. Throttled and blocked requests
+// poll, and preempted ones are computed again, so the number is large.
 constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
 
 struct Live {
@@ -71,7 +71,7 @@ class Simulation {
     return tenants_;
   }
 
-  // Applies the events whose time or turn has come.
+  // Applies all events whose time or turn has come.
   void take_events() {
     for (; next_time_ < by_time_.size() && by_time_[next_time_]->at <= now_; ++next_time_) apply(*by_time_[next_time_]);
     const auto turn = static_cast<std::int64_t>(result_.counts.turns);
@@ -99,7 +99,8 @@ class Simulation {
         return;
       case Act::kQuota: {
         Quota quota = e.quota;
-        quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;  // prefixes stay in their scope
+        // So that its prefixes stay in their scope.
+        quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;
         return tenants_.set_quota(ids_.at(e.tenant), quota, now_);
       }
       case Act::kFlush: scheduler_.flush_prefixes(ids_.at(e.tenant)); return;
@@ -107,7 +108,7 @@ class Simulation {
         if (const auto slot = scheduler_.lease(e.n_tokens)) {
           invariants_.leases.push_back(*slot);
           leases_end_ = result_.counts.turns + kLeaseTurns;
-          // A diagnosis may write anything into its pages.
+          // Diagnostics may write anything into the pages of their lease.
           for (const auto page : scheduler_.slots().pages(*slot)) kv_.spoil_page(page);
         }
         return;
@@ -146,7 +147,7 @@ class Simulation {
     result_.outcomes.push_back(outcome);
   }
 
-  // One turn of the engine. Returns false when all is done.
+  // Simulates one turn: admit, plan and, if the plan is not empty, a step. Returns false when the scenario is over.
   bool turn() {
     take_events();
     if (result_.counts.turns >= leases_end_)
@@ -172,13 +173,13 @@ class Simulation {
     return has_work || sleep(wake_at);
   }
 
-  // Moves the time on until something happens. Returns false when all is done.
+  // Advances the time to the next event. Returns false when the scenario is over.
   bool sleep(Micros wake_at) {
     const Micros next_event = next_time_ < by_time_.size() ? by_time_[next_time_]->at : kNever;
     const bool is_idle = scheduler_.is_idle();
     if (is_idle && next_event == kNever) {
       if (next_step_ >= by_step_.size()) return false;
-      return ++now_, true;  // turns pass until the events by step have come
+      return ++now_, true;  // turns pass until the next event that is given by its turn
     }
     const Micros until = is_idle ? next_event : std::min(wake_at, next_event);
     if (until == kNever && next_step_ < by_step_.size()) return ++now_, true;
@@ -226,7 +227,7 @@ class Simulation {
       if (auto wrong = kv_.run(item, r, scheduler_.slots().pages(item.slot), owner_of(r), slot.rope_variant);
           !wrong.empty())
         return invariants_.report("content", fmt::format("request {}, slot {}: {}", name_of(r), item.slot, wrong));
-      // Behind a wrong draft a pick is that of another text.
+      // After a wrong guess, the device picks the next token of another text.
       bool is_right = true;
       for (std::uint32_t i = 0; i < item.n_picks; ++i) {
         tokens_.push_back(is_right ? next_token(r, i) : wrong_token(next_token(r, i)));
@@ -255,7 +256,7 @@ class Simulation {
     if (drafts.most == 0) return;
     for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
       const Request* r = scheduler_.in_slot(slot);
-      if (r == nullptr || drafted_.chance(20)) continue;  // sometimes there is none, or that of an earlier step
+      if (r == nullptr || drafted_.chance(20)) continue;  // sometimes there is no new draft, or an old one stays
       draft_.clear();
       for (std::uint32_t i = drafted_.below(drafts.most + 1); i > 0; --i) {
         const std::int32_t right = next_token(*r, static_cast<std::uint32_t>(draft_.size()));
@@ -265,14 +266,14 @@ class Simulation {
     }
   }
 
-  // The n-th token, from 0 on, behind those that the request has.
+  // Returns the token that is right `more` tokens behind the request's present end, from 0 on.
   std::int32_t next_token(const Request& r, std::uint32_t more) const {
     const SubmitLine& s = live_[r.params.user].line->submit;
     const std::uint32_t n = r.n_generated() + 1 + more;
     return n == s.stop_after ? kStopToken : token_at(s, r.n_prompt + n - 1);
   }
 
-  // Takes the scheduler's events, as the engine does.
+  // Takes the scheduler's events, as the engine's runner does, and checks them against the request's text.
   void take_results() {
     for (const Event& e : scheduler_.events()) {
       const Live& live = live_[e.user];
@@ -334,7 +335,7 @@ class Simulation {
   }
 
   const Scenario& scenario_;
-  std::unordered_map<std::uint32_t, TenantId> ids_;  // by name
+  std::unordered_map<std::uint32_t, TenantId> ids_;  // key: the tenant's name in the scenario
   TenantBook tenants_;
   Scheduler scheduler_;
   KvModel kv_;
@@ -343,7 +344,7 @@ class Simulation {
   SimResult result_;
   std::vector<const EventLine*> by_time_, by_step_;
   std::size_t next_time_ = 0, next_step_ = 0;
-  std::vector<Live> live_;  // by a request's `user`
+  std::vector<Live> live_;  // index: RequestParams::user
   std::unordered_map<std::uint32_t, std::size_t> by_name_;
   std::vector<std::int32_t> tokens_, draft_;
   std::uint64_t most_turns_ = 0, leases_end_ = 0;

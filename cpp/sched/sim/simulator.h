@@ -1,6 +1,6 @@
-// Runs a scenario: drives the scheduler as engine/runner.cpp does, with simulated time, a simulated device
-// (kv_model.h), and all invariants checked after every step.
-// Thread rule: one thread; simulators share nothing.
+// Simulates a scenario: drives the scheduler as engine/runner.cpp does, with simulated time and a simulated device
+// (kv_model.h), and checks all invariants in every turn.
+// Thread rule: one thread; simulations share nothing.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace zinc_rt::sched::sim {
 
-// The counts that `expect count` can name.
+// Counts of a simulation. An `expect count` line names one of them.
 struct SimCounts {
-  std::uint64_t turns = 0;  // calls of admit and plan
-  std::uint64_t steps = 0;  // turns with something to compute, including those that failed
+  std::uint64_t turns = 0;  // turns; each calls admit and plan once
+  std::uint64_t steps = 0;  // turns with something to compute, including failed ones
   std::uint64_t admissions = 0, preemptions = 0, yields = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
-  std::uint64_t draft_tokens = 0, accepted_draft_tokens = 0;  // Stats
+  std::uint64_t draft_tokens = 0, accepted_draft_tokens = 0;  // see Stats
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
   std::uint64_t refused = 0, finished = 0, faults = 0;
 };
-std::uint64_t* count_named(SimCounts& counts, std::string_view name);  // null: there is none
+std::uint64_t* count_named(SimCounts& counts, std::string_view name);  // null if no count has this name
 void add(SimCounts& to, const SimCounts& counts);
 
 struct Outcome {
@@ -35,13 +35,13 @@ struct SimResult {
   std::optional<Violation> violation;
   SimCounts counts;
   Micros end = 0;
-  double bound_used = 0;                           // Invariants::bound_used
+  double bound_used = 0;                           // see Invariants::bound_used
   std::vector<Outcome> outcomes;                   // in the order of the submits
-  std::vector<std::uint32_t> admitted, preempted;  // names, in order: first admissions, preemptions
-  std::vector<double> service;                     // by tenant: the book's service at the end
+  std::vector<std::uint32_t> admitted, preempted;  // names, in order: first admissions; preemptions
+  std::vector<double> service;                     // index: tenant; its service in the book at the end
 };
 
-// Runs a scenario to its end, then checks its expectations.
+// Simulates a scenario to its end, then checks its expectations.
 SimResult simulate(const Scenario& scenario);
 
 }  // namespace zinc_rt::sched::sim
