@@ -1,5 +1,6 @@
-// Runs the steps of a model. The engine includes only this file and step.h. Each folder of executor/ implements one
-// executor (kind.h); ring/ implements the one that lowers a graph for a tier.
+// Executor runs the steps of one opened model on one device. The engine includes only this file and step.h, so it knows
+// no graphs and no tiers. Each folder of executor/ implements one executor (kind.h); ring/ implements the one that
+// lowers graphs for a tier.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -24,20 +25,21 @@ namespace zinc_rt {
 
 struct ExecutorOptions {
   std::string tier = "auto";
-  std::string backend;           // zinc_rt, or a peer's name (kind.h); empty: the backend of the tier
+  std::string backend;           // "zinc_rt" or a peer's name (kind.h); empty: the tier decides
   std::uint32_t device = 0;      // the device's number within the tier
-  std::uint32_t n_replicas = 1;  // replicas of the model in this process, which share the host's memory
+  std::uint32_t n_replicas = 1;  // replicas of the model in this process; they share the host's memory
   std::uint32_t max_slots = 16;
-  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and at most what is free
+  // 0: pages for max_slots full contexts, limited by a quarter of memory and by what is free.
+  std::uint32_t kv_pages = 0;
   std::uint32_t max_context = 0;  // tokens that a slot can hold; 0: the model's context length, at most 32768
-  const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type() chooses (sizes.h)
+  const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type() decides (sizes.h)
   std::optional<Pooling> pooling;               // empty: the pooling in the model file (choose_pooling, sizes.h)
-  int threads = 0;                              // T-CPU; 0: as many as the process may use
-  std::string cpu_kernels;                      // T-CPU; see ring/tier.h
-  std::uint32_t state_checkpoints = 0;          // entries for copies of slots' recurrent state
+  int threads = 0;                              // T-CPU: threads that compute; 0: as many as the process may use
+  std::string cpu_kernels;                      // T-CPU: the kernel set to use; see ring/tier.h
+  std::uint32_t state_checkpoints = 0;  // copies of slots' recurrent state that can be kept (mem/prefix_cache.h)
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
-  std::uint32_t chunk_cap = 0;  // the largest number of query tokens per step; 0: the tier's default
+  std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
   std::string fusion = "1";     // see lower::parse_fusion
   bool aliasing = true;         // whether activations may share memory
   // Whether to convert weights to the layout that the tier's kernels prefer, if it has one.
@@ -48,14 +50,14 @@ struct ExecutorOptions {
 };
 
 struct ExecutorInfo {
-  std::string family;  // the model's family, for display: "Qwen 3"
-  std::string tier;    // "t_cpu"
+  std::string family;  // for display, such as "Qwen 3"
+  std::string tier;    // such as "t_cpu"
   std::string device;  // for display
-  // kFast if it was asked for and the tier has kernels for it on this device
+  // kFast only if the options asked for it and the tier has such kernels on this device.
   Arithmetic arithmetic = Arithmetic::kExact;
   Activations activations = Activations::kInt8;
   std::string fusion;
-  std::string kv_dtype;  // "f16"
+  std::string kv_dtype;  // such as "f16"
   // kNone: for each output row a token is picked. Otherwise each output row returns an embedding and no token is
   // picked. The output row of a text is the row of its first token for kCls and kRank, else of its last token.
   Pooling pooling = Pooling::kNone;

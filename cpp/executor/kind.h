@@ -1,4 +1,5 @@
-// The description of an executor. An executor's folder defines one constant of type ExecutorKind in its kind.cpp.
+// Describes the executors of a build. Each executor's folder defines one constant of type ExecutorKind in its kind.cpp,
+// and registry.h lists them.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The memory of an open model: every region with its heap and size, fixed when the model is opened.
+// MemoryPlan lists the memory of an opened model: each region with its heap and size. It is fixed when the model is
+// opened. `zinc-rt plan` prints it.
 // Thread rule: plain values.
 #pragma once
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::string_view kPlanned[] = {"t1", "t2", "t_metal", "t_intel"};
 
-// Returns the tiers that this build lacks: those left out, each with the reason, and those that are planned.
+// Returns the tiers that this build lacks: those that were left out, each with the reason, and those that are only
+// planned.
 std::vector<LeftOutExecutorTier> absent_tiers(const std::vector<TierEntry>& built) {
   std::vector<LeftOutExecutorTier> absent;
   const auto is_there = [&](std::string_view name) {

@@ -1,4 +1,4 @@
-// The executors in this build, their tiers, and the choice of a tier.
+// Lists the executors and tiers of this build, and picks the tier on which a model is opened.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,4 +1,5 @@
-// The RoPE angles of all positions, computed once on the host in float64 (docs/arithmetic.md, rule 6).
+// Computes the RoPE angles of all positions once, when a model is opened. It computes in float64 on the host, so that
+// all tiers use the same bits (docs/arithmetic.md, rule 6).
 // Thread rule: a pure function.
 #pragma once
 

@@ -9,11 +9,11 @@
 
 namespace zinc_rt {
 
-// The value of Executor::rope_variant().
+// Computes what Executor::rope_variant() returns.
 std::uint32_t rope_variant(const arch::Family& family, const ModelConfig& config, const Weights& weights,
                            std::uint64_t n_tokens);
 
-// The value of ExecutorInfo::rope_limits for texts of up to max_context tokens.
+// Computes ExecutorInfo::rope_limits for texts of up to max_context tokens.
 std::vector<std::uint32_t> rope_limits(const arch::Family& family, const ModelConfig& config, const Weights& weights,
                                        std::uint32_t max_context);
 

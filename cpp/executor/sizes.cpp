@@ -47,7 +47,7 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
                 "[executor] chunk_cap {} is below the context of {} tokens, and {} computes a text in one step; a "
                 "chunk_cap of {} fits, or a smaller max_context",
                 chunk, s.max_context, config.architecture, s.max_context);
-  // If texts are computed whole, a step must have room for the longest text.
+  // If texts must be computed whole, a step needs room for the longest text.
   s.max_tokens = std::max(config.is_causal ? std::min(chunk, s.max_context) : s.max_context, s.max_slots);
   s.max_outputs = std::max(std::min(s.max_tokens, kMaxOutputs), s.max_slots);
   s.mask_words = s.max_outputs * mask_words_of(config.vocab_size);

@@ -10,13 +10,13 @@
 
 namespace zinc_rt {
 
-// The largest number of query tokens per step if neither the options nor the tier set one. Longer steps gain nothing on
-// T-CPU and make every request wait longer. With this number the activations of 8B models take tens of MB.
+// The most query tokens per step if neither the options nor the tier set a number. Longer steps gain nothing on T-CPU
+// and make every request wait longer. With this number the activations of 8B models take tens of MB.
 inline constexpr std::uint32_t kDefaultChunk = 256;
 
 struct Sizes {
   std::uint32_t max_slots = 0;
-  std::uint32_t state_entries = 0;  // entries of recurrent state: max_slots for the slots, then the checkpoints
+  std::uint32_t state_entries = 0;  // entries of recurrent state: one per slot, then the checkpoints
   std::uint32_t max_context = 0;    // tokens that a slot can hold; a multiple of the page size
   // Query tokens of a step. At least max_slots, so that all slots can decode in one step. At least max_context if texts
   // are computed whole.
@@ -27,7 +27,8 @@ struct Sizes {
   std::uint32_t mask_words = 0;      // words of the masks in one group if each row has a mask
 };
 
-// Errors: kInvalidArgument if an option is outside its limits; the message has the value and the limit.
+// Returns the sizes that the options and the model ask for. Errors: kInvalidArgument, with the value and the limit, if
+// an option is outside its limits.
 Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& config);
 
 // Chooses the type of the KV cache if the options set none. Returns f32 if nothing else in the model is rounded below

@@ -1,4 +1,5 @@
-// The input and output of one step of a model, as integers and floats. Nothing here depends on a tier or a graph.
+// The input and output of one step of a model: token ids, positions, page tables, picks. The runner fills them, and
+// every executor takes them. Nothing here depends on a tier or a graph.
 // Thread rule: plain values.
 #pragma once
 
@@ -11,12 +12,12 @@
 
 namespace zinc_rt {
 
-// The page tables of all slots in the form that a device reads. Slot s has counts[s] pages, beginning at ids[s *
+// The page tables of all slots, in the form that a device reads. Slot s has counts[s] pages, beginning at ids[s *
 // width]. The caller owns the memory, which must stay valid during the call.
 struct PageTables {
   std::span<const std::uint32_t> ids;
   std::uint32_t width = 0;
-  std::span<const std::uint32_t> counts;  // by slot; entries of slots without tokens in the step are not read
+  std::span<const std::uint32_t> counts;  // index: slot; entries of slots without tokens in the step are not read
 };
 
 // The input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is allocated.
@@ -27,10 +28,10 @@ struct StepInput {
   std::vector<std::int32_t> slots;
   // The tables must cover the positions of the step. Pages after a slot's last position are not read.
   PageTables page_tables;
-  // By slot, from Executor::rope_variant(). All tokens that a slot holds have the same variant. Empty: all are 0. The
-  // caller owns this memory too.
+  // Index: slot; values from Executor::rope_variant(). All tokens of a slot use the same variant. Empty: all use
+  // variant 0. The caller owns this memory too.
   std::span<const std::uint32_t> rope_variants;
-  // By query token, for models with token types (config.n_token_types). Empty: all have type 0.
+  // Index: query token; only for models with token types (config.n_token_types). Empty: all have type 0.
   std::vector<std::int32_t> token_types;
   std::vector<OutputRow> outputs;
   // Called with groups of consecutive rows that want logits, in order. Arguments: the index of the first row, and the

@@ -28,10 +28,10 @@ class StepCheck {
   // Errors of all checks: kInvalidArgument; the message has the value and the limit. A check that passes allocates
   // nothing.
   Status check(const StepInput& input);
-  // The pairs are copied in any order, so an entry that is written may occur only once.
+  // Copies are made in any order, so an entry that is written may occur in one pair only.
   Status check(std::span<const StateCopy> copies);
   Status check(std::span<const PageCopy> copies);
-  // Checks the result of StepInput::mask.
+  // Checks a mask that StepInput::mask has returned: its number of words.
   Status check_mask(std::span<const std::uint32_t> mask) const;
 
  private:
@@ -43,8 +43,8 @@ class StepCheck {
   Status check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what);
 
   Limits limits_;
-  // Scratch memory: the number of the check in which each slot was last seen, the number of checks so far, and the
-  // entries that occur in copies.
+  // Scratch memory. slot_seen_[slot] is the number of the last check in which the slot occurred, and n_checks_ counts
+  // the checks. named_ holds the entries that occur in copies.
   std::vector<std::uint64_t> slot_seen_;
   std::uint64_t n_checks_ = 0;
   std::vector<std::uint32_t> named_;

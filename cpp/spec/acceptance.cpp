@@ -6,10 +6,11 @@
 namespace zinc_rt::spec {
 namespace {
 
-// The prior counts like so many tokens.
+// A prior probability weighs as much as the outcomes of this many tokens.
 constexpr double kPriorTokens = 4;
 
-// By class of matches: what 32 answers of a small model and 25 edits of a repository showed.
+// The probabilities to assume without experience, one per class of matches. They were measured with 32 answers of a
+// small model and 25 edits of a repository.
 constexpr double kTypical[] = {0.5, 0.65, 0.8, 0.9, 0.95};
 
 std::size_t class_of_match(std::uint32_t match) {

@@ -1,4 +1,5 @@
-// How often guessed tokens are picked, by the length of the match that the guess follows. Old outcomes fade.
+// Acceptance learns how often guessed tokens are picked, from the outcomes of earlier guesses. The longer the match
+// before a guess, the likelier it is right, so matches are counted in classes by length. Old outcomes fade.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -7,23 +8,26 @@
 
 namespace zinc_rt::spec {
 
-// Where a guess came from: an earlier place in the request's text; the text that its client expects; its grammar.
+// Where a guess comes from. kOwnText: from an earlier place in the request's own text. kExpected: from the text that
+// the client expects. kGrammar: from the request's grammar.
 enum class Source : std::uint8_t { kOwnText, kExpected, kGrammar };
 
 class Acceptance {
  public:
-  // kept: the fraction of what is known that remains after another token.
+  // `kept` is the weight that earlier outcomes keep after each further token.
   explicit Acceptance(double kept) : kept_(kept) {}
 
-  // Returns the probability that the next token of a guess is picked if all tokens before it were. match: tokens, at
-  // least 1. prior: the probability that is assumed while nothing is known.
+  // Returns the probability that the next token of a guess is picked if all tokens before it were. `match` is the
+  // number of matching tokens before the guess, at least 1. `prior` is the probability to assume while there are no
+  // outcomes.
   double chance(Source source, std::uint32_t match, double prior) const;
   // Records the outcome of a guess: `tried` of its tokens were compared with a pick, and the first `accepted` of them
-  // were equal. accepted is tried or tried - 1, since nothing after the first wrong token is compared.
+  // were equal. `accepted` is tried or tried - 1, because nothing behind the first wrong token is compared.
   void observe(Source source, std::uint32_t match, std::uint32_t tried, std::uint32_t accepted);
 
  private:
-  static constexpr std::size_t kMatches = 5;  // classes of matches: 1 to 3 tokens, 4 to 7, 8 to 15, 16 to 31, longer
+  // Matches have five classes: 1 to 3 tokens, 4 to 7, 8 to 15, 16 to 31, and longer ones.
+  static constexpr std::size_t kMatches = 5;
   struct Count {
     double accepted = 0, tried = 0;
   };
@@ -33,7 +37,7 @@ class Acceptance {
   std::array<Count, 3 * kMatches> counts_;
 };
 
-// What the requests of a tenant have taught together. A new request is guessed for with this experience, and its own
+// What the guesses for all requests of a tenant have taught. A new request starts from this experience, and its own
 // outcomes soon outweigh it.
 class Experience {
  public:

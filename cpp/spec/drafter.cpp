@@ -5,12 +5,13 @@
 namespace zinc_rt::spec {
 namespace {
 
-// A text that the client expects is trusted like a match of so many tokens, before any of it has been generated.
+// Before any token is generated, the expected text is trusted like a match of this many tokens.
 constexpr std::uint32_t kTrust = 8;
-// Tokens of a forced text are trusted like a match of so many tokens: the model may spell the text in other tokens.
+// Tokens that a grammar forces are trusted like a match of this many tokens. They may still be wrong, because the model
+// may spell the forced text in other tokens.
 constexpr std::uint32_t kForced = 16;
-// A request may allow the whole context for its answer, and most answers are short: memory is taken for one of so many
-// tokens.
+// A request may allow the whole context for its answer, but most answers are short. So memory is reserved for an answer
+// of this many tokens.
 constexpr std::uint32_t kUsualAnswer = 4096;
 
 }  // namespace
@@ -39,7 +40,8 @@ Guess Drafter::guess_of(Source source, std::uint32_t match, std::span<const std:
 
 Guess Drafter::guess(const Experience& tenant) {
   Draft draft = text_.draft(most_);
-  // The prompt does not continue the expected text.
+  // The expected text stands before the prompt in text_. Its end is not followed by the prompt, so a guess from it
+  // stops there.
   if (draft.begin <= n_expected_)
     draft.tokens = draft.tokens.first(std::min<std::size_t>(draft.tokens.size(), n_expected_ - draft.begin));
   if (draft.tokens.empty()) draft.match = 0;
@@ -47,7 +49,7 @@ Guess Drafter::guess(const Experience& tenant) {
   const double own = draft.match > 0 ? chance(Source::kOwnText, draft.match, tenant) : 0;
   const double expected = n_left > 0 ? chance(Source::kExpected, n_alike, tenant) : 0;
   if (n_left == 0 || own >= expected) {
-    // The answer leaves its place in the expected text when tokens are added or left out.
+    // If tokens were added or left out, the answer has another place in the expected text. The match shows where.
     if (draft.match > n_alike_ && draft.begin < n_expected_) at_ = draft.begin, n_alike_ = draft.match;
     return guess_of(Source::kOwnText, draft.match, draft.tokens, tenant);
   }

@@ -1,7 +1,8 @@
-// Guesses the next tokens of one request, and learns how often its guesses are right. A guess changes no token: a step
-// computes the logits after each guessed token, and the token stays only if it is the one that is picked there.
-// Thread rule: one thread at a time. append() seldom allocates: when the text has outgrown its memory, it takes twice
-// as much.
+// Drafter guesses the next tokens of one request and learns how often its guesses are right. The step loop asks it
+// before each step. A guess never changes the answer: the step computes the logits after each guessed token, and a
+// guessed token stays only if it is the one that is picked there.
+// Thread rule: one thread at a time. append() seldom allocates: only when the text has outgrown its memory, which then
+// doubles.
 #pragma once
 
 #include "spec/acceptance.h"
@@ -11,27 +12,28 @@ namespace zinc_rt::spec {
 
 struct Guess {
   std::span<const std::int32_t> tokens;  // valid until the next append(); empty if there is no guess
-  double chance = 0;                     // the probability that a token is picked if all tokens before it were
+  double chance = 0;                     // the probability that a token of the guess is picked if all before it were
 };
 
 class Drafter {
  public:
-  // n_prompt, n_limit: the number of tokens of the prompt, and the largest of the whole text. most: the largest number
-  // of tokens of a guess. expected: a text that the answer may be like, as the client gave it; may be empty.
+  // n_prompt: tokens of the prompt. n_limit: the most tokens of prompt and answer together. most: the most tokens of a
+  // guess. expected: tokens that the client expects the answer to resemble (its prediction); may be empty.
   Drafter(std::uint32_t n_prompt, std::uint32_t n_limit, std::uint32_t most,
           std::span<const std::int32_t> expected = {});
 
   void append_prompt(std::span<const std::int32_t> tokens) { text_.append(tokens); }
   void append(std::int32_t token);
-  // Guesses the tokens after the text. Two places are looked at: where the text's last tokens occurred before, and the
-  // place in the expected text that the answer has reached if each of its tokens has taken the place of an expected
-  // one. The more promising place is taken. tenant: of the request's tenant.
+  // Guesses the tokens that follow the text. It compares two sources. One is an earlier place in the text where the
+  // last tokens occurred before. The other is the expected text, at the place that the answer has reached if each of
+  // its tokens has replaced an expected one. The source with the higher probability is used. `tenant` is the experience
+  // of the request's tenant.
   Guess guess(const Experience& tenant);
-  // Guesses these tokens instead, because a grammar leaves little else. They must stay valid as a guess does.
+  // Uses these tokens as the guess, because a grammar allows little else. They must stay valid as long as a guess.
   Guess forced(std::span<const std::int32_t> tokens, const Experience& tenant);
   std::uint32_t most() const { return most_; }
-  // Reports that a step computed the first n_guessed tokens of the last guess, and that the first n_right of them were
-  // picked.
+  // Reports the outcome of the last guess: a step computed its first n_guessed tokens, and the first n_right of them
+  // were picked.
   void observe(std::uint32_t n_guessed, std::uint32_t n_right, Experience& tenant);
 
  private:
@@ -40,12 +42,12 @@ class Drafter {
   }
   Guess guess_of(Source source, std::uint32_t match, std::span<const std::int32_t> tokens, const Experience& tenant);
 
-  OwnText text_;  // the expected text, the prompt, the answer
+  OwnText text_;  // the expected text, then the prompt and the answer
   Acceptance acceptance_{0.97};
   const std::uint32_t most_, n_expected_;
-  std::uint32_t at_ = 0;   // the expected token that comes next
-  std::uint32_t n_alike_;  // the answer's last tokens that are those before at_
-  // Of the last guess. match_: how many tokens before it were alike; 0 if there was no guess.
+  std::uint32_t at_ = 0;   // index of the expected token that comes next
+  std::uint32_t n_alike_;  // how many of the answer's last tokens equal the expected ones before at_
+  // About the last guess. match_ is the number of matching tokens before it, or 0 if there was no guess.
   std::uint32_t match_ = 0;
   Source source_ = Source::kOwnText;
 };

@@ -6,7 +6,7 @@
 namespace zinc_rt::spec {
 namespace {
 
-// Longer matches are worth no more tokens: a draft has kMost.
+// Matches are compared only up to this length, because longer ones make no longer draft.
 constexpr std::uint32_t kLongestMatch = 4 * OwnText::kMost;
 
 }  // namespace
@@ -16,7 +16,7 @@ OwnText::OwnText(std::uint32_t n_room) : last_(std::bit_ceil(std::max(n_room, 16
   before_.reserve(n_room + 1);
 }
 
-// Of the pair of tokens before `end`.
+// Returns the index in last_ of the pair of tokens before `end`.
 std::size_t OwnText::bucket(std::uint32_t end) const {
   const auto a = static_cast<std::uint64_t>(static_cast<std::uint32_t>(text_[end - 2]));
   const auto b = static_cast<std::uint64_t>(static_cast<std::uint32_t>(text_[end - 1]));
@@ -25,7 +25,8 @@ std::size_t OwnText::bucket(std::uint32_t end) const {
 
 void OwnText::append(std::span<const std::int32_t> tokens) {
   for (const std::int32_t token : tokens) {
-    // The place behind the last pair is noted when a token follows it: until then nothing could be drafted from there.
+    // The place behind a pair enters the index only when a token follows, because before that no draft could begin
+    // there.
     if (const std::uint32_t end = size(); end >= kShortest) {
       before_.resize(end + 1, kNowhere);
       std::uint32_t& last = last_[bucket(end)];
@@ -36,7 +37,7 @@ void OwnText::append(std::span<const std::int32_t> tokens) {
   }
 }
 
-// How many tokens before `end` agree with the last ones of the text.
+// Returns how many tokens before `end` equal the last tokens of the text.
 std::uint32_t OwnText::length_of_match(std::uint32_t end) const {
   const std::uint32_t most = std::min(end, kLongestMatch);
   std::uint32_t n = 0;

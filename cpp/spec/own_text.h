@@ -1,6 +1,6 @@
-// Finds guesses without a model: if the last tokens of a text occurred earlier in it, what followed there may follow
-// again. Edited code, quotes and JSON repeat themselves in this way.
-// It reads the text of one request only, so that the speed of an answer says nothing about the texts of other requests.
+// OwnText finds guesses without a model: if the last tokens of a text occurred earlier in it, the tokens that followed
+// there may follow again. Edited code, quotes and JSON repeat themselves in this way. It reads only the text of one
+// request, so that the speed of an answer reveals nothing about other requests.
 // Thread rule: one thread at a time. Nothing is allocated while the text has at most `n_room` tokens.
 #pragma once
 
@@ -13,17 +13,17 @@ namespace zinc_rt::spec {
 
 struct Draft {
   std::span<const std::int32_t> tokens;  // valid until the text grows or another draft is made
-  std::uint32_t begin = 0;               // the place in the text where the first of them was found
-  std::uint32_t match = 0;               // how many tokens before them agree with the text's last ones; 0: no match
+  std::uint32_t begin = 0;               // index in the text of the first of these tokens
+  std::uint32_t match = 0;               // how many tokens before `begin` equal the text's last tokens; 0: no match
 };
 
 class OwnText {
  public:
-  static constexpr std::uint32_t kShortest = 2;  // tokens of a match
-  static constexpr std::uint32_t kMost = 32;     // tokens of a draft
-  // A match of n tokens gives a draft of at most n + kBeyond tokens.
+  static constexpr std::uint32_t kShortest = 2;  // the least tokens of a match
+  static constexpr std::uint32_t kMost = 32;     // the most tokens of a draft
+  // The longer the match, the longer the draft: after a match of n tokens, at most n + kBeyond.
   static constexpr std::uint32_t kBeyond = 2;
-  // The largest number of earlier places that are compared, the last ones first.
+  // How many earlier places are compared at most, beginning with the last one.
   static constexpr std::uint32_t kLooks = 64;
 
   explicit OwnText(std::uint32_t n_room);
@@ -31,14 +31,14 @@ class OwnText {
   void append(std::span<const std::int32_t> tokens);
   std::uint32_t size() const { return static_cast<std::uint32_t>(text_.size()); }
   std::int32_t operator[](std::uint32_t i) const { return text_[i]; }
-  // Tokens [begin, begin + n), valid until the text grows.
+  // Returns tokens [begin, begin + n). The span is valid until the text grows.
   std::span<const std::int32_t> part(std::uint32_t begin, std::uint32_t n) const {
     return std::span(text_).subspan(begin, n);
   }
 
-  // Returns what followed the longest earlier match of the text's end, at most `most` tokens; of equally long matches
-  // the last one. If that reaches the text's end, it goes on with its own beginning, as a text does that repeats itself.
-  // Empty if there is no match of kShortest tokens.
+  // Finds the longest earlier match of the text's last tokens; among equally long ones, the last. Returns the tokens
+  // that followed it, at most `most`. If they reach the end of the text, they continue with their own beginning, as in
+  // a text that repeats itself. Returns an empty draft if no match has kShortest tokens.
   Draft draft(std::uint32_t most) const;
 
  private:
@@ -48,10 +48,10 @@ class OwnText {
   std::uint32_t length_of_match(std::uint32_t end) const;
 
   std::vector<std::int32_t> text_;
-  // A place is a position after a pair of tokens. last_ has the last place for each hash of a pair; before_[i] is the
-  // place before place i with the same hash.
+  // An index of all pairs of neighbouring tokens. A place is the position behind a pair. last_[hash] is the last place
+  // whose pair has this hash. before_[i] is the place before place i with the same hash.
   std::vector<std::uint32_t> last_, before_;
-  mutable std::array<std::int32_t, kMost> repeated_;  // a draft that goes beyond the text
+  mutable std::array<std::int32_t, kMost> repeated_;  // holds a draft that continues beyond the end of the text
 };
 
 }  // namespace zinc_rt::spec

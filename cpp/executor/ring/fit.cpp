@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// The device memory that a plan takes: a fixed part and a number of pages.
+// The device memory that a plan needs: a fixed part, and the bytes of each page.
 struct Need {
   std::uint64_t fixed = 0, page = 0, least_pages = 0;
   std::uint64_t bytes() const { return fixed + page * least_pages; }
@@ -66,7 +66,8 @@ std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const Target& tar
   });
 }
 
-// Says which value of one option would make the plan fit, or else which values of two.
+// Returns a text that names the value of one option which would make the plan fit; if there is none, values of two
+// options.
 std::string what_fits(Prepared& p, const ExecutorOptions& options, const Target& target, const Need& need) {
   if (const std::uint64_t free = target.budget->free; options.kv_pages > 0 && need.fixed + need.page <= free)
     return fmt::format("kv_pages up to {} would fit", (free - need.fixed) / need.page);
@@ -120,7 +121,7 @@ Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target
   };
   if (const auto least = need_of(p, options, layout_of(p, options, 0, fit.scratch_bytes)); least.bytes() > budget.free)
     return refuse(p, options, target, least);
-  // The more layers are on the device, the more device memory the plan takes, so the search applies.
+  // With more layers on the device a plan takes more device memory, so `largest` may search by bisection.
   const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
   fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;
   const auto layout = layout_of(p, options, fit.first_host_layer, fit.scratch_bytes);

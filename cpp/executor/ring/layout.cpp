@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-// Appends a buffer to a region, which grows. A buffer that was appended before keeps its place.
+// Places a buffer at the end of a region, which grows. A buffer that has a place already keeps it.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
   const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
@@ -29,7 +29,7 @@ void append(Layout& layout, std::uint64_t& size, const std::string& region, cons
   size = it->second.offset + bytes;
 }
 
-// Returns 3 for "model.moe.up_weight[3]"; nullopt if the buffer belongs to no layer.
+// Returns the layer in a buffer's name: 3 for "model.moe.up_weight[3]". Returns nullopt if the name has no layer.
 std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   const auto bracket = buffer_name.find('[');
   std::uint32_t layer = 0;
@@ -39,12 +39,14 @@ std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   return layer;
 }
 
-// Whether the tensor is read in the mapped file. Fixed16 weights are not: they are made while a model is loaded.
+// Returns whether kernels read the tensor in the mapped file. Fixed16 weights are converted while the model is loaded,
+// so they are not.
 bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
   return options.weights_mapped && buffer.dtype != DType::kFixed16;
 }
 
-// Weights with three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
+// Returns whether a weight is an experts' matrix that stays in host memory. Experts' matrices are the weights with
+// three dimensions (the operands !W[e,f,d] of ir/op_rules.cpp).
 bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
   if (options.weights_mapped || buffer.rank < 3) return false;
   const auto layer = layer_of(buffer.name);
@@ -85,7 +87,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
         case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
         case ir::BufferClass::kOutput:
-          if (buffer.name.starts_with("out."))  // out.logits or out.embeddings
+          // The buffers out.logits and out.embeddings.
+          if (buffer.name.starts_with("out."))
             append(layout, rows, buffer.name.substr(4), buffer, options.limits), rows_region = buffer.name.substr(4);
           else
             append(layout, ring, "output_ring", buffer, options.limits);

@@ -1,4 +1,5 @@
-// Makes the memory map of a model's graphs: the region of each buffer and its offset there. Integers only.
+// Computes the memory map of a model's graphs: in which region each buffer is, and at which offset. Nothing is
+// allocated here.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,8 +14,8 @@
 
 namespace zinc_rt {
 
-// Where a buffer is: a region of the plan and an offset in it. `pitch`: the bytes from one entry of its outermost
-// dimension to the next.
+// The place of a buffer: a region of the plan and an offset in it. `pitch` is the number of bytes from one entry of the
+// buffer's outermost dimension to the next.
 struct RegionSpan {
   std::string region;
   std::uint64_t offset = 0, bytes = 0, pitch = 0;
@@ -22,24 +23,26 @@ struct RegionSpan {
 
 struct Layout {
   MemoryPlan plan;
-  // Where each buffer is, by its name. Activations are not here, because each stage has its own map.
+  // Key: a buffer's name. Activations are not in it, because each stage has a map of its own.
   std::unordered_map<std::string, RegionSpan> locations;
-  std::vector<lower::ActivationMap> activations;  // one per graph; all share one arena
-  std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for 16 tokens
-  // The experts that are in host memory although the device has its own memory.
+  std::vector<lower::ActivationMap> activations;  // one per graph; all graphs share one arena
+  std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for one page (16 tokens)
+  // How many layers have their experts in host memory although the device has its own memory, and their bytes.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };
 
-// A buffer [pages, words of a page] that covers whole KV pages. The other paged buffers cover a part of each page.
+// The name of a buffer [pages, words of a page] that covers whole KV pages. Other paged buffers cover only a part of
+// each page.
 inline constexpr std::string_view kWholePages = "state.kv_pages";
 
-// Whether a state buffer is in KV pages. The other state buffers have one entry per slot.
+// Returns whether a state buffer is part of the KV pages. Other state buffers have one entry per slot.
 inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
 
-// "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class share a region.
+// Returns the class of a weight buffer, such as "attn.q_weight" for "model.attn.q_weight[3]". Tensors of one class
+// share a region.
 std::string weight_class(const std::string& buffer_name);
 
 // The value of first_host_layer if all experts are on the device.
@@ -50,10 +53,10 @@ struct LayoutOptions {
   std::uint32_t n_pages = 0;
   bool aliasing = true;
   bool weights_mapped = true;
-  // From this layer on, the experts' matrices go to regions of kHostVisible. Mapped weights stay where they are.
+  // The matrices of experts from this layer on go to regions of kHostVisible. Mapped weights stay in the mapped file.
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;  // from Ring::scratch_bytes
-  // The matches of the tier's patterns in each graph; empty: none.
+  // Per graph: the nodes that the tier runs as one (its join patterns). Empty: none.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);

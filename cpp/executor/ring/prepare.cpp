@@ -41,7 +41,8 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   return low;
 }
 
-// Adds a COPY_ROWS over a buffer [entries, width]. The pairs to copy are in request.copy_from and request.copy_to.
+// Adds a COPY_ROWS over a buffer [entries, width]. The step's pairs (from, to) are in request.copy_from and
+// request.copy_to.
 void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim entries, std::uint32_t width) {
   const auto declare = [&](std::string buffer_name, ir::BufferClass buffer_class, DType type,
                            std::initializer_list<ir::Dim> dims) {
@@ -65,7 +66,8 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
   graph.add_node(node);
 }
 
-// Checkpoints are further entries of the state buffers, so one packet can copy between slots and checkpoints.
+// Returns a graph that copies recurrent state between slots and checkpoints. Checkpoints are further entries of the
+// state buffers, so one packet copies in both directions.
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
@@ -77,7 +79,8 @@ ir::Graph state_copy_graph(const ir::Graph& model) {
   return graph;
 }
 
-// Copies all layers at once: a page counts as one row of f32 words, whatever the types of K and V.
+// Returns a graph that copies whole pages of all layers at once. A page counts as one row of f32 words, whatever the
+// types of K and V.
 ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   ir::Graph graph("page_copy", ir::Stage::kBoth);
   if (page_bytes > 0)
@@ -85,7 +88,8 @@ ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   return graph;
 }
 
-// The graphs have one KV page and no copy of pages. bind_pages sets the number of pages once it is known.
+// Builds and lowers the graphs for one KV page and without the copy of pages. bind_pages() sets the number of pages
+// later.
 Status build_graphs(const ExecutorOptions& options, const Target& target, Prepared& p) {
   const ir::TensorLookup tensors = [&](std::string_view name) -> std::optional<ir::TensorSpec> {
     const Tensor* tensor = p.weights->find(name);

@@ -1,4 +1,5 @@
-// What arch and lowering make from a model before any device is used. `zinc-rt plan` and `zinc-rt ir` show it.
+// Prepares a model before any device is used: reads the file's tables, builds the graphs and lays out the memory.
+// RingExecutor::open continues from there; `zinc-rt plan` and `zinc-rt ir` print the result.
 // Thread rule: plain values.
 #pragma once
 
@@ -27,32 +28,32 @@ struct Prepared {
   Sizes sizes;
   arch::GraphOptions graph_options;
   lower::StepLimits limits;
-  ir::Graph prefill, decode;          // as the family wrote them
-  ir::Graph prefill_low, decode_low;  // fused and quantized
-  ir::Graph state_copy;               // a COPY_ROWS for each recurrent state; without nodes if the model has none
-  ir::Graph page_copy;                // a COPY_ROWS over whole KV pages; without nodes if the model has none
-  // The matches of the tier's patterns, for each of run_graphs.
+  ir::Graph prefill, decode;          // as the model family built them
+  ir::Graph prefill_low, decode_low;  // the same after fusion and quantization
+  ir::Graph state_copy;               // one COPY_ROWS per recurrent state; no nodes if the model has none
+  ir::Graph page_copy;                // one COPY_ROWS over whole KV pages; no nodes if the model has none
+  // For each graph of run_graphs(): the nodes that the tier runs as one (its join patterns).
   std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
 
-  // The graphs that run, in the order of Layout::activations.
+  // Returns the graphs that run, in the order of Layout::activations.
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
-// The properties of a tier that are needed before memory is laid out.
+// What must be known about a tier before memory is laid out.
 struct Target {
-  bool maps_weights = true;                   // whether the tier reads weights in the mapped file
+  bool maps_weights = true;                   // whether kernels read weights in the mapped file
   const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory
-  std::span<const std::string_view> joins{};  // ring::Ring::joins
-  // ring::Ring::kernels: ops without a kernel are not fused; null: every op has one.
+  std::span<const std::string_view> joins{};  // see ring::Ring::joins
+  // See ring::Ring::kernels. Ops without a kernel are not fused. Null: every op has a kernel.
   const kernel::KernelTable* kernels = nullptr;
-  bool is_fast = false;            // ring::Ring::is_fast: arithmetic `fast` computes with floats
-  std::string_view kv_dtype = {};  // the default type of the KV cache if no option names one; empty: i16
+  bool is_fast = false;            // see ring::Ring::is_fast: `fast` computes with floats
+  std::string_view kv_dtype = {};  // the KV cache's type if no option names one; empty: i16
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 
-// Computes the sizes, graphs and layout again for other options, with one KV page and without the copy of pages.
-// REQUIRES: weights, config and family.
+// Computes the sizes, graphs and layout again for other options. The result has one KV page and no graph that copies
+// pages. REQUIRES: weights, config and family are set.
 Status shape(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

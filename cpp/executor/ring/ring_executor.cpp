@@ -15,7 +15,8 @@
 namespace zinc_rt {
 namespace {
 
-// The part of a tensor that a weight buffer of the graph uses.
+// The part of a file's tensor that a weight buffer of the graph uses. A tensor may hold several matrices, such as q, k
+// and v.
 struct WeightView {
   explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
     rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
@@ -32,9 +33,10 @@ struct WeightView {
   std::size_t rank;
   std::uint32_t k;
   std::uint64_t row, rows, n_matrices = 1;
-  // first_row: the view's first row in a matrix of the tensor; rows_apart: rows from one matrix to the next.
+  // first_row is the first used row within each matrix of the tensor. rows_apart is the number of rows from one matrix
+  // to the next.
   std::uint64_t first_row, rows_apart;
-  // matrix: bytes that the view uses of a matrix; pitch: bytes from one matrix to the next.
+  // matrix is the number of used bytes per matrix. pitch is the number of bytes from one matrix to the next.
   std::uint64_t matrix, pitch;
   std::uint64_t offset, span;
 };
@@ -54,8 +56,8 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// The warning's reason: keys of four bits cost a model of 135M parameters 5 % of perplexity. If keys have biases, these
-// take part of the four bits, so it costs more.
+// Warns that the chosen KV type stores keys in four bits. Such keys cost a model of 135M parameters 5 % of perplexity.
+// If keys have biases, these use up a part of the four bits, so it costs more.
 void warn_of_coarse_keys(const Prepared& p) {
   constexpr std::uint64_t kSmall = 1'000'000'000;
   const KvType& kv = p.graph_options.kv;
@@ -78,7 +80,7 @@ void warn_of_coarse_keys(const Prepared& p) {
 
 RingExecutor::~RingExecutor() {
   ring_.reset();
-}  // destroyed first, because it may read from the mapped file
+}  // reset first, because it may read from the mapped file
 
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
   ZRT_TRY(const ring::Tier* tier, ring::find_tier(wanted.tier));
@@ -90,7 +92,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == Activations::kInt8,
                                             .fast = options.arithmetic == Arithmetic::kFast}));
-  // Whether the tier computes in host memory: such a tier accepts an import, others refuse it.
+  // A tier that computes in host memory accepts an import of host memory; other tiers refuse it. This import asks which
+  // it is.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
   if (mapped) {
@@ -114,7 +117,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                   {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
                    executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
-  // Embeddings are refused on a tier without a kernel for POOL_MEAN, whatever the model's pooling.
+  // A tier without a kernel for POOL_MEAN refuses all models with embeddings, even if their pooling is not the mean.
   if (p.graph_options.pooling != Pooling::kNone &&
       executor->ring_->kernels().find(ir::Op::POOL_MEAN, DType::kF32) == nullptr)
     return fail(StatusCode::kUnavailable,
@@ -273,7 +276,7 @@ Status RingExecutor::bind_views() {
     to = reinterpret_cast<T*>(view.data());
     return {};
   };
-  // Only some graphs have these buffers: those for picks, RoPE variants, encoders and copies.
+  // Only some graphs have these buffers, because picks, RoPE variants, encoders and copies each need other ones.
   const auto bind_if_used = [&]<class T>(T*& to, std::string_view name) -> Status {
     return prepared_.layout.locations.contains(std::string(name)) ? bind(to, name) : Status{};
   };

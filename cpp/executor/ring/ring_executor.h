@@ -1,5 +1,6 @@
-// The executor for rings. It builds and lowers one graph per stage when a model is opened. A step then only fills the
-// step descriptor and submits. Thread rule: as Executor.
+// RingExecutor runs a model on a tier that has a ring (a queue of kernel packets). When a model is opened, it builds
+// and lowers one graph per stage. A step then only fills the step descriptor and submits the prepared packets.
+// Thread rule: see Executor.
 #pragma once
 
 #include "executor/executor.h"
@@ -43,7 +44,7 @@ class RingExecutor final : public Executor {
   Status lower_graphs();
   Result<lower::Location> locate(const ir::Graph& graph, const lower::ActivationMap& activations,
                                  ir::BufferId id) const;
-  // Returns the host's view of a buffer.
+  // Returns a span through which the host reads and writes a buffer.
   Result<std::span<std::byte>> host_view(const std::string& name) const;
   Status bind_views();
 
@@ -51,16 +52,18 @@ class RingExecutor final : public Executor {
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   Status wait(ring::Fence fence);
-  // Reads floats from a region of the plan. The result is valid until the next step.
+  // Copies floats from a region of the plan to the host. The result is valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
-  // Submits one group of output rows, beginning with `first`, and the body's packets from `from` on.
+  // Submits the packets of one group of output rows, which begins with row `first`. Also submits the body's packets
+  // from number `from` on.
   Status begin_group(std::size_t first, std::uint32_t from);
   Status finish_embeddings();
   Status finish_picks(StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
-  // Gets the masks of the rows. Only SAMPLE reads them, so packets before it may run meanwhile.
+  // Asks the caller for the masks of the rows. Only SAMPLE reads them, so the packets before it run meanwhile.
   Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
-  // Lets the caller change the processed rows, and saves the old values, which restore_rows() puts back.
+  // Lets the caller change the logits of processed rows. Saves the old values, so that restore_rows() can put them
+  // back.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
@@ -68,15 +71,15 @@ class RingExecutor final : public Executor {
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
-  // The views that the host writes and reads in each step. They are bound once, because a view lives as long as its
-  // buffer.
+  // Pointers to the buffers that the host writes and reads in each step. They are bound once, when the model is opened,
+  // because a view lives as long as its buffer.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: RoPE reads `positions`
     std::int32_t* text_ends = nullptr;       // null: attention is causal
-    std::int32_t* token_types = nullptr;     // null: the model has none
+    std::int32_t* token_types = nullptr;     // null: the model has no token types
     std::int32_t* output_rows = nullptr;
-    // Null for models with embeddings, which pick nothing.
+    // Null for models with pooling, which pick no tokens.
     std::int32_t *output_slots = nullptr, *history = nullptr;
     std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs (token id, float)
     SampleParams* sampling = nullptr;
@@ -84,7 +87,7 @@ class RingExecutor final : public Executor {
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
-  // What begin() and begin_group() have submitted so far.
+  // What begin() and begin_group() have submitted of the present step.
   struct Begun {
     const StepInput* input = nullptr;
     const ring::PacketBatch* batch = nullptr;
@@ -105,7 +108,7 @@ class RingExecutor final : public Executor {
   Views views_;
   StepCheck check_;
   Begun begun_;
-  bool has_mapped_weights_ = false;  // kernels read weights in the mapped file
+  bool has_mapped_weights_ = false;  // true if kernels read weights in the mapped file
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
   std::uint32_t drained_ = 0;             // entries of the output ring that were read so far

@@ -44,7 +44,7 @@ void RingExecutor::fill_body(const StepInput& input) {
     }
   const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
-    // The last position of a slot reads the most pages.
+    // Only the last position of a slot counts here, because it reads the most pages.
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     const auto n_pages = static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1;
@@ -185,7 +185,8 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
   return {};
 }
 
-// If the caller takes part in a pick, finish_picks() submits the packets from SAMPLE on.
+// Submits the packets of a group. If the caller's masks or processors take part in a pick, it stops before SAMPLE, and
+// finish_picks() submits the rest.
 Status RingExecutor::begin_group(std::size_t first, std::uint32_t from) {
   const StepInput& input = *begun_.input;
   const auto& packets = begun_.batch->packets;
