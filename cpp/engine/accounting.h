@@ -1,4 +1,5 @@
-// Counts and measures what a tenant's requests did, for its ledger.
+// Accounting counts what the requests of one tenant did, and measures their latencies. Session::ledger() and the
+// metrics report it.
 // Thread rule: the caller holds the mutex of the tenant's TenantState.
 #pragma once
 
@@ -9,7 +10,7 @@ namespace zinc_rt {
 
 enum class RequestEnd : std::uint8_t { kFinished, kCancelled, kFailed, kTooSlow };
 
-// What a tenant holds now, according to the scheduler.
+// What a tenant holds at this moment, as the scheduler counts it.
 struct TenantUsage {
   std::uint32_t slots = 0;
   std::uint32_t waiting = 0;
@@ -19,12 +20,13 @@ struct TenantUsage {
 
 class Accounting {
  public:
-  // Called once for each request, when it gets its first slot. `ms`: how long it waited.
+  // Called once per request, when it gets its first slot. `ms` is how long it waited.
   void queued(double ms) { queue_ms_.record(ms); }
   void admitted(std::uint32_t prompt_tokens);
-  void readmitted() { ++ledger_.slots_admitted; }  // after a preemption; admitted() has counted its prompt
-  // Counts how many of a prompt's tokens were read from the prefix cache. Called once for each request that may use the
-  // prefix cache, also if the number is 0.
+  // Called when a preempted request gets a slot again; admitted() has counted its prompt already.
+  void readmitted() { ++ledger_.slots_admitted; }
+  // Counts how many tokens of a prompt the prefix cache supplied. Called once per request that may use the prefix
+  // cache, even if the number is 0.
   void cached(std::uint32_t tokens, std::uint32_t prompt_tokens);
   void rejected() { ++ledger_.requests_rejected; }
   void first_token(double ms);
@@ -33,7 +35,7 @@ class Accounting {
   void finished(RequestEnd kind);
   TenantLedger ledger(const TenantUsage& usage) const;
 
-  // Read by EngineCore to merge the latencies of all tenants.
+  // The latencies of this tenant. EngineCore merges them with those of all others.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }
   const LatencySketch& decode_ms() const { return decode_ms_; }
   const LatencySketch& queue_ms() const { return queue_ms_; }
@@ -41,7 +43,8 @@ class Accounting {
  private:
   TenantLedger ledger_;
   LatencySketch ttft_ms_, decode_ms_, queue_ms_;
-  // sums over requests, in which a request has 63/64 of the weight of the one after it
+  // Sums over requests for the recent hit rate. With each further request, the weight of the earlier ones falls to
+  // 63/64.
   double recent_cached_ = 0, recent_prompted_ = 0;
 };
 

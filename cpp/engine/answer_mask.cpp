@@ -32,7 +32,7 @@ void AnswerMask::take(std::int32_t token) {
   state_.store(kStale, std::memory_order_relaxed);
 }
 
-// Lets the matcher process the picked tokens. The first error stays in status_.
+// Passes the picked tokens to the matcher. status_ keeps the first error.
 void AnswerMask::take_picked() {
   const auto accept = [this](std::int32_t token) -> Status {
     ZRT_TRY(const bool is_allowed, matcher_.accept(token));

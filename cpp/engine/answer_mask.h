@@ -1,7 +1,7 @@
-// The mask of the tokens that a request's grammar allows as the next token of its answer. A mask is computed before
+// AnswerMask computes which tokens a request's grammar allows as the next token of its answer. It must do so before
 // each pick. If a grammar's masks are quick to compute, threads of the step loop compute them while the device computes
-// the logits. If they are slow, a thread of MaskMaker computes them; the request is left out of steps until its mask is
-// ready, so that it does not delay other requests.
+// the logits. If they are slow, a thread of MaskMaker computes them. The request is then left out of steps until its
+// mask is ready, so that it does not delay other requests.
 // Thread rule for AnswerMask: the step thread. Between begin() and the end of make(), another thread may run make().
 // Thread rule for MaskMaker: any thread.
 #pragma once
@@ -23,12 +23,12 @@ namespace zinc_rt {
 
 class AnswerMask {
  public:
-  // Starts with a stale mask: the mask of the first token is not yet computed.
+  // The mask is stale at first: the mask for the first token is not computed yet.
   AnswerMask(const OutputGrammar& grammar, const std::shared_ptr<const grammar::Vocabulary>& vocabulary);
-  // Copies the state for another choice of the same request. REQUIRES: no thread runs other.make().
+  // Copies the state for another of the request's n choices. REQUIRES: no thread runs other.make().
   AnswerMask(const AnswerMask& other);
 
-  // Records the picked token. The mask is then stale. REQUIRES: no thread runs make().
+  // Appends a picked token to the answer, so that the mask becomes stale. REQUIRES: no thread runs make().
   void take(std::int32_t token);
   bool is_making() const { return state_.load(std::memory_order_acquire) == kMaking; }
   bool is_stale() const { return state_.load(std::memory_order_relaxed) == kStale; }
@@ -41,13 +41,14 @@ class AnswerMask {
   // the grammar exceeds its limits.
   Result<std::span<const std::uint32_t>> get();
 
-  // Guess the next tokens of the answer, until the next guess or take(). The first guesses the first tokens of
-  // `proposed` that are allowed one after the other. The second guesses tokens of the text that the grammar forces, at
-  // most `most`, and computes the mask. Both return the guess, which is empty if a picked token was not allowed.
-  // REQUIRES: no thread runs make().
+  // Both functions guess the next tokens of the answer; the guess is valid until the next guess or take(). The first
+  // takes the tokens at the beginning of `proposed` that the grammar allows one after the other. The second takes
+  // tokens of the text that the grammar forces, at most `most`, and computes the mask. Both return the guess, which is
+  // empty if a picked token was not allowed. REQUIRES: no thread runs make().
   std::span<const std::int32_t> guess(std::span<const std::int32_t> proposed);
   std::span<const std::int32_t> guess_forced(std::size_t most);
-  // Returns the mask after the first n tokens of the guess, valid until the next take(). Called with ascending n.
+  // Returns the mask for the pick after the first n tokens of the guess. It is valid until the next take(). REQUIRES: n
+  // ascends from call to call.
   Result<std::span<const std::uint32_t>> get(std::size_t n);
 
  private:
@@ -58,21 +59,23 @@ class AnswerMask {
   grammar::Matcher matcher_;
   std::shared_ptr<MaskPace> pace_;
   std::vector<std::uint32_t> words_;
-  std::vector<std::int32_t> taken_;  // picked tokens that the matcher has not processed
+  std::vector<std::int32_t> taken_;  // picked tokens that matcher_ has not processed yet
   std::vector<std::int32_t> guess_;
-  std::optional<grammar::Matcher> ahead_;  // has processed the first n_ahead_ tokens of the guess too
+  // A copy of the matcher that has also processed the first n_ahead_ tokens of the guess.
+  std::optional<grammar::Matcher> ahead_;
   std::size_t n_ahead_ = 0;
-  std::vector<std::vector<std::uint32_t>> words_ahead_;  // the masks after the first 1, 2, ... tokens of the guess
+  // The masks after the first 1, 2, ... tokens of the guess.
+  std::vector<std::vector<std::uint32_t>> words_ahead_;
   Status status_;
   std::atomic<std::uint32_t> state_{kStale};
 };
 
-// A pool of threads that compute slow masks. Tenants take turns.
+// MaskMaker is a pool of threads that compute slow masks, in turn for each tenant.
 class MaskMaker {
  public:
-  // `done` is called after each mask that post() asked for.
+  // `done` is called on a thread of the pool after each mask that post() queued.
   explicit MaskMaker(std::function<void()> done) : done_(std::move(done)) {}
-  // Queues the mask. After stop() it is not computed. REQUIRES: begin() was called on `mask`.
+  // Queues a mask to be computed. After stop() it is dropped. REQUIRES: begin() was called on `mask`.
   void post(const std::string& tenant, std::shared_ptr<AnswerMask> mask);
   // Computes a stale mask on a thread of the pool and waits for it. Errors: kCancelled; kUnavailable after stop().
   Status make(const std::string& tenant, AnswerMask& mask, const std::stop_token& cancel);

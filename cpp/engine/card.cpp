@@ -11,9 +11,9 @@ bool is_mtp(const Tensor& tensor, const ModelConfig& c) {
   return false;
 }
 
-// Counts parameters and bytes. A token reads every matrix once, with three exceptions. Of a table (embeddings,
-// positions, types) that is not also the output matrix it reads one row. Of the experts it reads only those that are
-// chosen. It reads nothing of blocks that are not run.
+// Counts parameters, and the bytes that are read per token. A token reads every matrix once, with three exceptions. Of
+// a table (embeddings, positions, types) that is not also the output matrix, it reads one row. Of the experts, it reads
+// only the chosen ones. It reads nothing of blocks that are not run.
 void count_weights(const Weights& weights, const ModelConfig& c, bool has_output, ModelCard& card) {
   constexpr std::string_view kTables[] = {"per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"};
   for (const Tensor& tensor : weights.all()) {
@@ -54,7 +54,7 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.head_dim = c.head_dim;
   card.vocab_size = c.vocab_size;
   card.context_length = c.context_length;
-  // 0 if the model has a table of positions
+  // A model with a table of positions has no RoPE, so rope_theta is 0.
   card.rope_theta = weights.find("position_embd.weight") == nullptr ? c.rope_theta : 0;
   card.norm_eps = c.norm_eps;
   card.tied_embeddings = c.tied_embeddings;

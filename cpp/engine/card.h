@@ -1,4 +1,4 @@
-// Fills the public descriptions (ModelCard, ModelMemory) of a model whose executor is open.
+// Fills the public descriptions of an opened model: ModelCard (what it is) and ModelMemory (what it occupies).
 // Thread rule: pure functions.
 #pragma once
 

@@ -34,7 +34,7 @@ Json* function_of(Json& call) {
   return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
 }
 
-// A call's arguments in the history as an object, and their original text if the client sent one.
+// The arguments of a call in the history: as an object and, if the client sent one, as the original text.
 struct Arguments {
   Json object;
   std::optional<std::string> text;
@@ -56,7 +56,7 @@ struct Arguments {
     }
     if (object.is_null()) object = Json{{kBrokenArguments, given}};
   }
-  // Returns the arguments as the model wrote them; without the original text, an approximation.
+  // Returns the arguments as the model wrote them. If the original text is missing, that is an approximation.
   std::string written() const { return text ? *text : dump_json(object, kPythonLayout); }
 };
 
@@ -84,7 +84,7 @@ void append_text(Json& message, std::string text) {
   own += text;
 }
 
-// Writes the calls of a message into its text.
+// Appends the calls of a message to its text, for a template that would leave calls out.
 void write_calls(Json& message, const output::CallFormat& format) {
   const auto& opening = format.openings[0];
   std::string text, calls;
@@ -115,7 +115,7 @@ std::string described(const Json& tools) {
          "</tool_call>\nThe result comes between <tool_response> and </tool_response>.";
 }
 
-// Describes the tools in the system message.
+// Adds a description of the tools to the system message.
 void show_tools(Json& messages, const Json& tools) {
   const bool has_system = !messages.empty() && messages[0].is_object() && has_role(messages[0], "system");
   if (!has_system) messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});

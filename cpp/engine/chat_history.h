@@ -9,7 +9,8 @@
 
 namespace zinc_rt {
 
-// The value of EngineOptions::tools for the only format in which the engine itself can describe tools to a model.
+// The value of EngineOptions::tools that makes the engine itself describe tools to a model whose template cannot. There
+// is only this one format.
 inline constexpr std::string_view kOwnTools = "hermes";
 
 // Adapts a chat's history to its template. `messages` is a list; only messages in the API's form are changed. `tools`

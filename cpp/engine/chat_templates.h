@@ -1,4 +1,5 @@
-// The chat templates of a model file. A file may hold an unnamed template, named templates, or both.
+// ChatTemplates holds the chat templates of a model file, and chooses the one for a request. A file may hold an unnamed
+// template, named templates, or both.
 // Thread rule: immutable after read().
 #pragma once
 
@@ -14,11 +15,11 @@
 namespace zinc_rt {
 
 struct NamedTemplate {
-  std::string name;  // empty for the default template
+  std::string name;  // empty for the unnamed (default) template
   std::string text;
   std::optional<ChatTemplate> parsed;
-  Error error;                    // if `parsed` is empty: why the template cannot be used
-  output::TemplateTraits traits;  // found by probing the template
+  Error error;                    // why the template cannot be used, if `parsed` is empty
+  output::TemplateTraits traits;  // what the template can render, found by probing it (output/content_form.h)
 };
 
 class ChatTemplates {
@@ -30,8 +31,8 @@ class ChatTemplates {
   // Returns the template for a request: the template "tool_use" if the request has tools and the file has that
   // template, else the default template. Returns null if there is no default.
   const NamedTemplate* find(bool has_tools) const;
-  // Returns the same template as find(), which must exist and be parsed. Errors: kInvalidArgument with the names of the
-  // existing templates if there is none; the parse error if the template did not parse.
+  // As find(), but fails if there is no usable template. Errors: kInvalidArgument, with the names of the existing
+  // templates, if there is none; the parse error if the template did not parse.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

@@ -1,4 +1,4 @@
-// The engine's clock: a steady clock in microseconds.
+// The engine's clock: microseconds of a steady clock, which never jumps. All times of the scheduler come from it.
 // Thread rule: any thread.
 #pragma once
 

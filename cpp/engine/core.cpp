@@ -34,8 +34,8 @@ Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, co
 
 std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n_threads, bool may_be_empty,
                                              Drive drive) {
-  // A sink may own the last handle. Then one of the engine's own threads destroys the core, and it cannot wait for
-  // itself.
+  // A sink may own the last handle of the engine. Then one of the engine's own threads destroys the core. It cannot
+  // wait for itself, so another thread has to do it.
   const auto destroy = [](EngineCore* core) {
     const bool is_own = core->drainer_.get_id() == std::this_thread::get_id() ||
                         std::ranges::any_of(core->loops(), [](const StepLoop* loop) { return loop->is_this_thread(); });

@@ -1,11 +1,12 @@
-// The engine behind the public handles. It owns the models, the tenants, one step loop per device, and the drainer. A
-// client's thread checks a request, chooses a device and puts the request into the inbox of that device's step loop
-// (engine/step_loop.h). A step loop runs the steps of its models in turn and writes output events. The drainer reads
-// the events and passes them to the sinks. Step loops and drainer have their own threads. In an engine without threads,
-// callers that wait run the same work by pump().
+// EngineCore is the engine behind the public handles. It owns the models, the tenants, one step loop per device, and
+// the drainer. A client's thread checks a request, chooses a device and puts the request into the inbox of that
+// device's step loop (engine/step_loop.h). A step loop runs the steps of its models in turn and writes output events.
+// The drainer reads the events and passes them to the sinks. Step loops and drainer have their own threads. In an
+// engine without threads, callers that wait run the same work by pump().
 // Thread rule: `names_mutex_` guards the names. The lock of `book_` guards the tenants' counts and the state that
 // schedulers share. The turn of a step loop guards its replicas. A thread that takes several of these takes them in
 // this order: pump_mutex_, a turn, names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. No thread
+// may hold two turns.
 // may hold two turns.
 #pragma once
 
@@ -32,7 +33,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   ~EngineCore();
 
   // models.cpp
-  // An empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
+  // Returns the model with this name; an empty name means the first model. Errors: kUnavailable if the engine is
+  // closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // also if the engine is closed
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null if there is no such model
@@ -46,7 +48,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
                                     const StopAsked& is_stopped = {});
 
-  // prefix_file.cpp. Saves the KV cache of a prompt as a file, or loads it. Both return the prefix's number of tokens.
+  // prefix_file.cpp: saves the KV cache of a prompt as a file, or loads it. Both return how many tokens the prefix has.
   Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
                                     const std::string& path, const StopAsked& is_stopped = {});
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
@@ -87,7 +89,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive);
   void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
-  // Removes the model from its step loops and frees it. REQUIRES: no request of the model runs or waits.
+  // Removes the model from its step loops and frees it. REQUIRES: none of its requests runs or waits.
   void take_out(Model& model);
   // Returns the step loop of a device. The first call creates it; it then lives as long as the engine.
   Result<StepLoop*> loop_for(const DeviceId& device);
@@ -106,10 +108,10 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void handle(const OutputEvent& event);
   void retry_held();
   void settle(Generation& generation);
-  void forget(Generation& generation);  // drops the engine's reference; from here on only clients hold the generation
+  void forget(Generation& generation);  // drops the engine's reference, so that only clients hold the generation
 
   // submit.cpp
-  // Chooses a replica for the request. Returns it with the number of the prompt's tokens that its prefix cache holds.
+  // Chooses a replica for the request. Returns it, with the number of the prompt's tokens that its prefix cache holds.
   // Errors: those of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
@@ -153,7 +155,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   mem::SipKey key_;
   Timeline timeline_;
 
-  std::mutex idle_mutex_;  // for the threads that wait in wait_idle(); the counts are atomic
+  std::mutex idle_mutex_;  // for threads in wait_idle(); the counts themselves are atomic
   std::condition_variable went_idle_;
   std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
   std::atomic<bool> is_closed_{false}, is_draining_{false};

@@ -1,4 +1,4 @@
-// The JSON of model cards, memory plans and statistics.
+// Prints model cards, memory plans and statistics as JSON.
 #include <nlohmann/json.hpp>
 
 #include "zinc_rt/model_card.h"
@@ -53,7 +53,7 @@ void add_family_keys(Json& json, const ModelCard& card) {
   add("host_expert_bytes", card.host_expert_bytes);
 }
 
-// The counters of a model and their names in JSON.
+// A counter of a model, with its name in JSON.
 struct Counter {
   const char* name;
   std::uint64_t ModelStats::* value;

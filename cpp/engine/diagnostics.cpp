@@ -77,8 +77,8 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   return out;
 }
 
-// Prefills the prompt in two ways, each with its own pages. With `exact` arithmetic the logits of the last prompt token
-// must have the same bits both times.
+// ZINC_RT_BATCHED_PREFILL=validate: prefills a request's prompt in two ways, each with its own pages. In `exact`
+// arithmetic the logits of the last prompt token must have the same bits both times.
 Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> prompt) {
   ZRT_TRY(const auto batched, logits(model, prompt, LogitsRows::kLast, 0));
   ZRT_TRY(const auto single, logits(model, prompt, LogitsRows::kLast, 1));

@@ -10,7 +10,7 @@
 namespace zinc_rt {
 namespace {
 
-// how often a sink without room is tried again, and an idle pump looks for work
+// How often a sink without room is tried again, and how often an idle pump looks for work.
 constexpr auto kRetry = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -38,8 +38,8 @@ void EngineCore::handle(const OutputEvent& event) {
   settle(g);
 }
 
-// Called after each event and each retry of a generation. Passes its end to the step loop, notes whether its sink lacks
-// room, and forgets it if it is done.
+// Called after each event and each retry of a generation. If its text has ended, tells the step loop. If its sink lacks
+// room, puts it on the list for retries. If it is done, forgets it.
 void EngineCore::settle(Generation& g) {
   if (const auto reason = g.take_end()) post(*g.replica, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
@@ -54,7 +54,7 @@ void EngineCore::forget(Generation& g) {
   --g.model().n_open;
   const bool is_last = --n_open_ == 0;
   const bool is_models_last = g.model().n_open.load() == 0;
-  const auto self = std::move(g.self);  // may be the last reference
+  const auto self = std::move(g.self);  // this may be the last reference to the generation
   if (!is_last && !is_models_last) return;
   const std::lock_guard lock(idle_mutex_);
   went_idle_.notify_all();
@@ -75,7 +75,7 @@ bool EngineCore::take_events() {
 }
 
 ModelRunner::Turn EngineCore::pump() {
-  const auto self = shared_from_this();  // a sink may own the last handle
+  const auto self = shared_from_this();  // keeps the engine alive, because a sink may own the last handle
   const std::lock_guard pumping(pump_mutex_);
   ModelRunner::Turn all;
   if (is_closed()) return all;
@@ -120,7 +120,7 @@ void EngineCore::run_drainer() {
     if (!any && output_.ring().is_closed()) break;
     if (!any) std::this_thread::sleep_for(kRetry);
   }
-  // The engine was closed before the readers had taken all events. They find the rest in the completion.
+  // The engine was closed before the readers had taken all events. The completions have the rest.
   while (output_.ring().pop(event)) handle(event);
   while (!held_.empty()) {
     Generation& g = *held_.back();

@@ -1,4 +1,5 @@
-// Who runs an engine's work (its steps and the delivery of events): its own threads, or the threads of callers.
+// Drive says which threads run an engine's work, that is, its steps and the delivery of events: its own threads, or
+// those of its callers.
 // Thread rule: plain values.
 #pragma once
 
@@ -8,8 +9,8 @@
 namespace zinc_rt {
 
 enum class Drive : std::uint8_t {
-  kThreads,  // a thread for each device, and one for the drainer
-  kPump,     // the callers of EngineCore::pump(), among them all calls that wait for the engine
+  kThreads,  // one thread per device, and one for the drainer
+  kPump,     // the threads that call EngineCore::pump(), which all waiting calls do
 };
 
 // Runs the engine's work until `done` returns true. Returns false if timeout_ms passes before that; a negative timeout

@@ -6,7 +6,7 @@ namespace zinc_rt {
 
 std::vector<float> normalized(std::span<const float> row) {
   double squares = 0;
-  // the products are exact, since a float has fewer than half of a double's digits
+  // The products are exact, because a float has fewer than half of a double's digits.
   for (const float v : row) squares += double{v} * v;
   if (!(squares > 0) || !std::isfinite(squares)) return {};
   const double scale = 1 / std::sqrt(squares);

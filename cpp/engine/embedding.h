@@ -1,3 +1,4 @@
+// Computes the numbers that embedding and rerank requests return.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,7 +11,7 @@ namespace zinc_rt {
 // values, so the bits of the result depend only on the row, on every tier. Returns an empty vector if the length is 0
 // or not finite.
 std::vector<float> normalized(std::span<const float> row);
-// Returns 1 / (1 + e^-logit), computed in float64.
+// Returns the relevance that a rerank request reports for a model's score: 1 / (1 + e^-logit), computed in float64.
 double relevance(float logit);
 
 }  // namespace zinc_rt

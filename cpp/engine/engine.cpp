@@ -1,4 +1,4 @@
-// The public handles. Each call is passed to EngineCore or Generation.
+// Implements the public handles (zinc_rt/*.h). Each call is passed to EngineCore or Generation.
 #include "zinc_rt/engine.h"
 
 #include <algorithm>
@@ -192,7 +192,7 @@ Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sin
 }
 
 Result<Stream> Session::stream(const Request& request) const {
-  // Room for all events: one per token, one for text held back to the end, and some for preemptions.
+  // The queue has room for all events: one per token, one for text held back to the end, and some for preemptions.
   const std::size_t all = (std::size_t{request.max_tokens} + 64) * std::max(1u, request.n);
   auto queue = std::make_shared<QueueSink>(request.stream_capacity > 0 ? request.stream_capacity : all, request.n,
                                            engine_->waiter());

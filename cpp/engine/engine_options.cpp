@@ -142,7 +142,8 @@ std::vector<EngineOption> make_rows() {
   };
 }
 
-// These overloads read a text into a member, one per type of member. They return false if the text has another form.
+// These overloads parse a text into an option, one overload per type of option. They return false if the text has
+// another form.
 bool read(std::string_view text, std::string& out) {
   out = text;
   return !text.empty();

@@ -1,5 +1,6 @@
-// One running completion, from the checked request to its last event. The step thread generates its tokens. The drainer
-// turns them into text and events, and looks for stop strings. The client reads the events.
+// Generation is one running completion: one of a request's n choices, from the checked request to its last event. The
+// step thread generates its tokens. The drainer turns them into text and events, and looks for stop strings. The client
+// reads the events.
 // Thread rule: any thread may call check(), take_prompt() and the functions below "Client". Only the drainer calls
 // those below "Drainer". Only the step thread calls those below "Step thread"; its helper threads may call
 // make_details() too.
@@ -35,25 +36,25 @@ struct TokenDetails {
   TokenLogprob logprob;
 };
 
-// The largest number of tokens that a prompt may have. `bound` names the limit in error messages.
+// How many tokens a prompt may have at most. `bound` names the limit in error messages.
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
-  Reason reason = Reason::kNone;  // the error's reason if the prompt has more tokens
+  Reason reason = Reason::kNone;  // the error's reason if the prompt exceeds the limit
 };
 
 class Generation {
  public:
-  // generation_request.cpp
-  // Returns the prompt's tokens. Removes the text, the messages and the tools from the request. `add_special` is the
-  // parameter of Tokenizer::encode; if it is empty, BOS and EOS are added as the model expects for this kind of prompt.
-  // Errors: those of the template and the tokenizer; kInvalidArgument also if the text has more tokens than `room`;
+  // take_prompt(), prompt_field() and check() are in generation_request.cpp.
+  // Takes the prompt out of the request (text, messages and tools) and returns its tokens. `add_special` is the
+  // parameter of Tokenizer::encode. If it is empty, BOS and EOS are added as the model expects for this kind of prompt.
+  // Errors: those of the template and the tokenizer; kInvalidArgument if the prompt has more tokens than `room`;
   // kCancelled.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
   // Returns the name of the request's member that holds the prompt, for error messages.
   static const char* prompt_field(const Request& request);
-  // Checks every number that a client can set.
+  // Checks every number that a client can set. Errors: kInvalidArgument.
   static Status check(const Request& request, const Model& model);
 
   // `index`: which of the request's n choices this is.
@@ -66,7 +67,7 @@ class Generation {
   // Returns the request's parameters for the scheduler. The step thread sets `user` later (engine/generation_table.h).
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos) const;
 
-  // Client.
+  // Client: any thread.
   void cancel();
   bool is_done() const;
   Status wait() const;
@@ -78,12 +79,14 @@ class Generation {
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   // Calls the request's logits processor, which may change the logits. Returns false if it failed.
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
-  spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }  // null if nothing is guessed for the request
+  spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }  // null if this request gets no guesses
   const std::shared_ptr<AnswerMask>& mask() const { return mask_; }     // null if no grammar restricts the answer
-  // Returns the mask for the pick after n_guessed tokens of the mask's guess; nullopt if computing it failed.
+  // Returns the mask for the pick after n_guessed tokens of the guess. Returns nullopt if computing it failed.
   std::optional<std::span<const std::uint32_t>> mask_words(std::uint32_t n_guessed);
-  void no_token_left();  // the processor or the mask allows no token
-  // Takes the pooled row of the text. Returns false if the row has no direction; the request then ends as bad_logits.
+  // Called if the processor or the mask allows no token; the request then ends.
+  void no_token_left();
+  // Stores the pooled row of the text as the request's embedding. Returns false if the row has no direction (its length
+  // is 0 or not finite); the request then ends as bad_logits.
   bool take_embedding(std::span<const float> row);
   std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
   // Called for each of the prompt's tokens from the second on, in order, before the first generated token or the end of
@@ -95,23 +98,27 @@ class Generation {
   void on_token(const OutputEvent& token, const TokenDetails* details);
   void on_preempted();
   void on_finished(sched::Finish reason);
-  // Whether events or the final event wait for room in the sink. If so, the drainer calls retry() from time to time.
+  // Returns whether events, or the final event, wait for room in the sink. If so, the drainer calls retry() every
+  // millisecond.
   bool is_waiting() const { return !held_.empty() || has_finish_; }
   void retry();
-  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // the reader has gone
-  void fail_with(Error error);  // for an error before the scheduler gets the request
-  // Returns, once, why the scheduler must end the request: the text has ended, or the sink failed.
+  // Called when nobody reads the stream any more.
+  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }
+  // Ends the request with an error before the scheduler has seen it.
+  void fail_with(Error error);
+  // Returns, once, why the scheduler must end the request: its text has ended, or its sink failed. Else returns
+  // nullopt.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by EngineCore: the replica that runs the generation, how to report a cancellation, how a caller waits, and the
-  // reference that keeps this object alive until its last event.
+  // EngineCore sets these members. `replica` runs the generation. on_cancel() reports a cancellation. on_wait() lets a
+  // caller wait. `self` keeps this object alive until its last event.
   Replica* replica = nullptr;  // of model()
   std::function<void()> on_cancel;
   Waiter on_wait;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;    // only the step thread uses it
   bool was_admitted = false;  // only the step thread uses it
-  // the choice with the same prompt that computes it; reset once the step thread has read its id
+  // Of n choices of a prompt, the one that computes it. Reset once the step thread has read its id.
   std::shared_ptr<Generation> leader;
   sched::RequestParams pending;  // parameters for the scheduler, until the step thread takes them
 
@@ -121,7 +128,7 @@ class Generation {
   void keep(Error error);  // stores the error with which the request will end
   void offer(StreamEvent event);
   void offer_held();
-  // Adds the event's parts to the completion. Sets the ids of new tool calls. REQUIRES: mutex_.
+  // Appends the event's parts to the completion, and sets the ids of new tool calls. REQUIRES: the caller holds mutex_.
   void keep_pieces(StreamEvent& event);
   std::string call_id(std::uint32_t call) const;
   void end();
@@ -134,7 +141,7 @@ class Generation {
   std::uint32_t n_prompt_, second_text_, index_;
   std::uint64_t prompt_hash_;
   sched::Micros started_, last_;
-  double interval_ms_ = 0;  // between tokens of the last step
+  double interval_ms_ = 0;  // ms between the tokens of the last step
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
   const std::shared_ptr<AnswerMask> mask_;
@@ -142,7 +149,7 @@ class Generation {
   bool has_prediction_ = false;
   std::optional<spec::Drafter> drafter_;       // used by the step thread
   std::vector<TokenLogprob> prompt_logprobs_;  // written by the step thread until it reports that the prompt is done
-  // Only the drainer uses these.
+  // Only the drainer uses the members from here to finish_.
   OutputStage output_;
   std::deque<StreamEvent> held_;  // events for which the sink had no room
   std::optional<sched::Finish> wanted_end_;

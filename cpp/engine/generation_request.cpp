@@ -47,7 +47,7 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
-// Whether the prompt's last part, which asks for an answer, opens the model's reasoning.
+// Returns whether the end of the rendered prompt, which asks for an answer, opens the model's reasoning.
 bool opens_reasoning(const Model& model, std::string_view prompt) {
   const auto* format = model.formats().reasoning();
   const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
@@ -59,7 +59,7 @@ bool opens_reasoning(const Model& model, std::string_view prompt) {
   return prompt.ends_with(format->open);
 }
 
-// Whether the last message, which the answer continues, ends inside the model's reasoning.
+// Returns whether the last message, which the answer continues, ends inside the model's reasoning.
 bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& messages) {
   if (messages.empty() || !messages.back().is_object()) return false;
   const auto& last = messages.back();
@@ -67,8 +67,8 @@ bool leaves_reasoning_open(const Model& model, const nlohmann::ordered_json& mes
          model.formats().leaves_reasoning_open(output::text_of_content(last["content"]));
 }
 
-// Checks that a member is within the bounds in the table of fields. The bounds limit a number, the bytes of a text or
-// the entries of a list. NaN is outside all bounds.
+// Checks that a member of the request is within the bounds in the table of fields. The bounds limit a number, the bytes
+// of a text or the entries of a list. NaN is outside all bounds.
 struct CheckBounds {
   const Request& r;
   const RequestField& field;
@@ -88,7 +88,8 @@ struct CheckBounds {
 
  private:
   const Bounds& bounds() const { return field.bounds; }
-  // Compares in the type of the value, because 0.01 as a float is less than 0.01 as a double.
+  // Returns whether the value is within the bounds. It compares in the type of the value, because 0.01 as a float is
+  // less than 0.01 as a double.
   bool has(auto value) const {
     using T = decltype(value);
     return value >= static_cast<T>(bounds().least) && value <= static_cast<T>(bounds().most);
@@ -199,7 +200,7 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
   return ids;
 }
 
-// Appends the second text of a pair: [CLS] first [SEP] second [SEP].
+// Appends the second text of a pair to the prompt, which becomes [CLS] first [SEP] second [SEP].
 Status add_second_text(const Model& model, const std::string& text, const PromptRoom& room,
                        const std::stop_token& cancel, Prompt& prompt) {
   ZRT_TRY(const auto ids, encode_within(model, text, true, room, cancel));
@@ -209,7 +210,7 @@ Status add_second_text(const Model& model, const std::string& text, const Prompt
   return {};
 }
 
-// field: the member of the request that has the ids.
+// Checks that all ids are in the vocabulary. `field` names the member of the request that holds them.
 Status check_in_vocabulary(const char* field, std::span<const std::int32_t> ids, const Model& model) {
   for (const auto id : ids)
     if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
@@ -217,7 +218,7 @@ Status check_in_vocabulary(const char* field, std::span<const std::int32_t> ids,
   return {};
 }
 
-// Returns the tokens of the request's prediction and removes it from the request.
+// Returns the tokens of the request's prediction, and removes it from the request.
 Result<std::vector<std::int32_t>> take_prediction(const Model& model, Request& request) {
   const std::uint32_t most = model.info().max_context;
   const auto too_long = [&](const char* name, const char* how, std::uint64_t n) {

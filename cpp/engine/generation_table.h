@@ -1,5 +1,5 @@
-// The generations that a scheduler works on. The index of a generation is the number that the scheduler returns as
-// `user`. An index is reused after its generation has ended.
+// GenerationTable numbers the generations that a step loop has handed to its schedulers. The scheduler knows a
+// generation only by this number, which it returns as `user`. A number is reused after its generation has ended.
 // Thread rule: the step thread. During a step its helper threads may call operator[].
 #pragma once
 

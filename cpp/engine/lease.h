@@ -1,5 +1,6 @@
-// A slot and pages for computations that belong to no request. They run between the steps of requests.
-// Thread rule: one thread. It must not hold the turn when it takes or releases a lease.
+// A lease is a slot with pages that belongs to no request. Diagnostics and prefix files compute in it, between the
+// steps of requests.
+// Thread rule: one thread, which must not hold the turn when it takes or releases a lease.
 #pragma once
 
 #include "base/error.h"
@@ -8,16 +9,16 @@
 
 namespace zinc_rt {
 
-// Fails with kCancelled if the caller asked to stop. Called before each step of a computation in a lease.
+// Returns kCancelled if the caller of a diagnostic has asked to stop. It is called before each step of the computation.
 inline Status go_on(const StopAsked& is_stopped, const char* what) {
   if (is_stopped && is_stopped()) return fail(StatusCode::kCancelled, "[{}] the call was taken back", what);
   return {};
 }
 
-// Owns a slot and its pages.
+// Owns a leased slot and its pages, and gives them back when it is destroyed.
 class EngineCore::Lease {
  public:
-  // Takes a slot on the first replica that has room. If none has, returns the error of the last replica.
+  // Takes a slot on the first replica that has room. If no replica has room, returns the error of the last one.
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
     for (std::size_t i = 0; i + 1 < model.replicas().size(); ++i)
       if (auto lease = take(core, model, *model.replicas()[i], n_tokens)) return lease;

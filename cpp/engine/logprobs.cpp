@@ -26,7 +26,7 @@ void for_groups(std::span<const float> logits, Body&& body) {
   body(rest.data(), kLanes);
 }
 
-// Ignores NaNs.
+// Returns the largest of the values; NaNs are ignored.
 float max_of(std::span<const float> logits) {
   std::array<float, kLanes> best;
   best.fill(-kInfinity);
@@ -45,10 +45,11 @@ ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, dou
   using Floats [[gnu::vector_size(kWidth * sizeof(float))]] = float;
   using Doubles [[gnu::vector_size(kWidth * sizeof(double))]] = double;
   using Bits [[gnu::vector_size(kWidth * sizeof(double))]] = std::uint64_t;
-  constexpr double kRound = 0x1.8p52;  // adding and subtracting it rounds to an integer, which the sum's low bits hold
+  // Adding and subtracting kRound rounds to an integer, which the low bits of the sum hold.
+  constexpr double kRound = 0x1.8p52;
   constexpr double kLog2E = 0x1.71547652b82fep0;
-  constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;  // n * kLn2High is exact
-  // e^-700 is lost when added to the largest term, 1; the exponent is that of a normal number
+  constexpr double kLn2High = 0x1.62e42feep-1, kLn2Low = 0x1.a39ef35793c76p-33;  // so that n * kLn2High is exact
+  // e^-700 is lost when it is added to the largest term, 1. The exponent is still that of a normal number.
   constexpr double kLeast = -700;
   Doubles total[kLanes / kWidth];
   std::memcpy(total, sums, sizeof total);
@@ -57,7 +58,7 @@ ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, dou
       Floats logits;
       std::memcpy(&logits, l + i + part * kWidth, sizeof logits);
       Doubles x = __builtin_convertvector(logits, Doubles) - max;
-      x = x < kLeast ? Doubles{} + kLeast : x;  // keeps NaN
+      x = x < kLeast ? Doubles{} + kLeast : x;  // keeps NaN as it is
       const Doubles shifted = x * kLog2E + kRound, n = shifted - kRound;
       const Doubles r = (x - n * kLn2High) - n * kLn2Low;
       Doubles p = r * (1.0 / 39916800) + 1.0 / 3628800;

@@ -1,5 +1,5 @@
-// Log-probabilities of a row of logits.
-// Thread rule: the function is pure.
+// Computes the log-probabilities that a request asks for, from a row of logits.
+// Thread rule: a pure function.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A grammar that requests share, and a measurement of how long its masks take to compute.
+// MaskPace measures how long a grammar's masks take to compute. The step loop asks it whether a mask may be computed
+// within a step.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,8 +12,8 @@
 
 namespace zinc_rt {
 
-// Measures whether a grammar's masks are quick to compute. All answers of a grammar share one object, because some of
-// their matchers wait for each other.
+// Tells whether a grammar's masks are quick to compute. All answers with the same grammar share one object, because
+// some of their matchers wait for each other.
 class MaskPace {
  public:
   bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }
@@ -26,7 +27,7 @@ class MaskPace {
   std::atomic<std::uint32_t> n_slow_{0};
 };
 
-// A grammar, shared by requests.
+// A compiled grammar with the measured times of its masks. Requests with equal grammars share it.
 struct OutputGrammar {
   grammar::Grammar grammar;
   std::shared_ptr<MaskPace> pace = std::make_shared<MaskPace>();

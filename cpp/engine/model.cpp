@@ -42,7 +42,7 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
                 chosen.speculate, kMostGuesses);
   model->speculation_ = *speculation;
   model->info_ = first.info();
-  if (model->info_.state_bytes_per_slot > 0) model->speculation_.most = 0;  // wrong guesses would stay in the state
+  if (model->info_.state_bytes_per_slot > 0) model->speculation_.most = 0;  // a wrong guess would stay in the state
   model->config_ = first.config();
   if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)
     return fail(StatusCode::kInvalidArgument,
@@ -86,7 +86,7 @@ Status Model::join(std::string name, const Joined& engine) {
   o.queue_cap = options_.queue_cap;
   o.needs_whole_texts = info_.needs_whole_texts;
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
-  // If texts are computed whole, a recurrent sum begins and ends within one step, so no state is kept.
+  // If texts are computed whole, a recurrent sum begins and ends within one step. So slots have no state to keep.
   o.is_recurrent = info_.state_bytes_per_slot > 0 && !info_.needs_whole_texts;
   o.hash_key = engine.key;
   const auto all_shares = replicas_.size() > 1 ? std::make_shared<sched::Shares>(o.turn) : nullptr;

@@ -1,4 +1,4 @@
-// A loaded model: its tokenizer, its chat template, and its replicas, one per device.
+// Model is a loaded model: its tokenizer, its chat templates, its description, and its replicas, one per device.
 // Thread rule: const functions may be called from any thread.
 #pragma once
 
@@ -21,13 +21,12 @@ namespace zinc_rt {
 
 enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 
-// How to apply a chat template.
+// How render() applies a chat template.
 struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  bool is_probe = false;  // renders the messages unchanged, without fit_history() (engine/chat_history.h)
-  // A system message to put in front if the first message does not have the role "system". Empty: nothing is put in
-  // front.
+  bool is_probe = false;  // renders the messages as they are, without fit_history() (engine/chat_history.h)
+  // A system message that is inserted if the first message does not have the role "system". Empty: none is inserted.
   std::string_view system = {};
   std::stop_token cancel = {};
 };
@@ -39,45 +38,46 @@ class Model {
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
                                              const EngineOptions& options);
 
-  // The parts of an engine that all its models use.
+  // What all models of an engine share.
   struct Joined {
     sched::TenantBook& tenants;
     mem::SipKey key;
     Timeline& timeline;
-    std::atomic<std::uint32_t>& next_id;  // for the next replica
+    std::atomic<std::uint32_t>& next_id;  // gives the next replica its number
     std::function<Result<StepLoop*>(const DeviceId&)> loop_for;
   };
-  // Called once before the model is used, with its name in the engine.
+  // Connects the model to its engine, under the name that it has there. Called once, before the model is used.
   Status join(std::string name, const Joined& engine);
 
-  // Never empty. When the model is removed, the replicas are unloaded one by one; the descriptions below stay valid.
+  // Never empty. When the model is removed, its replicas are unloaded one by one. The descriptions below stay valid.
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
   // Returns how many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;
 
-  // Returns the rendered text. Marks the parts that come from the input and not from the template.
+  // Renders messages with the template. The result marks which parts come from the input and not from the template.
   Result<MarkedText> render(Conversation chat, const RenderOptions& options) const;
-  // Returns the parts of a rendered text in which the tokenizer must not match control tokens.
+  // Returns the parts of a rendered text in which the tokenizer must not match control tokens, because a client wrote
+  // them.
   OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
-  // The minimum over all replicas for the number of pages, the number of slots and the context length.
+  // For several replicas: the smallest number of pages, of slots and of tokens per context.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const output::Formats& formats() const { return formats_; }
-  // The vocabulary in the form that grammars need. The first call builds it.
+  // Returns the vocabulary in the form that grammars need. The first call builds it.
   Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary();
   GrammarCache& grammars() { return grammars_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // tokens that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
-  // How many tokens of a request a step may guess. A request cannot get more than the engine allows.
+  // Returns how many tokens a step may guess for the request. A request may lower the engine's limit but not raise it.
   Speculation speculation(const Request& request) const {
     Speculation wanted = find_speculation(request.speculate).value_or(speculation_);
     wanted.most = std::min(wanted.most, speculation_.most);
     return wanted;
   }
-  int n_threads() const { return n_threads_; }  // the limit for the model's work on the host
+  int n_threads() const { return n_threads_; }  // how many threads the model's work on the host may use
   const ModelCard& card() const { return card_; }
   const ModelMemory& memory() const { return memory_; }
   std::string template_text() const;  // the default template; empty if there is none
@@ -87,7 +87,8 @@ class Model {
   std::atomic<std::uint32_t> n_open{0};    // requests that were submitted and have not ended
   std::atomic<bool> is_closing{false};     // the model accepts no more requests
   std::atomic<sched::Micros> last_used{0};
-  std::atomic<float> largest_prefill_difference{0};  // found with ZINC_RT_BATCHED_PREFILL=validate
+  // The largest difference that ZINC_RT_BATCHED_PREFILL=validate has found.
+  std::atomic<float> largest_prefill_difference{0};
 
  private:
   Status probe_templates();
@@ -101,7 +102,7 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   ChatTemplates templates_;
   output::Formats formats_;
-  // tokens that the output formats use as markers and that end no generation; sorted
+  // Tokens that the output formats use as markers and that end no generation. Sorted.
   std::vector<std::int32_t> markers_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;

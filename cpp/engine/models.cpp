@@ -1,4 +1,4 @@
-// Adds, finds and removes the models of an engine.
+// EngineCore's calls that add, find and remove models.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
   if (name.empty() || name.size() > 256)
     return fail(StatusCode::kInvalidArgument, "[engine] a model name of {} bytes, 1 to 256 allowed", name.size());
   ZRT_CHECK_OK(check_open());
-  std::string oldest;  // the model that has been idle longest
+  std::string oldest;  // the idle model that was used longest ago
   std::size_t loaded = 0;
   {
     const std::lock_guard lock(names_mutex_);
@@ -112,8 +112,8 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  // A request that was checked before is_closing was set may still reach a step loop. The loop refuses requests that
-  // arrive after the replica was unloaded.
+  // A request that was checked before is_closing was set may still reach a step loop. It is refused there, because the
+  // replica is then unloaded.
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });

@@ -1,6 +1,6 @@
-// A zip archive ends with a record that gives the position of the member list. Each entry of the list gives the
-// position of the member's own header; the data follow that header. A .npy file consists of "\x93NUMPY", a version, the
-// header's length, the header (a Python dictionary as text) and the values.
+// How the file is built. A zip archive ends with a record that holds the position of the member list. Each entry of the
+// list holds the position of the member's own header, and the data follow that header. A .npy file consists of
+// "\\x93NUMPY", a version, the header's length, the header (a Python dictionary as text) and the values.
 #include "engine/npz.h"
 
 #include <bit>
@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 
 using Bytes = std::span<const std::byte>;
 
-// REQUIRES: the bytes lie in the file.
+// Returns the number at an offset. REQUIRES: all of its bytes lie in the file.
 template <class T>
 T read(Bytes bytes, std::size_t at) {
   T value;
@@ -61,7 +61,7 @@ Result<Npz> Npz::open(const std::string& path) {
   const auto broken = [&](std::string_view what) {
     return fail(StatusCode::kCorrupt, "[npz] {}: {}; a file of numpy.savez is wanted", path, what);
   };
-  // The end record may be followed by a comment of at most 64 KiB.
+  // A comment of at most 64 KiB may follow the end record, so the record is searched from the end of the file.
   std::size_t end = bytes.size();
   for (std::size_t back = kEndBytes; back <= bytes.size() && back < kEndBytes + 65536; ++back)
     if (read<std::uint32_t>(bytes, bytes.size() - back) == kEnd) {

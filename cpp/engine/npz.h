@@ -1,5 +1,5 @@
-// Reads arrays that numpy.savez stored: a zip archive of .npy files. Refuses compressed members and archives over 4
-// GiB.
+// Npz reads arrays that numpy.savez has stored, which is a zip archive of .npy files. `zinc-rt validate` compares a
+// model with them. Compressed members and archives over 4 GiB are refused.
 // Thread rule: immutable after open.
 #pragma once
 
@@ -16,13 +16,14 @@ namespace zinc_rt {
 
 template <class T>
 struct NpyArray {
-  std::vector<std::uint64_t> shape;  // outermost first; C order
+  std::vector<std::uint64_t> shape;  // the outermost dimension first, in C order
   std::vector<T> values;
 };
 
 class Npz {
  public:
-  // Errors: kNotFound if the file does not exist; kCorrupt if it is not a zip archive of .npy files.
+  // Opens a file and reads its list of members. Errors: kNotFound if the file does not exist; kCorrupt if it is not a
+  // zip archive of .npy files.
   static Result<Npz> open(const std::string& path);
 
   bool contains(const std::string& name) const { return members_.contains(name); }
@@ -46,7 +47,7 @@ class Npz {
   Result<Npy> member(const std::string& name) const;
 
   MappedFile file_;
-  std::map<std::string, Member> members_;  // names do not include ".npy"
+  std::map<std::string, Member> members_;  // the names without ".npy"
 };
 
 }  // namespace zinc_rt

@@ -29,7 +29,7 @@ class Maker {
   explicit Maker(const GrammarInput& input)
       : input_(input), format_(input.formats.calls()), builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
-  // Errors name the field that asks for what is impossible.
+  // Compiles the grammar. An error names the field of the request that asks for something impossible.
   Result<grammar::Grammar> make() {
     auto made = make_any();
     if (made) return made;
@@ -74,7 +74,8 @@ class Maker {
 
   grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
 
-  // The symbol of a text of the format, in which the marker is a token if the vocabulary has one for it.
+  // Returns the symbol of a text of the format. If the vocabulary has a token for the format's marker, the marker in
+  // the text must be that token.
   Symbol written(std::string_view text) {
     const auto mark = format_->mark;
     std::vector<Symbol> parts;
@@ -130,7 +131,8 @@ class Maker {
     return bits;
   }
 
-  // Puts free reasoning text before `rest`. If the reasoning's marker is a token, the model may also open it itself.
+  // Returns a grammar in which free reasoning text comes before `rest`. If the reasoning's marker is a token, the model
+  // may also open the reasoning itself.
   Result<grammar::Grammar> behind_reasoning(Symbol rest) {
     const auto* reasoning = input_.formats.reasoning();
     const auto open = marker(reasoning->open), close = marker(reasoning->close);
@@ -154,8 +156,8 @@ class Maker {
     if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
       return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
                                          tool.name, format_->name));
-    // The calls of a tool that is not strict are restricted by the supported parts of its schema. Each tool leaves half
-    // of the remaining work to the next ones.
+    // A tool that is not strict only has to follow the supported parts of its schema. Each tool may use half of the
+    // remaining work, so that work is left for the next ones.
     constexpr double kPart = 0.5;
     const auto form = form_of(tool);
     auto arguments = builder_.arguments(tool.schema, form, tool.is_strict ? 1 : kPart);
@@ -181,7 +183,7 @@ class Maker {
     return builder_.sequence({written(one.before), one.arguments, written(one.behind)});
   }
 
-  // Whether the output parser recognizes this name without escapes.
+  // Returns whether the output parser recognizes this name without escapes.
   bool can_be_bare(const std::string& name) const {
     constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
     // One of the two notations for calls, the older, writes this word instead of a name.
@@ -190,7 +192,7 @@ class Maker {
            name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
   }
 
-  // The content between the markers: one call, or a list of calls.
+  // Returns the symbol of what stands between the markers: one call, or a list of calls.
   Result<Symbol> content(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     std::vector<Symbol> calls;
     for (const auto& tool : tools) {
@@ -226,18 +228,18 @@ class Maker {
     return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
   }
 
-  // Returns the symbol of a text of the format; an empty one if the format has none.
+  // Returns the symbol of a text that the format uses as a sign. If the format has no such text, the symbol is empty.
   Symbol sign(std::string_view text) {
     if (text.empty()) return builder_.sequence({});
     return marker(text).token ? builder_.marker(marker(text)) : written(text);
   }
 
-  // Returns the symbol of the text between two calls.
+  // Returns the symbol of the text between two calls; nullopt if the format has none.
   std::optional<Symbol> between() {
     return format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
   }
 
-  // One call or several, each with its opening and closing text.
+  // Returns the symbol of one call or several, each between its opening and closing text.
   Result<Symbol> all_calls(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     const auto& opening = format_->openings[0];
     ZRT_TRY(auto calls, content(tools, most));
@@ -245,8 +247,8 @@ class Maker {
     return format_->is_list ? calls : builder_.repeat(calls, 1, most, between());
   }
 
-  // Free text with calls. The arguments of a strict tool must match its schema; those of another tool may be any
-  // object.
+  // Returns the grammar of free text with calls in it. The arguments of a strict tool must match its schema; those of
+  // another tool may be any object.
   Result<Symbol> strict_calls() {
     const std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     Builder::TaggedText text;
@@ -356,16 +358,16 @@ std::optional<OutputGrammar> GrammarCache::find(std::uint32_t tenant, const std:
 
 void GrammarCache::add(std::uint32_t tenant, const std::string& key, const OutputGrammar& grammar) {
   const std::size_t hash = std::hash<std::string_view>()(key);
-  std::list<Entry> dropped;  // freed after the lock is released
+  std::list<Entry> dropped;  // freed after the lock is released, because that takes time
   const std::lock_guard lock(mutex_);
   auto& mine = by_tenant_[tenant];
-  if (by_id_.contains({hash, tenant, key})) return;  // two requests compiled it at the same time
+  if (by_id_.contains({hash, tenant, key})) return;  // two requests have compiled it at the same time
   mine.entries.push_front({hash, key, grammar, 0, 0});
   Entry& entry = mine.entries.front();
   by_id_.emplace(Id{hash, tenant, entry.key}, mine.entries.begin());
   entry.used = now_us();
-  // A grammar's tables grow while it is used. So all of the tenant's grammars are measured again after 1/16 of their
-  // number was added; that keeps the cost per grammar small.
+  // A grammar's tables grow while it is used. So all of the tenant's grammars are measured again whenever 1/16 as many
+  // were added. That keeps the cost per grammar small.
   entry.bytes = size_of(entry);
   mine.bytes += entry.bytes;
   if (++mine.n_added > mine.entries.size() / 16) {

@@ -1,5 +1,5 @@
-// Builds the grammar of an answer from the response format, the tool calls that the request demands, and the schemas of
-// strict tools.
+// Builds the grammar that restricts an answer, from the response format, the tool calls that the request demands, and
+// the schemas of strict tools.
 // Thread rule: the functions are pure. GrammarCache: any thread.
 #pragma once
 
@@ -33,12 +33,12 @@ struct BoundTool {
 // an empty list.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
-// The inputs of a grammar.
+// All that a grammar is made of.
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::span<const BoundTool> tools;  // the result of bound_tools()
-  const output::ToolTypes& types;    // the types of all of the request's tools
+  std::span<const BoundTool> tools;  // the types of all parameters of the request's tools
+  const output::ToolTypes& types;    // the prompt ends inside the model's reasoning
   bool opens_reasoning = false;      // the prompt ends inside the model's reasoning
 };
 
@@ -46,8 +46,8 @@ struct GrammarInput {
 bool wants_grammar(const GrammarInput& input);
 // Returns a key that is equal for inputs with equal grammars on one model.
 std::string grammar_key(const GrammarInput& input);
-// Compiles the grammar. Stops when the request is cancelled. Errors: kInvalidArgument for a format that this model
-// cannot produce; those of grammar::compile.
+// Compiles the grammar. It stops early if the request is cancelled. Errors: kInvalidArgument for a format that this
+// model cannot produce; those of grammar::compile.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
 // Caches recently used grammars, at most kTenantBytes per tenant. If all together exceed kBytes, the tenant with the

@@ -1,6 +1,6 @@
-// Collects the output events of all step threads of an engine in one ring, which one drainer reads.
-// Thread rule: push() from any thread; ring() from the drainer and from the thread that ends it; use() before the first
-// push().
+// OutputPort collects the output events of all step threads of an engine in one ring, from which the drainer reads.
+// Thread rule: any thread may call push(). The drainer and the thread that ends it may call ring(). use() must be
+// called before the first push().
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@ namespace zinc_rt {
 class OutputPort {
  public:
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
-  // For an engine without a drainer thread: push() calls `take_some` when the ring is full.
+  // Called for an engine without a drainer thread. If the ring is full, push() then calls `take_some` to make room.
   void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
-  // Waits if the ring is full. It has room soon, because the drainer never waits for a sink. The mutex makes the
-  // callers one producer.
+  // Appends an event; waits if the ring is full. It has room soon, because the drainer never waits for a sink. The ring
+  // allows one producer, so the mutex admits one caller at a time.
   void push(const OutputEvent& event) {
     const std::lock_guard lock(mutex_);
     while (!ring_.push(event)) {

@@ -1,7 +1,7 @@
-// Carries events from the step loops to the drainer: tokens, preemptions, ends. One ring serves all tenants; each event
-// names its generation. A push writes one cache line (the event) and a pop reads it. The member `sequence` tells the
-// reader that the event is complete. The ring makes a system call only to wake a sleeping reader.
-// Thread rule: one producer thread calls push and wait_for_space; one consumer thread calls pop and wait_pop. Any
+// OutputRing carries events (tokens, preemptions, ends) from the step loops to the drainer. One ring serves all
+// tenants; each event names its generation. A push writes one cache line (the event), and a pop reads it. The member
+// `sequence` tells the reader that the event is complete. The only system call wakes a sleeping reader.
+// Thread rule: one producer thread calls push and wait_for_space. One consumer thread calls pop and wait_pop. Any
 // thread may call close, is_closed and size.
 #pragma once
 
@@ -27,17 +27,16 @@ struct alignas(64) OutputEvent {
   std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens read from the prefix cache
   OutputKind kind = OutputKind::kToken;
   bool is_first = false;                        // kAdmitted: false after a preemption
-  std::uint8_t n_in_step = 1;                   // kToken: how many tokens the step gave the request
+  std::uint8_t n_in_step = 1;                   // kToken: how many tokens the step produced for the request
   std::uint8_t n_drafts = 0, n_right = 0;       // kToken: see sched::Event
   sched::Finish reason = sched::Finish::kStop;  // kFinished
-  Generation* generation = nullptr;             // the event's recipient
+  Generation* generation = nullptr;             // the generation that the event is about
   std::int64_t time_us = 0;                     // when the step that produced the event ended
-  std::int64_t waited_us = 0;                   // kAdmitted: how long it waited for the slot
-  // Allocated on the heap; null if there are none. Once the event is pushed it owns them, and once popped the consumer
-  // owns them.
+  std::int64_t waited_us = 0;                   // kAdmitted: how long the request waited for the slot
+  // Allocated on the heap; null if there are none. A pushed event owns them. When it is popped, its consumer owns them.
   TokenDetails* details = nullptr;  // kToken
   Error* error = nullptr;           // kRefused
-  std::uint64_t sequence = 0;       // set by push: 1 for the ring's first event, then one more for each
+  std::uint64_t sequence = 0;       // push() sets it: 1 for the ring's first event, one more for each further one
 };
 // Each event has its own cache line, because the producer may write one while the consumer reads the next.
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);
@@ -45,7 +44,7 @@ static_assert(offsetof(OutputEvent, sequence) % sizeof(std::uint64_t) == 0);
 
 class OutputRing {
  public:
-  explicit OutputRing(std::uint32_t capacity);  // rounded up to a power of two, 2 at least
+  explicit OutputRing(std::uint32_t capacity);  // the capacity is rounded up to a power of two, at least 2
   OutputRing(const OutputRing&) = delete;
   OutputRing& operator=(const OutputRing&) = delete;
 
@@ -78,7 +77,7 @@ class OutputRing {
 
   // The producer's cache line. Other threads read tail_ only in size().
   alignas(64) std::atomic<std::uint64_t> tail_{0};
-  std::uint64_t head_seen_ = 0;  // a copy of head_; updated only when the ring looks full
+  std::uint64_t head_seen_ = 0;  // a copy of head_, updated only when the ring looks full
   // The consumer's cache line.
   alignas(64) std::atomic<std::uint64_t> head_{0};
   // Written when the consumer falls asleep or is woken, and by close(). Otherwise both threads only read it.

@@ -1,5 +1,5 @@
-// Turns a choice's tokens into its output: text or, with Request::parse_output, typed parts (text, reasoning, tool
-// calls). The output is cut at the first stop string.
+// OutputStage turns the tokens of a choice into its output: text or, with Request::parse_output, typed parts (text,
+// reasoning, tool calls). It cuts the output at the first stop string. The drainer calls it for each token.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -18,27 +18,29 @@
 
 namespace zinc_rt {
 
-// A prompt's tokens, and what is needed to interpret the answer.
+// The tokens of a prompt, and what is needed to interpret its answer.
 struct Prompt {
   std::vector<std::int32_t> ids;
   std::uint32_t second_text = 0;                   // the ids from this index on have token type 1; 0 if none have
   bool opens_reasoning = false;                    // the prompt ends inside the model's reasoning
   std::shared_ptr<const output::ToolTypes> tools;  // null if the request has no tools
   std::vector<BoundTool> bound_tools;              // emptied when the mask is built
-  std::vector<std::int32_t> expected;              // the tokens of the request's prediction
-  std::shared_ptr<const AnswerMask> mask;  // for the answer's first token; null if no grammar restricts the answer
+  // The tokens of the request's prediction (a text that the answer should resemble).
+  std::vector<std::int32_t> expected;
+  // The mask for the answer's first token; null if no grammar restricts the answer.
+  std::shared_ptr<const AnswerMask> mask;
 };
 
 class OutputStage {
  public:
   OutputStage(const Model& model, const Request& request, const Prompt& prompt);
 
-  // Returns the output that this token makes final. Stop strings are searched if looks_for_stops is true (the caller
-  // sets it from Request::min_tokens).
+  // Returns the part of the output that is final after this token. Stop strings are searched only if looks_for_stops is
+  // true; the caller sets it from Request::min_tokens.
   std::vector<OutputPiece> push(std::int32_t id, bool looks_for_stops);
   // Ends the text and returns the output that was held back.
   std::vector<OutputPiece> finish();
-  // Whether a stop string was found or the last allowed tool call has ended.
+  // Returns true if a stop string was found or the last allowed tool call has ended.
   bool stopped() const { return stops_.stopped() || has_all_calls_; }
   const std::string& stop_string() const { return stops_.found(); }
   bool is_in_reasoning() const { return parser_ != nullptr && parser_->is_in_reasoning(); }

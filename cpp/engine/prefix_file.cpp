@@ -1,5 +1,5 @@
-// The KV of a prompt as a file, to load into a prefix cache later. Only whole pages are saved, because the rest of a
-// page may belong to another tenant.
+// Saves the KV cache of a prompt as a file, and loads such a file into a prefix cache. Only whole pages are saved,
+// because the rest of a page may belong to another tenant.
 //
 // Format: one line of JSON that says what the rest was computed for:
 //   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,
@@ -26,7 +26,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLongestHeader = 4096;
 static_assert(std::endian::native == std::endian::little);
 
-// Returns the properties that must match. If they do, this engine would compute the same bits for the pages.
+// Returns the properties that the file and this engine must share. If they are equal, this engine would compute the
+// same bits for the pages.
 Json identity(const Replica& replica, std::uint32_t variant) {
   const auto& info = replica.info;
   return {{"format", "zinc_rt prefix"},
@@ -144,7 +145,7 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
     return fail(StatusCode::kInvalidArgument, "[prefix] the engine was opened with prefix_cache=False");
   ZRT_TRY(const auto mapped, MappedFile::open(path));
   ZRT_TRY(const auto file, parse(mapped.bytes(), path));
-  // The pages are loaded into the replica that a prompt with this prefix would be sent to.
+  // The pages go to the replica to which a prompt with this prefix would be sent.
   ZRT_TRY(const auto placed, place(*model, tenant, salt, file.tokens));
   ZRT_TRY(const auto lease, Lease::take(*this, *model, *placed.replica, file.tokens.size()));
   const Turn::Guard guard(lease.replica().loop().turn());

@@ -5,7 +5,7 @@
 
 namespace zinc_rt {
 
-// Wakes the readers: those that block, and one that waits for the descriptor. REQUIRES: mutex_.
+// Wakes the readers, both those that block and those that wait for the descriptor. REQUIRES: the caller holds mutex_.
 void QueueSink::signal() {
   there_.notify_all();
   flag_.raise();
@@ -60,8 +60,8 @@ int QueueSink::readable_fd() {
 
 namespace {
 
-// The state that the sink and its thread share. The thread may live longer than the sink if a callback is running,
-// because the drainer releases the sink and must not wait for the thread.
+// What a callback sink and its thread share. The thread may outlive the sink while a callback runs, because the drainer
+// releases the sink and must not wait for the thread.
 struct Callbacks {
   std::function<void(const StreamEvent&)> callback;
   std::size_t capacity;
@@ -76,7 +76,7 @@ struct Callbacks {
     caller = std::this_thread::get_id();
     for (;;) {
       there.wait(lock, [&] { return stop || !events.empty(); });
-      if (events.empty()) return;  // returns only when no event is left, so queued events are still delivered
+      if (events.empty()) return;  // returns only when no event is left, so that queued events are still delivered
       const StreamEvent event = std::move(events.front());
       events.pop_front();
       is_calling = true;

@@ -1,5 +1,5 @@
-// The sink behind a Stream: a queue of events. Its reader blocks for the next event, or waits until a file descriptor
-// is readable.
+// QueueSink is the sink behind a Stream: a queue of events. Its reader blocks until the next event, or waits until a
+// file descriptor becomes readable.
 // Thread rule: any thread.
 #pragma once
 
@@ -24,8 +24,8 @@ class QueueSink final : public Sink {
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
 
-  // Waits for the next event. Returns nullopt once all generations have ended and all events were taken. If timeout_ms
-  // >= 0 passes first, returns nullopt and sets is_there to false.
+  // Waits for the next event and returns it. Returns nullopt once all generations have ended and all events were taken.
+  // If no event comes within timeout_ms (negative: no limit), returns nullopt and sets is_there to false.
   std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
   bool is_over() const;
   int readable_fd();

@@ -10,11 +10,11 @@
 namespace zinc_rt {
 namespace {
 
-// Put after the content of the last message before rendering. The rendered text is cut off there.
+// render() appends this text to the last message's content. The rendered text is then cut off where it stands.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
 
-// Templates put roles into token names: '<|' + message.role + '|>'. A role that is not in this list is marked as plain
-// text.
+// Templates build token names from roles, as in '<|' + message.role + '|>'. A role that is not in this list is marked
+// as plain text, so that a client cannot forge such a token.
 constexpr std::string_view kRoles[] = {"system",   "developer",   "user",    "assistant", "tool",
                                        "function", "observation", "ipython", "model"};
 
@@ -106,7 +106,7 @@ Status Model::probe_templates() {
       return text ? std::optional(text->take_text()) : std::nullopt;
     });
   }
-  // Calls are shown by the template for requests with tools. The template without tools shows everything else.
+  // For requests with tools the template with tools renders calls. The template without tools renders everything else.
   const auto traits = [&](bool has_tools) {
     const auto* chat = templates_.find(has_tools);
     return chat != nullptr ? chat->traits : output::TemplateTraits();

@@ -1,8 +1,8 @@
-// A loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. The replicas of a model
-// share its description (engine/model.h).
-// Thread rule: any thread may read const members and the atomic. runner() belongs to the thread that holds the turn of
-// the device's step loop. A replica is loaded and unloaded under both that turn and the lock of the tenant book, so a
-// thread that holds either may call is_loaded().
+// Replica is a loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. The replicas of
+// a model share its description (engine/model.h).
+// Thread rule: any thread may read the const members and the atomic. Only the thread that holds the turn of the
+// device's step loop may call runner(). A replica is loaded and unloaded while both that turn and the lock of the
+// tenant book are held. So a thread that holds either may call is_loaded().
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace zinc_rt {
 
 class StepLoop;
 
-// Names a device of a tier. Each device has one step thread.
+// Names a device of a tier. Each device has its own step thread.
 struct DeviceId {
   std::string tier;
   std::uint32_t index = 0;
@@ -45,7 +45,7 @@ class Replica {
   const DeviceId device;
   const ExecutorInfo info;
   const std::uint64_t allocated_bytes;
-  // Prompt tokens of requests that were sent to this replica and that its scheduler has not seen yet.
+  // Prompt tokens of requests that were sent to this replica but have not reached its scheduler yet.
   std::atomic<std::uint64_t> tokens_on_their_way{0};
 
  private:

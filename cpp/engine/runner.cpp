@@ -28,7 +28,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       const sched::PlanRow& of = plan_->rows[row];
       const bool is_prompt = row >= plan_->n_outputs;
       judge_rows(std::min(row + 1, plan_->n_outputs));
-      // no token to score: the row follows a wrong guess, or its request ends
+      // This row has no token to score: it follows a wrong guess, or its request ends.
       if (!is_prompt && (!row_is_real_[row] || output_.tokens[row] == kNoToken)) continue;
       logits_rows_.push_back(
           {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
@@ -60,7 +60,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   leased_variants_.resize(n_slots);
 }
 
-// Turns the plan into the step's input, and fills the slots' page tables.
+// Writes the plan into the step's input, together with the slots' page tables.
 void ModelRunner::fill(const sched::StepPlan& plan) {
   const auto& slots = scheduler_.slots();
   input_.token_ids.assign(plan.tokens.ids().begin(), plan.tokens.ids().end());
@@ -83,7 +83,7 @@ void ModelRunner::fill(const sched::StepPlan& plan) {
   fill_embeddings(plan);
 }
 
-// If the mask of a row failed, the row is picked without a mask, and its request ends.
+// Returns the mask of an output row. If computing it failed, the row is picked without a mask, and its request ends.
 std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   const auto words = listener_->mask(plan_->rows[row].user, plan_->rows[row].n_guessed);
   if (!words) {
@@ -95,15 +95,15 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   return words->first(std::min(words->size(), n_words));  // the tokenizer may have more tokens than there are logits
 }
 
-// For models with pooling: adds an output row for each text that this step completes.
+// For models with pooling. Adds an output row for each text that this step completes.
 void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   embedded_.clear();
   bad_embeddings_.clear();
   if (executor_.info().pooling == Pooling::kNone) return;
   const Pooling pooling = executor_.info().pooling;
-  // the text's row is that of its first token
+  // These kinds of pooling use the row of the text's first token.
   const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;
-  std::uint32_t end = 0;  // index in the step behind the item's last token
+  std::uint32_t end = 0;  // index in the step, one behind the item's last token
   for (std::uint32_t i = 0; i < plan.items.size(); ++i) {
     const sched::PlanItem& item = plan.items[i];
     end += item.n;
@@ -120,14 +120,14 @@ void ModelRunner::end_bad_embeddings() {
   for (const sched::RequestId id : bad_embeddings_) scheduler_.cancel(id, sched::Finish::kBadLogits);
 }
 
-// A request whose prompt cannot be scored ends in the same way as one for which no token can be picked.
+// Ends requests whose prompt cannot be scored, in the same way as requests for which no token can be picked.
 void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
   for (std::size_t i = plan.n_outputs; i < plan.rows.size(); ++i)
     if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
-// Finds which of the first `end` output rows follow the request's own text: all guesses before the row were picked. The
-// other rows belong to a text that nobody wanted. REQUIRES: the rows before them have been picked.
+// Finds which of the first `end` output rows continue the request's own text: all guesses before the row were picked.
+// The other rows follow a wrong guess, so their results are not used. REQUIRES: the rows before them have been picked.
 void ModelRunner::judge_rows(std::size_t end) {
   for (std::size_t i = row_is_real_.size(); i < end; ++i) {
     const sched::PlanRow& row = plan_->rows[i];
@@ -135,7 +135,7 @@ void ModelRunner::judge_rows(std::size_t end) {
   }
 }
 
-// Ends requests if the processor or mask of a pick failed or allowed no token. They get no token from there on.
+// Ends the requests for which a processor or mask failed or allowed no token. They get no token from that pick on.
 void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
   judge_rows(plan.n_outputs);
   for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
@@ -198,7 +198,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   listener_ = &listener;
   plan_ = &plan;
   Turn result{!plan.empty(), plan.wake_at};
-  report(listener);  // before the step, so that clients hear of admissions and ends without waiting for it
+  report(listener);  // clients hear of admissions and ends before the step, without waiting for it
   const auto planned = now_us();
   if (result.ran) {
     const auto n_decode = plan.n_decode, n_prefill = plan.n_prompt_tokens();
@@ -217,7 +217,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
       ++failed_steps_;
-      // kCorrupt: the model file was cut; the device works
+      // kCorrupt means that the model file was cut; the device itself works.
       if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;
       scheduler_.fail_step(executed);
     }

@@ -1,6 +1,6 @@
-// Runs the steps of one model: admit, plan, fill, execute, commit. The scheduler decides, the executor computes, and
-// the runner connects them.
-// Thread rule: the thread that holds the turn of the step loop; the atomic counts from any thread.
+// ModelRunner runs the steps of one replica: admit, plan, fill, execute, commit. The scheduler decides what to compute,
+// the executor computes it, and the runner connects the two.
+// Thread rule: only the thread that holds the turn of the step loop; any thread may read the atomic counts.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace zinc_rt {
 
-// A row of logits that a request wants.
+// A row of logits that a request wants to see.
 struct LogitsRow {
   std::uint64_t user = 0;
   std::uint32_t row = 0;            // index among the step's output rows
@@ -24,8 +24,8 @@ struct LogitsRow {
   std::span<const float> logits{};  // valid during the call
 };
 
-// The runner asks and informs the engine about requests through this interface. `user` identifies the request
-// (sched/request.h).
+// The runner asks and tells the engine about requests through this interface; StepLoop implements it. `user` is the
+// number by which the scheduler knows the request (sched/request.h).
 class StepListener {
  public:
   virtual ~StepListener() = default;
@@ -35,8 +35,8 @@ class StepListener {
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
   // Called before each pick of a request with RequestParams::is_masked. Returns the mask (StepInput::mask), which must
-  // stay valid until the step has ended. n_guessed: the pick follows so many tokens of the last guess. If it returns
-  // nullopt, the request ends as processor_failed, unless the pick is one after a wrong guess.
+  // stay valid until the step has ended. n_guessed is how many tokens of the last guess come before the pick. If it
+  // returns nullopt, the request ends as processor_failed, unless the pick follows a wrong guess.
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t, std::uint32_t /*n_guessed*/) {
     return std::nullopt;
   }
@@ -50,21 +50,21 @@ class StepListener {
   // Takes the pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the
   // request then ends as bad_logits.
   virtual bool on_embedding(std::uint64_t, std::span<const float>) { return true; }
-  // Whether the request must be left out of this step because its sink is full or its mask is not ready.
+  // Returns whether the request must be left out of this step, because its sink is full or its mask is not ready.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
 
 class ModelRunner {
  public:
-  // all_shares: see sched/scheduler.h. thread: the number of its step loop, for the timeline.
+  // all_shares: see sched/scheduler.h. `thread` is the number of the step loop, for the timeline.
   ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
               std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
 
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
 
-  // Runs one step if there is something to compute. Reports events to the listener.
+  // Runs one step if there is something to compute, and reports its events to the listener.
   struct Turn {
     bool ran = false;
     sched::Micros wake_at = sched::kNever;  // when to call turn() again if nothing else happens
@@ -73,24 +73,25 @@ class ModelRunner {
   // Ends all requests without running a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
-  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows` are the wanted rows of
-  // logits, as indices in [0, n).
+  // For diagnostics. Runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows` are the tokens whose logits
+  // are wanted, as indices in [0, n).
   using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
   Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
              std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits);
   Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::uint32_t rope_variant, int layer);
 
-  // Copy the first pages of a leased slot to or from host memory, as many as fit into the span.
+  // Copy the first pages of a leased slot to or from host memory, as many as the span can hold.
   Status read_pages(std::uint32_t slot, std::span<std::byte> to);
   Status write_pages(std::uint32_t slot, std::span<const std::byte> from);
 
-  double busy_us() const { return busy_us_; }  // time spent in steps; decides which model runs next
+  // Time spent in steps, by which the step loop chooses the model that runs next.
+  double busy_us() const { return busy_us_; }
   void set_busy_us(double us) { busy_us_ = us; }
-  // Steps that failed on the device; failed_in_a_row() counts those since the last step that succeeded.
+  // How many steps failed on the device. failed_in_a_row() counts only those since the last step that succeeded.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
-  // Requests that ended because a row of logits has no finite maximum.
+  // How many requests ended because a row of logits had no finite maximum.
   std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
@@ -114,14 +115,16 @@ class ModelRunner {
   StepOutput output_;
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
-  std::vector<std::uint64_t> in_slots_;     // `user` of each request that has a slot
+  std::vector<std::uint64_t> in_slots_;     // `user` of each request that is in a slot
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
-  std::vector<bool> row_is_real_;           // by output row of the step, as far as they are judged
-  std::vector<std::uint32_t> embedded_;     // for models with pooling: index of the plan's item, by output row
+  // Index: output row of the step. judge_rows() fills it. False: the row follows a wrong guess.
+  std::vector<bool> row_is_real_;
+  // For models with pooling, per output row: the index of the plan's item.
+  std::vector<std::uint32_t> embedded_;
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
-  // Set during a turn.
+  // Only set during a turn.
   StepListener* listener_ = nullptr;
   const sched::StepPlan* plan_ = nullptr;
   double busy_us_ = 0;

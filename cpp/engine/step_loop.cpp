@@ -11,7 +11,8 @@
 namespace zinc_rt {
 namespace {
 
-// A step has at most about 64 rows. Waking more threads for them costs more than they save.
+// The most threads that compute log-probabilities and masks. A step has at most about 64 rows, and waking more threads
+// for them costs more than they save.
 constexpr int kMostRowThreads = 16;
 
 }  // namespace
@@ -76,7 +77,7 @@ void StepLoop::take_commands() {
 void StepLoop::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
   Replica& replica = *g.replica;
-  // The model may have been removed since the request was checked, or since the request ended.
+  // The model may have been removed after the request was checked or had ended.
   const bool is_loaded = replica.is_loaded();
   if (command.kind == Command::kEnd) {
     if (is_loaded) replica.runner().scheduler().cancel(g.id, command.reason);
@@ -113,9 +114,10 @@ spec::Experience& StepLoop::experience_of(const Generation& g) {
   return experience_[tenant];
 }
 
-// With a grammar, a guess ends before the first token that is not allowed, since it cannot be picked. If nothing is left
-// of it, the tokens that the grammar forces are a guess. To find them the mask is made before the device begins, so that
-// is done only while few answers have masks.
+// Returns a guess of the request's next tokens. If the request has a grammar, the guess ends before the first token
+// that is not allowed, because such a token cannot be picked. If nothing is left of it, the tokens that the grammar
+// forces are used as the guess. That needs the mask before the device begins, so it is done only while few answers have
+// masks.
 spec::Guess StepLoop::guess(std::uint64_t user) {
   constexpr std::size_t kFewMasks = 4;
   Generation& g = generations_[user];
@@ -130,14 +132,15 @@ spec::Guess StepLoop::guess(std::uint64_t user) {
   return drafter.forced(mask->guess_forced(drafter.most()), experience);
 }
 
-// Called while the device computes. The first call of a step computes all quick masks, on all threads.
+// Returns a row's mask; called while the device computes. The first call of a step computes all quick masks on all
+// threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user, std::uint32_t n_guessed) {
   row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
   quick_masks_.clear();
   return generations_[user].mask_words(n_guessed);
 }
 
-// Stale masks that are quick are computed within the step, the others on MaskMaker's threads.
+// Decides where stale masks are computed: quick ones within the step, slow ones on MaskMaker's threads.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
   details_.clear();  // a step that failed may have left entries
   quick_masks_.clear();
@@ -220,7 +223,8 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
   shared_.output.push(out);
 }
 
-// Chooses the model that has used the least time on this device. A model that was idle is set level with the others.
+// Returns the replica whose model has used the least time on this device. A model that was idle is set level with the
+// others, so that it cannot catch up on all the time that it missed.
 Replica* StepLoop::next_replica() {
   Replica* next = nullptr;
   double least = -1;
@@ -264,7 +268,7 @@ ModelRunner::Turn StepLoop::run_turn() {
   Replica* first = next_replica();
   if (first == nullptr) return {};
   auto result = first->runner().turn(*this);
-  // If a model has nothing to run now, the others run at once.
+  // If the chosen model has nothing to run now, another one runs at once.
   for (Replica* other : replicas_) {
     if (result.ran || other == first || other->runner().scheduler().is_idle()) continue;
     const auto again = other->runner().turn(*this);
@@ -278,7 +282,7 @@ ModelRunner::Turn StepLoop::look() {
   look_began_.store(now_us(), std::memory_order_relaxed);
   const auto result = run_turn();
   look_began_.store(0, std::memory_order_relaxed);
-  // Quotas count over all devices, so a request on another device may be waiting for what was freed here.
+  // Quotas count over all devices, so a request on another device may be waiting for what this turn freed.
   if (room_epoch() != epoch) shared_.poke_others(*this);
   return result;
 }

@@ -33,18 +33,18 @@ class StepLoop final : public StepListener {
     std::shared_ptr<Generation> generation;
     sched::Finish reason = sched::Finish::kCancelled;
   };
-  // The parts of the engine that all its loops use. Must outlive the loops.
+  // What all step loops of an engine share. Must outlive the loops.
   struct Shared {
     OutputPort& output;
     sched::TenantBook& tenants;
     Timeline& timeline;
     MaskMaker& masks;
     Drive drive;
-    // Called when slots or pages became free for which requests on other devices may wait.
+    // Called after slots or pages became free, because requests on other devices may be waiting for them.
     std::function<void(const StepLoop&)> poke_others;
   };
-  // number: the loop's index in the engine. n_threads: the threads that compute log-probabilities and quick masks; the
-  // next step waits for them.
+  // number: the loop's index in the engine. n_threads: how many threads compute log-probabilities and quick masks, for
+  // which the next step waits.
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 
@@ -63,11 +63,12 @@ class StepLoop final : public StepListener {
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
 
-  // One look takes all of them together. Returns false and adds none if the loop was stopped.
+  // Puts commands into the inbox; one look takes all of them together. Returns false, and adds none, if the loop was
+  // stopped.
   bool post(std::vector<Command> commands);
-  void poke();  // makes the step thread look again because slots or pages became free
-  void stop();  // no look starts after it; does not wait
-  void join();  // call it after stop(); ends all requests
+  void poke();  // wakes the step thread, because slots or pages became free
+  void stop();  // no look starts after this call; it does not wait for a running one
+  void join();  // call it after stop(); it waits for the thread and ends all requests
 
   // StepListener
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
@@ -96,13 +97,13 @@ class StepLoop final : public StepListener {
   Shared shared_;
   Turn turn_;
   std::vector<Replica*> replicas_;
-  GenerationTable generations_;  // generations that the schedulers of this device hold
-  // for the current turn, by output row; null if no details are wanted
+  GenerationTable generations_;  // the generations that this device's schedulers hold
+  // Details of the current turn's tokens; index: output row. Null if the request wants none.
   std::vector<std::unique_ptr<TokenDetails>> details_;
   ThreadPool row_threads_;
   std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
-  std::vector<spec::Experience> experience_;                // by tenant
-  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of the current on_logits() call
+  std::vector<spec::Experience> experience_;                // index: tenant
+  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // index: row of the current on_logits() call
 
   std::mutex inbox_mutex_;
   std::condition_variable inbox_filled_;

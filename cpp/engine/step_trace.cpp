@@ -2,7 +2,7 @@
 
 namespace zinc_rt {
 
-// Ends the span of the slot's current state, if its beginning was recorded.
+// Records the span of the slot's current state, which ends now, if its beginning was recorded.
 void StepTrace::close(const sched::Event& e, std::uint64_t now) {
   if (e.slot >= since_.size()) return;
   Since& since = since_[e.slot];

@@ -1,4 +1,4 @@
-// Turns the scheduler's events into records of the timeline.
+// StepTrace turns a scheduler's events into records of the timeline (`zinc-rt trace`).
 // Thread rule: the step thread.
 #pragma once
 
@@ -30,8 +30,8 @@ class StepTrace {
 
   Timeline& timeline_;
   std::uint32_t model_, thread_;
-  std::uint32_t first_lane_;  // each model on each device has its own range of lanes
-  std::vector<Since> since_;  // by slot: when its current state began
+  std::uint32_t first_lane_;  // each model on each device has its own range of lanes (tracks in the viewer)
+  std::vector<Since> since_;  // index: slot; since when it is in its current state
 };
 
 }  // namespace zinc_rt

@@ -46,7 +46,7 @@ std::string StopMatcher::push(const std::string& text) {
     given_ = 0;
     return sure;
   }
-  // Hold back the longest suffix of the text that is a prefix of some stop string.
+  // The longest suffix of the text that begins some stop string is held back.
   std::size_t hold = 0;
   for (const Stop& stop : stops_) hold = std::max(hold, stop.n_matched);
   auto sure = held_.substr(given_, held_.size() - given_ - hold);

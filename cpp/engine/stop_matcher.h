@@ -1,5 +1,5 @@
-// Finds stop strings in text that arrives in pieces, and holds back text that may become a stop string. The cost per
-// byte does not depend on the length of the strings or on how often their beginnings occur.
+// StopMatcher finds stop strings in text that arrives in pieces. It holds back text that may become a stop string. The
+// cost per byte depends neither on the length of the strings nor on how often their beginnings occur.
 // Thread rule: one thread.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace zinc_rt {
 
 class StopMatcher {
  public:
-  // include: keep a found stop string as part of the text. If several stop strings begin at one position, the shortest
-  // counts.
+  // `include`: a found stop string stays part of the text. If several stop strings begin at the same position, the
+  // shortest counts.
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
   // Returns the text that cannot belong to a stop string; with `include` also the found stop string. After a stop
   // string was found, stopped() is true and push() returns no more text.
@@ -26,9 +26,9 @@ class StopMatcher {
     std::string text;
     // borders[n]: the length of the longest proper prefix of the first n bytes that is also their suffix.
     std::vector<std::uint32_t> borders;
-    std::size_t n_matched = 0;  // how many of its bytes the text so far ends with
+    std::size_t n_matched = 0;  // how many bytes of it the text so far ends with
   };
-  // Advances through `text`. Returns the end of the first occurrence of the stop string in it; npos if there is none.
+  // Advances the match through `text`. Returns the end of the stop string's first occurrence in it, or npos.
   static std::size_t find(Stop& stop, const std::string& text);
 
   std::vector<Stop> stops_;

@@ -24,7 +24,7 @@ const Fault kFault{StatusCode::kInvalidArgument, "output_format"};
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
 
-// A part of the tag's JSON, with its position for error messages.
+// A part of the tag's JSON, and its position, which error messages name.
 struct TagPart {
   const Json& value;
   std::string place;
@@ -36,7 +36,8 @@ struct TagPart {
   std::unexpected<Error> refuse(std::string_view what) const {
     return fail(kFault, "[structural_tag] {}: {}", name(), what);
   }
-  // Returns the error of a grammar within this part. Adds the position unless the error already names a field.
+  // Returns an error of the grammar that this part led to. Adds the part's position unless the error already names a
+  // field.
   std::unexpected<Error> pass(Error error) const {
     if (error.field.empty()) error.message = fmt::format("[structural_tag] {}: {}", name(), error.message);
     return std::unexpected(about(kFault.field, std::move(error)));
@@ -111,10 +112,10 @@ class TagReader {
 
   struct Tag {
     std::string begin;
-    Symbol rest;  // the content and the tag's end
+    Symbol rest;  // the tag's content and its end
   };
 
-  // {"structures": [{"begin", "schema", "end"}], "triggers": [..]}
+  // Reads a tag of the form {"structures": [{"begin", "schema", "end"}], "triggers": [..]}.
   Result<Symbol> structures(const TagPart& whole) {
     ZRT_TRY(const auto list, whole.list("structures"));
     std::vector<Tag> tags;
@@ -139,7 +140,7 @@ class TagReader {
     return made;
   }
 
-  // Free text with tags. `part` holds the triggers.
+  // Returns the symbol of free text in which tags may occur. `part` holds the triggers, the texts that begin a tag.
   Result<Symbol> tagged(const TagPart& part, const std::vector<Tag>& tags, const Texts& without) {
     Builder::TaggedText text;
     text.without = without;
@@ -162,7 +163,7 @@ class TagReader {
     return made;
   }
 
-  // `ends` are the texts that may follow the last part. Free text before one of them must not contain it.
+  // Reads a format. `ends` are the texts that may follow it; free text at its end must not contain them.
   Result<Symbol> format(const TagPart& part, const Texts& ends) {
     static constexpr Row kRows[] = {{"const_string", &TagReader::constant},
                                     {"json_schema", &TagReader::json_schema},

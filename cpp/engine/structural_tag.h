@@ -1,5 +1,5 @@
-// The grammar of a structural tag, as in xgrammar and vLLM: free text in which tags restrict the text between them, or
-// a combination of several formats.
+// Reads a structural tag, as in xgrammar and vLLM: a response format in which tags within free text restrict what comes
+// between them, or a combination of several formats.
 // Thread rule: a pure function.
 #pragma once
 
@@ -13,8 +13,9 @@ namespace zinc_rt {
 // Returns the grammar's notation for a text that may be one of the model's tokens.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
-// `text` is JSON: {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}. Errors:
-// kInvalidArgument, "[structural_tag] structures[0].begin: ..", and the errors of the parts with their position.
+// Returns the symbol of the tag's grammar in `builder`. `text` is JSON: {"structures": [{"begin", "schema", "end"}],
+// "triggers": [..]} or {"format": {"type": ..}}. Errors: kInvalidArgument with the position, such as "[structural_tag]
+// structures[0].begin: ..", and the errors of the parts with their position.
 Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
                                                      const MarkerOf& marker_of);
 

@@ -1,4 +1,4 @@
-// Submits a request: checks it on the client's thread, then puts it into the inbox.
+// Submits a request: checks it on the client's thread, then puts it into the inbox of a step loop.
 #include <algorithm>
 #include <iterator>
 #include <random>
@@ -10,8 +10,8 @@
 
 namespace zinc_rt {
 
-// Returns the number of tokens to generate if the request wants as many as fit. Returns at least 1, so that the later
-// error for a prompt that is too long gives the prompt's length.
+// Returns the number of tokens to generate if the request wants as many as fit. It is at least 1, so that the later
+// error for a prompt that is too long can name the prompt's length.
 std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt) {
   std::uint64_t context = model.info().max_context;
   {
@@ -23,7 +23,7 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
   return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
 }
 
-// Returns the length of the longest prompt that check_request() accepts.
+// Returns the limit on a prompt's tokens, the largest number that check_request() accepts.
 PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant, bool generates) {
   const std::uint64_t next = generates ? 1 : 0;
   PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name()),
@@ -49,7 +49,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   sched::Options options;
   options.max_context = model.info().max_context;
   options.n_pages = model.info().n_pages;
-  // Reservations may change before the request runs, so the scheduler checks again.
+  // The scheduler checks again, because reservations may change before the request runs.
   if (auto fits = sched::check_request(n_prompt, request.max_tokens, quota, options, 0); !fits) {
     const auto context = std::min(options.max_context, quota.max_context_tokens);
     if (n_prompt + (request.max_tokens > 0) > context) fits.error().reason = Reason::kContextLength;
@@ -63,7 +63,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   return error;
 }
 
-// Sets the mask of the prompt's answer, if the request asks for a grammar.
+// If the request asks for a grammar, compiles it (or finds it in the cache) and sets the mask of the prompt's answer.
 Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt) {
   const output::ToolTypes no_tools;
   const GrammarInput input{model.formats(), request, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,
@@ -79,7 +79,8 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
     grammar = OutputGrammar{*std::move(made)};
     model.grammars().add(tenant.id, key, *grammar);
   }
-  // The first mask fills the grammar's tables, so it may take as long as many later ones.
+  // The first mask fills the grammar's tables, so it may take as long as many later ones. It is computed here, outside
+  // of any step.
   const auto mask = std::make_shared<AnswerMask>(*grammar, vocabulary);
   ZRT_CHECK_OK(mask_maker_.make(tenant.name, *mask, request.cancel));
   prompt.mask = mask;
@@ -138,7 +139,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
-    // The choices share their prompt's pages, so they run on one replica.
+    // All choices share their prompt's pages, so they run on one replica.
     Placed placed{model->replicas().front().get(), 0};
     if (model->replicas().size() > 1) {
       ZRT_TRY(placed, place(*model, *tenant, request.cache_salt, prompt.ids));
@@ -146,7 +147,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     placed.replica->tokens_on_their_way += request.n * (prompt.ids.size() - placed.cached_tokens);
     std::vector<std::shared_ptr<Generation>> generations;
     for (std::uint32_t i = 0; i < request.n; ++i) {
-      constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first choice keeps the given seed
+      constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // so that the first choice keeps the given seed
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt.ids, qos);
       g->pending.n_cached = placed.cached_tokens;
@@ -179,13 +180,13 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     g->self = g;
     commands.push_back({Command::kSubmit, g, {}});
   }
-  // Posts all choices at once, because the leader must exist when its siblings arrive.
+  // All choices are posted at once, because the leader must exist when its siblings arrive.
   post(*generations->front()->replica, std::move(commands));
   return generations;
 }
 
 void EngineCore::post(Replica& replica, std::vector<Command> commands) {
-  // If the loop refuses the commands, they are still here.
+  // A loop that refuses the commands leaves them here.
   std::vector<std::shared_ptr<Generation>> submitted;
   for (const Command& command : commands)
     if (command.kind == Command::kSubmit) submitted.push_back(command.generation);

@@ -1,4 +1,4 @@
-// The state of a tenant that the engine's threads share.
+// TenantState holds what the engine's threads share of a tenant: its name, id, quota and accounting.
 // Thread rule: `mutex` guards the members declared after it; name and id never change. FreeTenants: any thread.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace zinc_rt {
 
-// The ids of tenants that have no handle, session or generation left.
+// FreeTenants collects the ids of tenants to which no handle, session or generation refers any more.
 class FreeTenants {
  public:
   void add(sched::TenantId id) {
@@ -34,7 +34,7 @@ class FreeTenants {
 struct TenantState {
   TenantState(std::string name, sched::TenantId id, const TenantQuota& quota, std::shared_ptr<FreeTenants> free)
       : name(std::move(name)), id(id), quota(quota), free_(std::move(free)) {}
-  // Runs on the thread that releases the last reference. That may be the drainer, so it must not wait.
+  // Runs on the thread that releases the last reference. That may be the drainer, so it must not wait for anything.
   ~TenantState() { free_->add(id); }
   TenantState(const TenantState&) = delete;
   TenantState& operator=(const TenantState&) = delete;

@@ -1,4 +1,4 @@
-// The tenants of an engine: their quotas, reservations and ledgers.
+// EngineCore's calls about tenants: quotas, reservations and ledgers.
 #include "base/error.h"
 #include "engine/clock.h"
 #include "engine/core.h"
@@ -34,7 +34,7 @@ Status check_quota(const TenantQuota& q) {
   return {};
 }
 
-// REQUIRES: names_mutex_; `q` was checked.
+// Converts a quota for the scheduler. REQUIRES: the caller holds names_mutex_, and `q` was checked.
 sched::Quota EngineCore::to_sched(const TenantQuota& q) {
   sched::Quota out;
   out.max_concurrent_slots = q.max_concurrent_slots;
@@ -84,7 +84,7 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
   return state;
 }
 
-// The tenant's requests that run or wait go on, and its handles stay valid.
+// Forgets the tenant's name. Its running and waiting requests go on, and its handles stay valid.
 Status EngineCore::remove_tenant(const std::string& name) {
   const std::lock_guard lock(names_mutex_);
   const auto it = tenants_.find(name);
@@ -101,9 +101,9 @@ Status EngineCore::remove_tenant(const std::string& name) {
   return {};
 }
 
-// Frees the ids of tenants that have no references left. The next tenant that gets such an id must find no request and
-// no cached prefix of the old tenant. While steps are traced no id is freed, because the old records would show the
-// next tenant's name. REQUIRES: the caller holds no lock, because this function waits for the turns.
+// Frees the ids of tenants that have no references left. The next tenant with such an id must find no request and no
+// cached prefix of the old one. While steps are traced no id is freed, because old records would show the new tenant's
+// name. REQUIRES: the caller holds no lock, because this function waits for turns.
 void EngineCore::reuse_free_tenants() {
   if (timeline_.is_on()) return;
   const auto ids = free_tenants_->take();
@@ -117,15 +117,15 @@ void EngineCore::reuse_free_tenants() {
   for (const auto id : ids) book_.remove(id);
 }
 
-// Checks that every model has enough pages for all reservations if one tenant's reservation changes from `before` to
-// `now`. REQUIRES: names_mutex_ and the book's lock.
+// Checks that every model has enough pages for all reservations, after one tenant's reservation changes from `before`
+// to `now`. REQUIRES: the caller holds names_mutex_ and the book's lock.
 Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
   const std::uint64_t reserved = book_.total_reserved() - before + now;
   for (const auto& model : models_) ZRT_CHECK_OK(check_has_pages(*model, reserved));
   return {};
 }
 
-// Errors: kExhausted if the tenants reserve more pages than the model may reserve.
+// Fails if the tenants together reserve more pages than the model allows. Errors: kExhausted.
 Status EngineCore::check_has_pages(const Model& model, std::uint64_t reserved) {
   const std::uint64_t most = model.reservable_pages();
   if (reserved <= most) return {};

@@ -11,7 +11,7 @@ Status Timeline::start(std::uint32_t capacity) {
   if (capacity == 0)
     return fail(StatusCode::kInvalidArgument, "[timeline] a capacity of 0 records; 1 or more, {} by default",
                 kDefaultCapacity);
-  std::vector<Record> ring(capacity);  // before the lock is taken, because clearing many records takes time
+  std::vector<Record> ring(capacity);  // made before the lock is taken, because clearing many records takes time
   const std::lock_guard lock(mutex_);
   ring_.swap(ring);
   n_added_ = 0;
@@ -28,7 +28,7 @@ void Timeline::stop() {
 
 void Timeline::add(const Record& record) {
   const std::lock_guard lock(mutex_);
-  if (!is_on()) return;  // stop() came after the caller's check
+  if (!is_on()) return;  // stop() was called after the caller's check
   ring_[n_added_++ % ring_.size()] = record;
 }
 

@@ -1,9 +1,9 @@
-// Records what the step loops did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what
+// Timeline records what the step loops did and when, for chrome://tracing and Perfetto: steps with their phases, what
 // each slot ran, waits and preemptions of requests, admissions and ends per tenant. It keeps a fixed number of the
 // newest records. Recording allocates nothing; while it is off, a call costs one branch. The caller passes times in
 // microseconds; all must come from one clock.
 // Thread rule: any thread; record() is for step threads. record() takes a lock. Besides step threads only start, stop,
-// name_tenant, name_request and write_json take that lock; write_json holds it while it copies the records (64 bytes
+// name_tenant, name_request and write_json take that lock. write_json holds it while it copies the records (64 bytes
 // each).
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace zinc_rt {
 
-// One step. Its phases follow each other from begin_us on, in the order of the members.
+// One step. Its phases follow each other from begin_us on, in the order of these members.
 struct StepSpan {
   std::uint64_t index = 0;
   std::uint64_t begin_us = 0;
@@ -33,8 +33,8 @@ struct StepSpan {
   std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
-// What a request did from begin to end: it ran in a slot (kPrefill, kDecode), waited for its first slot (kWaiting), or
-// waited for its next slot (kPreempted).
+// What a request did during a time: it ran in a slot (kPrefill, kDecode), waited for its first slot (kWaiting), or
+// waited for its next slot after a preemption (kPreempted).
 enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
 struct RequestSpan {
   std::uint64_t request = 0;
@@ -55,7 +55,7 @@ struct RequestInstant {
   std::uint32_t model = 0;
 };
 
-// Names for the numbers in records.
+// The names that a client gave a request, for display in place of its number.
 struct RequestName {
   std::string request_id, traceparent;  // as the request gives them; empty if it does not
   bool empty() const { return request_id.empty() && traceparent.empty(); }
@@ -77,14 +77,14 @@ class Timeline {
   void stop();  // keeps the records for write_json
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
 
-  // A span must be recorded after it has ended.
+  // Adds a record, if recording is on. A span is recorded after it has ended.
   void record(const Record& record) {
     if (is_on()) [[unlikely]]
       add(record);
   }
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // a tenant without a name is shown by its number
-  // Ignored while recording is off. Names are kept for the latest requests, as many as there may be records.
+  // Ignored while recording is off. Keeps as many names as there may be records, those of the latest requests.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
   std::uint64_t n_records() const;  // records that are held now
   std::uint64_t n_dropped() const;  // records since start() that newer ones have overwritten
@@ -100,7 +100,7 @@ class Timeline {
   std::vector<Record> ring_;
   std::uint64_t n_added_ = 0;
   TimelineNames names_;
-  std::deque<TimelineNames::RequestKey> named_requests_;  // in the order of the calls
+  std::deque<TimelineNames::RequestKey> named_requests_;  // in the order of the name_request() calls
 };
 
 }  // namespace zinc_rt

@@ -1,6 +1,6 @@
-// Process 1 of the trace is the engine, with one thread for the steps and one per slot. Process 2 is the tenants, with
-// one thread each. What a request does outside slots overlaps with other requests of its tenant, so it is written as
-// asynchronous events. The ids of these are texts, because viewers read numbers as doubles.
+// How the trace is arranged. Process 1 is the engine, with one thread for the steps and one per slot. Process 2 is the
+// tenants, with one thread each. What a request does outside slots overlaps with other requests of its tenant, so it is
+// written as asynchronous events. The ids of these events are texts, because viewers read numbers as doubles.
 #include "engine/timeline_json.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace zinc_rt {
 namespace {
 
 constexpr int kEngine = 1, kTenants = 2;
-// Thread numbers. Perfetto treats 0 as the idle thread. The tracks of further step threads come after those of all
-// slots.
+// Returns the number of a step thread's track. Perfetto treats 0 as the idle thread. The tracks of further step threads
+// come after those of all slots.
 constexpr std::uint64_t steps_thread(std::uint32_t thread) {
   return thread == 0 ? 1 : std::uint64_t{2'000'000'000} + thread;
 }
-// Returns the suffix for a step thread's track; empty for the first thread.
+// Returns the suffix in the name of a step thread's track; empty for the first thread.
 std::string number_of(std::uint32_t thread) {
   return thread == 0 ? std::string() : fmt::format(" {}", thread + 1);
 }
@@ -63,12 +63,12 @@ std::uint64_t begin_of(const Timeline::Record& record) {
   return std::get<RequestInstant>(record).at_us;
 }
 
-// Returns 0 if the clock ran backwards.
+// Returns how long the span lasted; 0 if the clock ran backwards.
 std::uint64_t duration(const RequestSpan& span) {
   return span.end_us > span.begin_us ? span.end_us - span.begin_us : 0;
 }
 
-// Escapes a name as JSON. Names come from clients and need not be UTF-8.
+// Returns a name as a JSON string. Names come from clients and need not be valid UTF-8.
 std::string quoted(const std::string& name) {
   return nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -86,7 +86,7 @@ class TraceWriter {
   Status process(int pid, const char* name) {
     return event(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"{}"}}}})", pid, name);
   }
-  // `name` is JSON text. Tracks are shown in the order of their thread numbers.
+  // Declares a track (thread of a process). `name` is JSON text. Tracks are shown in the order of their thread numbers.
   Status thread(int pid, std::uint64_t tid, std::string_view name) {
     ZRT_CHECK_OK(event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}}}})", pid, tid, name));
     return event(R"({{"ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}}}})", pid, tid,

@@ -6,7 +6,7 @@
 
 namespace zinc_rt {
 
-// `records` may be in any order. n_added: how many records were made since start().
+// Writes the file. `records` may be in any order. n_added is how many records were made since start().
 Status write_timeline(const std::string& path, std::vector<Timeline::Record> records, const TimelineNames& names,
                       std::uint64_t n_added);
 

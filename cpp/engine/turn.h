@@ -1,6 +1,6 @@
-// Decides which thread may use a device's replicas: the step thread for one step, or another thread between two steps.
-// Threads get the turn in the order in which they asked for it. So another thread waits for at most one step, and a
-// series of other threads cannot keep the step thread out.
+// Turn decides which thread may use a device's replicas: the step thread for one step, or another thread between two
+// steps. Threads get the turn in the order in which they asked for it. So another thread waits for at most one step,
+// and many other threads cannot keep the step thread out.
 // Thread rule: any thread; not recursive.
 #pragma once
 

@@ -24,7 +24,8 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
-// Whether the option may be set for one side, behind its tier. Options of a model may.
+// Returns whether the option may be set for one side of the comparison, as in `t_cpu,threads=4`. Options of a model
+// may; options of the engine may not.
 bool is_of_side(const EngineOption& row) {
   return row.audience != EngineOption::Audience::kEngine && std::string_view(row.name) != "tier";
 }
@@ -66,7 +67,7 @@ Result<std::vector<std::int32_t>> token_ids(const std::string& model, const Vali
   return ids;
 }
 
-// One side of the comparison. Its values are computed by an engine or read from a file.
+// One side of the comparison. Its values come from an engine or from a file.
 class Side {
  public:
   Result<bool> open(const std::string& model, const std::string& text, std::size_t n_tokens) {
@@ -95,7 +96,7 @@ std::string hidden_name(int layer) {
   return layer < 0 ? "hidden.embed" : fmt::format("hidden.{}", layer);
 }
 
-// Returns a stored array. Errors: kInvalidArgument if the number of rows or the width is not the expected one.
+// Returns an array of the file. Errors: kInvalidArgument if its number of rows or its width is not the expected one.
 Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::uint64_t rows, std::uint64_t width) {
   ZRT_TRY(auto array, npz.floats(name));
   if (array.shape.size() == 1) array.shape.insert(array.shape.begin(), 1);
@@ -107,7 +108,7 @@ Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::
   return std::move(array.values);
 }
 
-// Returns the token positions of the stored rows of logits.
+// Returns the token positions whose logits the file holds.
 Result<std::vector<std::int64_t>> stored_positions(const Npz& npz, std::size_t n_tokens) {
   ZRT_TRY(const auto logits, npz.floats("logits"));
   const std::uint64_t rows = logits.shape.size() == 1 ? 1 : logits.shape.empty() ? 0 : logits.shape[0];

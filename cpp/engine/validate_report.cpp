@@ -25,7 +25,7 @@ std::string line(const Difference& d) {
                      fmt::format("{:.3g}", d.mean_abs), bins);
 }
 
-// Returns null for infinity and NaN, which JSON does not have.
+// Returns a number as JSON. Infinity and NaN, which JSON lacks, become null.
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }

@@ -56,8 +56,9 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// Warns that the chosen KV type stores keys in four bits. Such keys cost a model of 135M parameters 5 % of perplexity.
-// If keys have biases, these use up a part of the four bits, so it costs more.
+// If the KV type stores keys in four bits, warns for the models that lose much quality by it. These are small models
+// (one of 135M parameters loses 5 % of perplexity) and models whose keys have biases, because a bias uses up part of
+// the four bits.
 void warn_of_coarse_keys(const Prepared& p) {
   constexpr std::uint64_t kSmall = 1'000'000'000;
   const KvType& kv = p.graph_options.kv;
