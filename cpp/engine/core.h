@@ -32,7 +32,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
-  // models.cpp
+  // Defined in models.cpp.
   // Returns the model with this name; an empty name means the first model. Errors: kUnavailable if the engine is
   // closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
@@ -42,23 +42,24 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
 
-  // diagnostics.cpp. These run in a leased slot, between the steps of requests.
+  // Defined in diagnostics.cpp. These run in a leased slot, between the steps of requests.
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                     std::uint32_t chunk, const StopAsked& is_stopped = {});
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
                                     const StopAsked& is_stopped = {});
 
-  // prefix_file.cpp: saves the KV cache of a prompt as a file, or loads it. Both return how many tokens the prefix has.
+  // Defined in prefix_file.cpp. Save the KV cache of a prompt as a file, or load it. Both return how many tokens the
+  // prefix has.
   Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
                                     const std::string& path, const StopAsked& is_stopped = {});
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
                                     const std::string& salt);
 
-  // submit.cpp
+  // Defined in submit.cpp.
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
                                                           const std::string& system, std::shared_ptr<Sink> sink);
 
-  // tenants.cpp
+  // Defined in tenants.cpp.
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
   Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
@@ -66,9 +67,9 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
 
-  // drainer.cpp. For Drive::kPump: runs one look of each step loop, then delivers the events to the sinks. The result's
-  // `ran` is true if there was something to do. If another thread is pumping, waits for it. Must not be called from a
-  // sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
+  // Defined in drainer.cpp. For Drive::kPump: runs one look of each step loop, then delivers the events to the sinks.
+  // The result's `ran` is true if there was something to do. If another thread is pumping, waits for it. Must not be
+  // called from a sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
   ModelRunner::Turn pump();
   bool pump_until(double timeout_ms, const std::function<bool()>& done);  // parameters and result: see Waiter
   Waiter waiter();  // its function returns true at once if the engine is gone
@@ -102,7 +103,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   // ended. Timeout and result: see Waiter.
   bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
 
-  // drainer.cpp
+  // Defined in drainer.cpp.
   void run_drainer();
   bool take_events();  // handles the events that are in the ring; returns false if there are none
   void handle(const OutputEvent& event);
@@ -110,7 +111,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void settle(Generation& generation);
   void forget(Generation& generation);  // drops the engine's reference, so that only clients hold the generation
 
-  // submit.cpp
+  // Defined in submit.cpp.
   // Chooses a replica for the request. Returns it, with the number of the prompt's tokens that its prefix cache holds.
   // Errors: those of check_loaded().
   struct Placed {
@@ -124,13 +125,13 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   Status bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt);
 
-  // tenants.cpp
+  // Defined in tenants.cpp.
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
   static Status check_has_pages(const Model& model, std::uint64_t reserved);
   void reuse_free_tenants();
 
-  // diagnostics.cpp
+  // Defined in diagnostics.cpp.
   struct Span {  // positions [begin, end) that share a variant of the position encoding
     std::size_t begin = 0, end = 0;
     std::uint32_t variant = 0;

@@ -1,6 +1,7 @@
-// The buffer objects that a ring has created, found by id. The template parameter is how the ring stores an object's
-// memory. An id is an index into a list, so resolving a binding is one look-up. Ids are not reused.
-// Thread rule: as Ring.
+// BufferObjects keeps the buffer objects that a ring has created, and finds them by id. Each tier's memory class
+// derives from it. The template parameter Object is the tier's record of an object's memory. An id is an index into a
+// list, so that resolving a binding is one look-up. Ids are not reused.
+// Thread rule: see Ring.
 #pragma once
 
 #include <string_view>
@@ -12,12 +13,12 @@
 
 namespace zinc_rt::ring {
 
-// Object has a member `bytes`, which is 0 if the entry is free.
+// Object has a member `bytes`, which is 0 after the object was freed.
 template <class Object>
 class BufferObjects {
  public:
-  // Whether a binding is absent or lies within its buffer object. If neither holds, refuse() makes the error:
-  // kInvalidArgument.
+  // Returns true if the binding is absent, or if its range lies within its buffer object. If it returns false, refuse()
+  // returns the error to report, kInvalidArgument.
   bool holds(const Binding& binding) const {
     if (binding.bo == 0) return true;
     const Object* object = find(binding.bo);
@@ -31,20 +32,20 @@ class BufferObjects {
   }
 
  protected:
-  // `tier` begins messages.
+  // `tier` is the word in brackets at the beginning of error messages.
   explicit BufferObjects(std::string_view tier) : tier_(tier) {}
 
   Buffer add(Object object, Heap heap) {
     objects_.push_back(std::move(object));
     return {static_cast<std::uint32_t>(objects_.size()), objects_.back().bytes, heap};
   }
-  // Null for an id that was never given out or whose object was freed.
+  // Returns null for an id that was never handed out or whose object was freed.
   Object* find(std::uint32_t id) { return is_there(id) ? &objects_[id - 1] : nullptr; }
   const Object* find(std::uint32_t id) const { return is_there(id) ? &objects_[id - 1] : nullptr; }
   std::unexpected<Error> does_not_exist(std::uint32_t id) const {
     return fail(StatusCode::kInvalidArgument, "[{}] buffer object {} does not exist", tier_, id);
   }
-  // REQUIRES: the object exists.
+  // Returns the object of an id. REQUIRES: it exists.
   Object& at(std::uint32_t id) { return objects_[id - 1]; }
   const Object& at(std::uint32_t id) const { return objects_[id - 1]; }
   std::uint32_t last_id() const { return static_cast<std::uint32_t>(objects_.size()); }
@@ -53,7 +54,7 @@ class BufferObjects {
   bool is_there(std::uint32_t id) const { return id - 1 < objects_.size() && objects_[id - 1].bytes != 0; }
 
   std::string_view tier_;
-  std::vector<Object> objects_;  // id - 1; a freed one stays as an empty entry
+  std::vector<Object> objects_;  // index: id - 1; a freed object stays as an empty entry
 };
 
 }  // namespace zinc_rt::ring

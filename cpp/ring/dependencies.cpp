@@ -1,5 +1,6 @@
-// Finds what each packet waits for. Two packets get an edge if they access the same bytes and at least one of them
-// writes. Two values are the same if they are in the same bytes.
+// Finds what each packet of a batch waits for, and the values that it reads and writes. Two packets get an edge if they
+// access the same bytes and at least one of them writes. Two bindings belong to one value only if they are exactly the
+// same bytes.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -10,10 +11,11 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The bytes of each buffer object, split into segments at the beginnings and ends of accesses.
+// Remembers which packets have accessed the bytes of each buffer object. The bytes are split into segments at the
+// beginnings and ends of accesses.
 class Accesses {
  public:
-  // Adds the edges that packet `to` gets by reading or writing the bytes of `at`.
+  // Adds the edges that packet `to` needs because it reads or writes the bytes of `at`.
   void add(std::uint32_t to, const Binding& at, bool writes, std::vector<Edge>& edges) {
     auto& segments = objects_[at.bo];
     split(segments, at.offset);
@@ -21,7 +23,8 @@ class Accesses {
     std::uint64_t begin = at.offset;
     const std::uint64_t end = at.offset + at.bytes;
     for (auto it = segments.lower_bound(begin); begin < end;) {
-      if (it == segments.end() || it->first > begin)  // no packet has accessed these bytes
+      // No packet has accessed these bytes before.
+      if (it == segments.end() || it->first > begin)
         it = segments.emplace_hint(it, begin, Segment{it == segments.end() ? end : std::min(end, it->first), {}, {}});
       Segment& segment = it->second;
       const auto wait_for = [&](std::uint32_t from) {
@@ -84,7 +87,7 @@ void find_dependencies(PacketBatch& batch) {
         batch.values[binding.value].last_use = i;
         accesses.add(i, binding, writes, batch.edges);
       }
-    // An operand that is updated in place would get the same edges twice.
+    // An operand that is updated in place would add the same edges twice.
     const auto key = [](const Edge& e) { return std::tuple(e.from, e.bo, e.offset, e.bytes); };
     std::sort(batch.edges.begin() + static_cast<std::ptrdiff_t>(first_edge), batch.edges.end(),
               [&](const Edge& x, const Edge& y) { return key(x) < key(y); });

@@ -1,5 +1,6 @@
-// A tier's tests and reports about its device, for people who look for a fault.
-// Thread rule: plain functions; as Ring.
+// What a tier offers to people who search for a fault of a device or driver: tests, replays and reports. `zinc-rt
+// pm4-test`, `replay` and `tiers` call it.
+// Thread rule: plain functions; see Ring.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ struct DeviceCheck {
   double us = 0;          // duration of the test
 };
 
-// Compiled kernels embedded in the program.
+// Compiled kernels that are embedded in the program.
 struct CodeImage {
   std::string_view name;
   kernel::Target target;
@@ -35,7 +36,7 @@ struct Diagnostics {
   // memory after each submission. Errors: kCorrupt for a file that is not a log, kUnavailable for the log of another
   // target.
   Result<std::vector<DeviceCheck>> (*replay)(std::span<const std::byte> log);
-  // Lines "name: value" about driver, firmware and device; empty if there is no device.
+  // Returns lines "name: value" about driver, firmware and device. Empty if there is no device.
   std::vector<std::string> (*report)();
   std::span<const CodeImage> (*images)();
 };

@@ -11,7 +11,7 @@ void HostObject::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, bytes);
 }
 
-// The kernel gives zeroed pages, and a page takes physical memory only once it is touched.
+// The kernel provides zeroed pages, and a page takes physical memory only once it is touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
   // The kernel does not count pages that are only reserved. So a plan that cannot fit is refused here, before it is
@@ -53,7 +53,7 @@ void HostMemory::mark_packed(const Buffer& buffer) {
   HostObject& object = at(buffer.id);
   if (object.packed) return;
   object.packed = true;
-  // This is only advice. Without large pages, small ones work too.
+  // This is only a hint to the kernel. Small pages work too.
   if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
 }
 

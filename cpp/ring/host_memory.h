@@ -1,5 +1,5 @@
-// Buffer objects in host memory, for tiers that compute on the host.
-// Thread rule: as Ring.
+// HostMemory holds the buffer objects of tiers that compute on the host, T-CPU and null.
+// Thread rule: see Ring.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +31,12 @@ class HostMemory : public BufferObjects<HostObject> {
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
-  // Notes that the object's quantized matrices are stored as row panels (kernels/cpu/quant/panels.h). Such an object is
-  // written once and read often, so large pages are requested for it.
+  // Records that the object's quantized matrices are stored as row panels (kernels/cpu/quant/panels.h). Such an object
+  // is written once and read often, so large pages are requested for it.
   void mark_packed(const Buffer& buffer);
-  // Whether a valid binding's object has row panels.
+  // Returns whether the object of a valid binding has row panels.
   bool is_packed(const Binding& binding) const { return binding.bo != 0 && at(binding.bo).packed; }
-  // The address of a valid binding; null for an absent one.
+  // Returns the address of a valid binding; null if the binding is absent.
   void* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : at(binding.bo).data + binding.offset;
   }

@@ -1,5 +1,6 @@
-// Lists the types of an op's key operand (ir::OpRule::key_input) that a tier has kernels for. A kernel table has an
-// entry for each (kernel/kernel_table.h).
+// A kernel table has one entry per type of an op's key operand (ir::OpRule::key_input, kernel/kernel_table.h). This
+// function lists those types for a tier.
+// Thread rule: plain functions.
 // Thread rule: plain functions.
 #pragma once
 
@@ -10,8 +11,9 @@
 
 namespace zinc_rt::ring {
 
-// Kinds: a tier's enum with the names kNone, kKv, kQ4K and kWeights. The tier handles any further kind itself. cells:
-// the key types of KV caches that the tier has kernels for.
+// Returns the key types for which a tier has kernels. Kinds is the tier's enum, with the names kNone, kKv, kQ4K and
+// kWeights; the tier handles any further kind itself. `cells` lists the types of KV caches for which the tier has
+// kernels.
 template <class Kinds>
 std::vector<DType> key_types(Kinds kind, std::span<const DType> cells) {
   switch (kind) {

@@ -1,6 +1,6 @@
-// The work for a ring: kernel dispatches over buffer objects, with what each reads, writes and waits for. A batch is
-// built once per model and stage; StepDims holds the few numbers that change from step to step. A batch does not depend
-// on the tier. Each tier turns it into its own packets.
+// PacketBatch is the work for a ring: kernel dispatches over buffer objects, with what each reads, writes and waits
+// for. Lowering builds one batch per model and stage. StepDims holds the few numbers that change from step to step. A
+// batch does not depend on the tier; each tier turns it into its own device packets.
 // Thread rule: immutable after lowering; the ring only reads it.
 #pragma once
 
@@ -19,13 +19,15 @@
 
 namespace zinc_rt::ring {
 
-struct Buffer {          // a buffer object, from Ring::alloc_bo or Ring::import_host
+// A buffer object, created by Ring::alloc_bo or Ring::import_host.
+struct Buffer {
   std::uint32_t id = 0;  // 0 = none
   std::uint64_t bytes = 0;
   Heap heap = Heap::kDeviceLocal;
 };
 
-struct Kernel {          // from Ring::load_kernel
+// A kernel, loaded by Ring::load_kernel.
+struct Kernel {
   std::uint32_t id = 0;  // 0 = none
 };
 
@@ -38,42 +40,45 @@ struct Binding {
   std::uint32_t bo = 0;  // 0: the optional operand is absent
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  ValueId value = kNoValue;  // index in PacketBatch::values; kNoValue: absent
+  ValueId value = kNoValue;  // index in PacketBatch::values; kNoValue: the operand is absent
 };
 
-// The extents that the graph leaves open, and the longest history of the step.
+// The numbers of a step that the graph leaves open.
 struct StepDims {
-  std::uint32_t n_tokens = 0;   // query tokens
-  std::uint32_t n_outputs = 0;  // rows with logits
-  // Length of the longest history, including the step's tokens; 0: unknown. It changes no bit.
+  std::uint32_t n_tokens = 0;   // query tokens of the step
+  std::uint32_t n_outputs = 0;  // output rows, whose logits are computed
+  // Length of the longest history, including the step's tokens; 0: unknown. Kernels choose launches by it, but no
+  // result depends on it.
   std::uint32_t n_positions = 0;
   bool operator==(const StepDims&) const = default;
 };
 
-// The number of workgroups along an axis: ceil(extent / tile). The extent is n or one of the step's numbers.
+// How many workgroups run along an axis: ceil(extent / tile). The extent is a constant or one of the step's numbers.
 struct GridExtent {
   ir::Dim extent{1};
   std::uint32_t tile = 1;
   std::uint32_t count(const StepDims& dims) const;
 };
 
+// One dispatch of a kernel.
 struct Packet {
   ir::Op op = ir::Op::BARRIER;
   std::int32_t layer = -1;
   Kernel kernel;
   GridExtent grid[3];
-  // Range in PacketBatch::bindings: n_inputs that are read, then those that are written.
+  // Range in PacketBatch::bindings: first n_inputs operands that are read, then those that are written.
   std::uint32_t first_binding = 0, n_bindings = 0;
   std::uint32_t n_inputs = 0;
   std::uint32_t first_push = 0, push_bytes = 0;  // range in PacketBatch::push
 };
 
+// A value of the batch: where its bytes are, and how long they are needed.
 struct Value {
   Binding at;
   std::uint32_t last_use = 0;  // the last packet that reads it; if none does, the packet that writes it
 };
 
-// Packet `to` waits for packet `from`, because both access these bytes and at least one of them writes them.
+// Packet `to` waits for packet `from`, because both access these bytes and at least one of them writes.
 struct Edge {
   std::uint32_t from = 0, to = 0;
   std::uint32_t bo = 0;
@@ -81,14 +86,14 @@ struct Edge {
 };
 
 // The `count` packets from `first` on match one of the tier's patterns (Ring::joins). The tier may run all of them as
-// one, or the first few of them, but at least `least`. Memory that the pattern keeps is not shared with memory that
-// these packets write.
+// one, or only the first few, but at least `least`. Lowering does not let memory that the pattern keeps share bytes
+// with memory that these packets write.
 struct Joined {
   std::uint32_t pattern = 0, first = 0, least = 0, count = 0;
 };
 
-// Identifies the content of a batch while the process runs, so that a ring finds what it keeps for it (plans, graphs)
-// without comparing contents. A copy gets an identity of its own, because it may be changed.
+// Identifies the content of a batch while the process runs. By it a ring finds what it keeps for the batch (plans,
+// graphs) without comparing contents. A copy gets another identity, because it may be changed.
 class BatchId {
  public:
   BatchId() : value_(next()) {}
@@ -118,14 +123,14 @@ struct PacketBatch {
   std::vector<Value> values;
   std::vector<Edge> edges;     // sorted by `to`; an edge that follows from others is left out
   std::vector<Joined> joined;  // sorted by `first`, then by the order of the patterns
-  // The packets after which a run may stop. layer_end[i] is the number of packets up to the end of layer i. body_end is
-  // the number of packets before the output rows are gathered. A step may run [0, body_end) once and [body_end, end)
+  // After which packets a run may stop. layer_end[i] is the number of packets up to the end of layer i. body_end is the
+  // number of packets before the output rows are gathered. A step may run [0, body_end) once and [body_end, end)
   // several times, for groups of output rows.
   std::vector<std::uint32_t> layer_end;
   std::uint32_t body_end = 0;
 };
 
-// A part of a batch, and the numbers of the step. This is the argument of Ring::submit.
+// The argument of Ring::submit: a part of a batch, and the numbers of the step.
 struct Submission {
   const PacketBatch* batch = nullptr;  // must live until the fence is waited for
   std::uint32_t first = 0, count = 0;  // a range of packets
@@ -135,14 +140,15 @@ struct Submission {
 // Computes the batch's values and edges from its packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
-// For tiers that order packets by barriers. The result is true at i if a barrier must precede packet i, because i waits
-// for a packet after the previous barrier. A part that is submitted by itself (from body_end) begins after a barrier.
+// For tiers that order packets by barriers. The result is true at i if a barrier must come before packet i, because
+// packet i waits for a packet after the previous barrier. A part that is submitted by itself (from body_end) begins
+// after a barrier.
 std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission fit its batch. Every tier calls this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
-// Checks that the ring has handed out this fence, that is, one of 1 to n_given. `tier` begins messages. Errors:
-// kInvalidArgument.
+// Checks that the ring has handed out this fence, so its number is between 1 and n_given. `tier` begins error messages.
+// Errors: kInvalidArgument.
 Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
 // Checks that a packet's kernel is one of the n_loaded ones and accepts the packet's operands. kernel: the loaded
 // kernel with the packet's id; null if there is none. `tier` begins messages. Errors: kInvalidArgument.

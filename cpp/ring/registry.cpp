@@ -19,7 +19,7 @@ Result<Buffer> Ring::import_host(std::span<const std::byte>) {
 
 namespace {
 
-// The host's view of a part of a buffer object.
+// Returns the host's view of a part of a buffer object. Errors: kInvalidArgument if the part exceeds it.
 Result<std::span<std::byte>> part_of(Ring& ring, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
   ZRT_TRY(const auto memory, ring.map(buffer));
   if (offset > memory.size() || bytes > memory.size() - offset)

@@ -1,4 +1,4 @@
-// The tiers in this build. Thread rule: any thread.
+// Lists the tiers of this build that have a ring. Thread rule: any thread.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace zinc_rt::ring {
 
-// All tiers of this build, highest priority first. CMake writes the list from the folders of ring/.
+// Returns all tiers of this build, highest priority first. CMake generates the list from the folders of ring/.
 std::span<const Tier* const> tiers();
 
-// Tiers that this build left out although their folder exists, with the reason.
+// Returns the tiers that this build left out although their folder exists, with the reasons.
 std::span<const LeftOutTier> left_out_tiers();
 
 // Returns the tier of that name. executor/registry.h chooses among the tiers of all executors. Errors: kUnavailable if

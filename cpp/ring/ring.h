@@ -1,6 +1,7 @@
-// The interface of a hardware tier: everything that the executor needs from it.
-// Thread rule: one thread at a time calls a ring; submitted work runs concurrently with it until its fence is waited
-// for. All calls return errors as values; a device fault is an error of wait, never the end of the process.
+// Ring is the interface of a hardware tier: all that an executor needs from a device. Each folder of ring/ implements
+// it for one kind of device.
+// Thread rule: one thread at a time calls a ring. Submitted work runs at the same time, until its fence is waited for.
+// All calls return errors as values. A device fault is an error of wait(), never the end of the process.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,15 @@
 
 namespace zinc_rt::ring {
 
-// A matrix in the layout of a file: `rows` rows of k values.
+// A matrix as a model file stores it: `rows` rows of k values of type dtype.
 struct WeightMatrix {
   DType dtype;
   std::uint32_t rows, k;
   std::span<const std::byte> data;
 };
 
-// The bytes of a device's own memory. `free`: what buffer objects of kDeviceLocal and kBar may still take; the ring's
-// own needs are already subtracted.
+// A device's own memory in bytes. `free` is what buffer objects of kDeviceLocal and kBar may still take; the ring's own
+// needs are already subtracted.
 struct DeviceMemory {
   std::uint64_t free = 0, total = 0;
 };
@@ -38,27 +39,28 @@ struct RingStats {
 
 class Ring {
  public:
-  virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
+  // The destructor waits for submitted work, then frees all buffer objects and kernels.
+  virtual ~Ring() = default;
 
   // Queues the packets in order and returns at once. Packets without an edge between them may run in any order or at
   // the same time. A submission sees the writes of earlier ones. Errors: kInvalidArgument if it names packets, buffers
   // or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
-  // Blocks until the fence has retired. Errors: what failed in its submission.
+  // Blocks until the fence has retired. Errors: whatever failed in its submission.
   virtual Status wait(Fence fence) = 0;
-  // The host's view of a buffer object. It stays the same until the object is freed. Errors: kUnavailable for a heap
-  // that the host cannot see.
+  // Returns a span through which the host accesses a buffer object. It stays the same until the object is freed.
+  // Errors: kUnavailable for a heap that the host cannot see.
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
-  // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
+  // Allocates zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
-  // Copies to or from a buffer object of any heap, including those that map() cannot show. No submitted work may use
-  // the object meanwhile. What read() returns is valid until the next read() or submit(). Errors: kInvalidArgument if
-  // the range exceeds the object.
+  // Copy data to or from a buffer object of any heap, even of one that map() cannot show. No submitted work may use the
+  // object meanwhile. What read() returns is valid until the next read() or submit(). Errors: kInvalidArgument if the
+  // range exceeds the object.
   virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
   virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
-  // Returns the device's memory. Returns nullopt on tiers whose buffer objects are in host memory, which is taken page
-  // by page when it is first written.
+  // Returns how much memory the device has. Returns nullopt on tiers whose buffer objects are in host memory, because
+  // the operating system allocates such memory page by page when it is first written.
   virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
   // Scratch is device memory in which the kernels of one op pass data to each other. scratch_bytes: what the packets
   // need in steps of up to `most`. use_scratch: gives the ring a buffer object of kDeviceLocal for it; free it after
@@ -69,16 +71,16 @@ class Ring {
   // Loads a specialized .zrt file (kernel/zrt_file.h). Errors: kCorrupt; kUnavailable if it is for another target.
   virtual Result<Kernel> load_kernel(std::span<const std::byte> zrt) = 0;
 
-  // Optional, for tiers that compute in host memory: makes a read-only buffer object of existing memory, without a
+  // Optional, for tiers that compute in host memory. Makes a read-only buffer object of existing memory, without a
   // copy. The memory must outlive the object. Errors: kUnavailable on tiers with device memory; the caller then
   // allocates and copies.
   virtual Result<Buffer> import_host(std::span<const std::byte> memory);
 
-  // Whether this tier's kernels prefer their own layout of weights. upload() writes that layout; import_host() keeps
-  // weights as they are.
+  // Returns whether this tier's kernels prefer their own layout of weights. upload() writes that layout; import_host()
+  // keeps weights as they are.
   virtual bool repacks_weights() const { return false; }
-  // Writes a matrix to a buffer object in the layout that the kernels read. It takes row_bytes * rows bytes in any
-  // layout. Write either all matrices of a buffer object by upload() or none. Errors: kInvalidArgument if the matrix
+  // Writes a matrix to a buffer object, in the layout that the kernels read. In any layout it takes row_bytes * rows
+  // bytes. All matrices of a buffer object must be written by upload(), or none. Errors: kInvalidArgument if the matrix
   // does not fit.
   virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
@@ -88,8 +90,9 @@ class Ring {
   // (PacketBatch::joined).
   virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
-  virtual std::string describe() const = 0;  // device and kernel set, for people
-  // Whether kernels of arithmetic `fast` are used: the user asked for them and the tier has some that run here.
+  virtual std::string describe() const = 0;  // names device and kernel set, for display
+  // Returns whether kernels of arithmetic `fast` are used: the user asked for them, and the tier has some that run
+  // here.
   virtual bool is_fast() const { return false; }
 };
 

@@ -1,4 +1,4 @@
-// Waits for a word that a device writes.
+// Waits for a word that a device writes, such as a fence.
 // Thread rule: plain functions.
 #pragma once
 
@@ -10,8 +10,8 @@
 namespace zinc_rt::ring {
 
 // Waits until is_done() returns true. Spins for a millisecond, then sleeps between looks. Every 20 ms it calls
-// check(time waited so far), which says whether the device is well; an error from it ends the wait and is returned.
-// is_done() must read its word with acquire, so that the device's earlier writes are visible after the wait.
+// check(time waited so far), which returns an error if the device has failed. Such an error ends the wait and is
+// returned. is_done() must read its word with acquire, so that the device's earlier writes are visible after the wait.
 template <class IsDone, class Check>
 Status wait_until(const IsDone& is_done, const Check& check) {
   using Clock = std::chrono::steady_clock;

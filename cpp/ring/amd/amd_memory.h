@@ -1,5 +1,5 @@
-// Buffer objects on an AMD GPU.
-// Thread rule: as Ring.
+// AmdMemory holds a ring's buffer objects on an AMD GPU.
+// Thread rule: see Ring.
 #pragma once
 
 #include "ring/amd/device.h"
@@ -9,13 +9,14 @@ namespace zinc_rt::ring {
 
 struct AmdObject {
   AmdDevice::Memory memory;
-  std::uint64_t bytes = 0;  // as requested, without rounding to pages
+  std::uint64_t bytes = 0;  // the requested size, without rounding to pages
   Heap heap = Heap::kDeviceLocal;
   AmdDevice::Domain domain = AmdDevice::Domain::kDevice;
 };
 
-// Small objects that the host sees are allocated on the device, behind the window (BAR), because the host writes the
-// step's descriptor, slots and page tables once and every wave reads them.
+// Small objects that the host sees are placed in device memory, which the host writes through the device's window
+// (BAR). The host writes the step's descriptor, slots and page tables once per step, but every wave of the GPU reads
+// them.
 class AmdMemory : public BufferObjects<AmdObject> {
  public:
   static constexpr std::uint64_t kMostInTheWindow = 16 << 20;
@@ -27,11 +28,11 @@ class AmdMemory : public BufferObjects<AmdObject> {
   void free(const Buffer& buffer);
   void clear();
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
-  // The device address of a valid binding; 0 or null for an absent one.
+  // Returns the device address of a valid binding; 0 for an absent one.
   std::uint64_t address(const Binding& binding) const {
     return binding.bo == 0 ? 0 : at(binding.bo).memory.va + binding.offset;
   }
-  // The host's address, through the device's window.
+  // Returns the host's address of a valid binding, which lies in the device's window.
   std::byte* host(const Binding& binding) const { return at(binding.bo).memory.host + binding.offset; }
   // Calls see(id, memory, domain) for each live object.
   template <class See>

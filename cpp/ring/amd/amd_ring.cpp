@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
-// Device memory kept back for what is not in the memory plan: code, the queue, the arguments of steps, and small
-// objects that the host writes.
+// Device memory that is kept back for what the memory plan does not list: code, the queue, the arguments of steps, and
+// small objects that the host writes.
 constexpr std::uint64_t kReserveBytes = 96 << 20;
 
 }  // namespace
@@ -44,7 +44,7 @@ AmdRing::~AmdRing() {
     if (memory->host != nullptr) device_.free(*memory);
 }
 
-// Copies all images to the device, one after another.
+// Copies the code of all images to the device, one image after another.
 Status AmdRing::load_images(std::span<const CodeImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
@@ -114,7 +114,8 @@ std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch,
   return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
-// Steps of fewer tokens may need more memory, because their histories are split. They are planned by powers of two.
+// A step of fewer tokens may need more scratch memory, because its histories are split into parts. So steps of each
+// power of two of tokens are planned, and the largest need is returned.
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
   std::vector<AmdLaunch> launches;
   const auto bytes_of = [&](std::uint32_t n_tokens) {
@@ -153,7 +154,8 @@ Status AmdRing::grow_scratch(std::uint64_t bytes) {
   return {};
 }
 
-// The first barrier waits for the previous step and makes the host's writes since then visible to the device.
+// Writes the packets of a step. Its first barrier waits for the previous step and makes the host's writes since then
+// visible to the device.
 Status AmdRing::write_packets(Step& step) {
   ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Domain::kDevice));
   builder_.clear();
@@ -192,7 +194,7 @@ std::vector<LoggedRegion> AmdRing::logged_regions() const {
   return regions;
 }
 
-// If there is a log, each submission is waited for, because the log records the memory after it.
+// Submits a step. If there is a packet log, each submission is waited for, because the log records the memory after it.
 Status AmdRing::run(const Step& step, std::uint64_t value) {
   const auto dwords = builder_.dwords();
   const auto n_dwords = static_cast<std::uint32_t>(dwords.size());

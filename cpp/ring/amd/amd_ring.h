@@ -1,6 +1,7 @@
-// A ring on an AMD GPU, through any of its drivers. Each submission is written as one buffer of packets. Each op has
-// the registers that change and a dispatch, with a barrier if an edge requires one. A fence is at the end. The buffer
-// is the same on every path to the device; the device's own ring holds 4 dwords per buffer.
+// AmdRing is the ring of the AMD tiers t1 and t2, whichever driver they use. It writes each submission as one buffer of
+// packets. For each op the buffer has the registers that change and a dispatch, with a barrier before it if an edge
+// requires one. A packet that sets the fence is at the end. The buffer is the same on every path to the device. The
+// device's own ring only holds 4 dwords per buffer, which point to it.
 #pragma once
 
 #include <memory>
@@ -38,15 +39,16 @@ class AmdRing final : public Ring {
   std::string describe() const override { return device_.describe(); }
 
  private:
-  // The memory of a step that may be in flight: its packets and its arguments. The arguments are on the device, because
-  // every wave reads them.
+  // The memory of a step that may be in flight: its packets, and the arguments of its kernels. The arguments are in
+  // device memory, because every wave reads them.
   struct Step {
     AmdDevice::Memory packets, arguments;
-    std::uint64_t submission = 0;  // the last submission that used it
+    std::uint64_t submission = 0;  // the number of the last submission that used it
   };
+  // A kernel of the embedded images, after load_images() has copied them to the device.
   struct Code {
     KernelCode kernel;
-    std::uint64_t image;  // address on the device
+    std::uint64_t image;  // address of its image on the device
   };
   explicit AmdRing(ProvenDevice proven)
       : proven_(std::move(proven)),
@@ -57,13 +59,14 @@ class AmdRing final : public Ring {
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain);
-  // Plans a submission. has_memory: whether its buffer objects exist.
+  // Plans the launches of a submission, and returns how much scratch memory they take. has_memory: its buffer objects
+  // exist already.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;
   Status grow_scratch(std::uint64_t bytes);
   Status write_packets(Step& step);
   std::vector<LoggedRegion> logged_regions() const;
-  // Submits the packets in builder_. The fence becomes `value`.
+  // Submits the packets in builder_. When they have run, the fence's value is `value`.
   Status run(const Step& step, std::uint64_t value);
 
   ProvenDevice proven_;
@@ -73,15 +76,15 @@ class AmdRing final : public Ring {
   AmdMemory memory_;
   AmdDevice::Memory code_;
   std::unordered_map<std::string, Code> functions_;
-  std::vector<AmdKernel> kernels_;  // id - 1
+  std::vector<AmdKernel> kernels_;  // index: id - 1
   Step steps_[4];
   PacketBuilder builder_;
-  std::unique_ptr<PacketRecorder> recorder_;  // null: ZINC_RT_PACKET_LOG is not set
+  std::unique_ptr<PacketRecorder> recorder_;  // null if ZINC_RT_PACKET_LOG is not set
   std::size_t body_end_ = 0;                  // dwords in the builder before the packet that sets the fence
   std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
-  AmdDevice::Memory own_scratch_;  // used if no scratch buffer was given, or it is too small
+  AmdDevice::Memory own_scratch_;  // used if no scratch buffer was given or it is too small
   std::uint64_t submissions_ = 0, dispatches_ = 0;
   std::uint64_t first_value_;  // the fence's value before the first submission
 };

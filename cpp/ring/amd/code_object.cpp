@@ -8,13 +8,14 @@
 namespace zinc_rt::ring {
 namespace {
 
-// Constants of ELF64, and offsets in the kernel descriptor.
+// Constants of ELF64 files, and sizes of their tables.
 constexpr std::uint16_t kMachineAmdGpu = 224;
 constexpr std::uint32_t kLoad = 1, kRela = 4, kDynSym = 11;
 constexpr std::uint64_t kProgramHeaderBytes = 56, kSectionHeaderBytes = 64, kSymbolBytes = 24, kDescriptorBytes = 64;
 constexpr std::uint64_t kFetchedAhead = 256, kMostImage = 64u << 20;
 constexpr std::uint16_t kArgumentPointer = 1 << 3, kWave32 = 1 << 10;
-// Bits for pointers that kernels must not ask for: dispatch packet, queue, dispatch id, scratch.
+// Bits of a kernel descriptor that ask for pointers which these tiers do not pass: dispatch packet, queue, dispatch id,
+// scratch.
 constexpr std::uint16_t kOtherPointers = 0x77;
 
 class Reader {
@@ -46,7 +47,7 @@ class Reader {
   std::string_view name_;
 };
 
-// Copies the loadable segments to their addresses in the image.
+// Copies the loadable segments of the file to their addresses in the image.
 Status load_image(const Reader& elf, std::string_view name, std::vector<std::byte>& image) {
   ZRT_TRY(const auto table, elf.at<std::uint64_t>(32));
   ZRT_TRY(const auto n, elf.at<std::uint16_t>(56));

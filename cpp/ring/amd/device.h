@@ -1,6 +1,6 @@
-// The interface of the AMD tiers to the kernel's drivers: memory, and a path for packets. ring/kfd and ring/umq
-// implement it; AmdRing does the rest.
-// Thread rule: as Ring.
+// AmdDevice is what the AMD tiers need from a kernel driver: memory, and a path that runs packets. ring/kfd and
+// ring/umq implement it; AmdRing does the rest.
+// Thread rule: see Ring.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,15 @@ namespace zinc_rt::ring {
 class PacketPath {
  public:
   virtual ~PacketPath() = default;
-  // Whether one more buffer fits. The device frees space as it runs.
+  // Returns whether one more buffer fits into the queue. The device frees space as it runs.
   virtual bool has_space() const = 0;
-  // Runs the `n_dwords` of packets at `at` after everything submitted earlier. REQUIRES: has_space(). Errors: the
-  // driver's.
+  // Makes the device run the `n_dwords` of packets at address `at`, after everything that was submitted earlier.
+  // REQUIRES: has_space(). Errors: those of the driver.
   virtual Status submit(std::uint64_t at, std::uint32_t n_dwords) = 0;
-  virtual std::string state() const = 0;  // progress of the queue, for messages
+  virtual std::string state() const = 0;  // the queue's progress, for error messages
 };
 
-// How the host's writes through the window become visible to the device.
+// How the device is made to see what the host wrote through the window (BAR).
 enum class HostWrites : std::uint8_t {
   kRegisters,  // a packet writes a register to request the flush and waits for another register
   kPacket,     // a special packet, for queues whose packets may not name registers
@@ -35,17 +35,18 @@ enum class HostWrites : std::uint8_t {
 
 class AmdDevice {
  public:
-  // The memory domain. The host sees both: the device's memory through the device's window, the BAR.
+  // In which memory an allocation lies. The host sees both kinds: the device's memory through the device's window, the
+  // BAR.
   enum class Domain : std::uint8_t {
     kDevice,
-    kHost,  // host memory, which device and host see without caches between them
+    kHost,  // host memory that device and host see without caches between them
   };
   struct Memory {
     std::byte* host = nullptr;
     std::uint64_t va = 0;  // address on the device
     std::uint64_t bytes = 0, handle = 0;
   };
-  // A word of 64 bits that both the device and the host see.
+  // A 64-bit word that both the device and the host access.
   using Word = std::atomic<std::uint64_t>;
   static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));
   virtual ~AmdDevice() = default;
@@ -53,13 +54,13 @@ class AmdDevice {
   virtual Result<Memory> alloc(std::uint64_t bytes, Domain domain) = 0;
   virtual void free(const Memory& memory) = 0;
   virtual Result<DeviceMemory> memory() const = 0;
-  // The device object's only path. It must be destroyed before the device object.
+  // Opens the device's only path. It must be destroyed before the device object.
   virtual Result<std::unique_ptr<PacketPath>> open_path() = 0;
   virtual HostWrites host_writes() const = 0;
-  // Errors: kInternal with the kernel's report if the device has had a fault.
+  // Returns an error if the device has had a fault. Errors: kInternal with the kernel's report.
   virtual Status check() = 0;
-  virtual kernel::Target target() const = 0;  // the target whose code it runs
-  virtual std::string describe() const = 0;   // for people
+  virtual kernel::Target target() const = 0;  // the target (instruction set) whose code it runs
+  virtual std::string describe() const = 0;   // for display
 };
 
 }  // namespace zinc_rt::ring

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kRow = 4, kRows = 200, kSums = 8;
 
-// Rows of numbers in memory that the host sees.
+// Rows of numbers in memory that the host can read.
 struct Rows {
   Buffer buffer;
   std::span<float> values;
@@ -22,7 +22,7 @@ Result<Rows> alloc_rows(Ring& ring, std::uint32_t n_rows) {
   return Rows{buffer, {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)}};
 }
 
-// Adds pairs of rows, one packet per sum.
+// The test's work: adds pairs of rows, with one packet per sum.
 class Sums {
  public:
   static Result<Sums> make(Ring& ring) {

@@ -1,4 +1,5 @@
-// Runs one of the AMD tiers' kernels on a device and checks code, registers, arguments and the order of dispatches.
+// Diagnostics: runs one of the AMD tiers' kernels on a device, and checks code, registers, arguments and the order of
+// dispatches.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace zinc_rt::ring {
 
-// Stops at the first check that kills the queue.
+// Returns the results of the checks. Stops at the first check that kills the queue.
 std::vector<DeviceCheck> check_dispatches(Ring& ring);
 
 }  // namespace zinc_rt::ring

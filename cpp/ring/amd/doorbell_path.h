@@ -1,4 +1,5 @@
-// A queue in memory that host and device share: the host writes packets to its ring and rings a doorbell.
+// DoorbellPath submits packets through a queue in memory that host and device share. The host writes packets to the
+// queue's ring and rings a doorbell.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -9,8 +10,9 @@ namespace zinc_rt::ring {
 
 // The format of a queue's packets and counters.
 struct QueueFormat {
-  std::uint32_t unit;    // rptr, wptr and the doorbell count units of this many dwords
-  std::uint32_t behind;  // what is subtracted from wptr for the doorbell
+  std::uint32_t unit;    // how many dwords rptr, wptr and the doorbell count as one
+  std::uint32_t behind;  // how much less than wptr the doorbell's value is
+  // Writes the packet that makes the queue run a buffer of packets.
   void (*indirect)(PacketBuilder& builder, std::uint64_t at, std::uint32_t n_dwords);
 };
 extern const QueueFormat kPm4Format;      // PM4, for queues of the compute driver
@@ -20,7 +22,7 @@ extern const QueueFormat kUserPm4Format;  // PM4, for user-mode queues
 class DoorbellPath final : public PacketPath {
  public:
   using Word = AmdDevice::Word;
-  // rptr and wptr never wrap.
+  // rptr and wptr count on and never wrap.
   struct Memory {
     std::span<std::uint32_t> ring;
     Word *rptr = nullptr, *wptr = nullptr, *doorbell = nullptr;

@@ -1,5 +1,6 @@
-// The part of amdgpu's render-node interface that a compute queue needs: ioctl numbers, structs and flags. They are
-// written here because a system's headers may be older than its kernel. POD, shared with tests_cpp/amd_sim.
+// The part of amdgpu's render-node interface that a compute queue needs: ioctl numbers, structs and flags. It is
+// defined here because a system's headers may be older than its kernel. All types are plain data, which
+// tests_cpp/amd_sim (an emulated driver) shares.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +29,11 @@ struct SyncobjDestroy {
 };
 struct TimelineWait {
   u64 handles, points;
-  i64 until_ns;  // deadline, by the monotonic clock
+  i64 until_ns;  // deadline, as a time of the monotonic clock
   u32 n_handles, flags, first_signaled, pad;
 };
 
-// Structs of amdgpu. As in the kernel's header, some are unions of the input and the output of a call.
+// Structs of amdgpu. As in the kernel's header, some are unions of a call's input and output.
 union GemCreate {
   struct {
     u64 bytes, alignment, domains, flags;
@@ -46,7 +47,8 @@ union GemMmap {
 struct GemVa {
   u32 handle, pad, operation, flags;
   u64 va, offset, bytes;
-  // In kernels with user queues: the point of a timeline that is reached once the device sees the mapping.
+  // Only kernels with user queues have the next members. `point` is the point of a timeline that is reached once the
+  // device sees the mapping.
   u64 point;
   u32 syncobj, n_waited;
   u64 waited;
@@ -64,9 +66,10 @@ union Context {
 struct Info {
   u64 result;
   u32 bytes, query;
-  u32 selector[4];  // arguments of the query: an engine or firmware, and an instance
+  u32 selector[4];  // arguments of the query: an engine or a firmware, and an instance
 };
-struct DeviceInfo {  // only the fields that are used; the kernel writes no more than this size
+// Only the fields that are used have names. The kernel writes no more than this size.
+struct DeviceInfo {
   u32 ids[12];
   u32 n_cus, pad[21];
   u64 flags, va_begin, va_end;
@@ -120,7 +123,7 @@ union Cs {
 union WaitCs {
   struct {
     u64 handle;
-    u64 until_ns;  // deadline, by the monotonic clock
+    u64 until_ns;  // deadline, as a time of the monotonic clock
     u32 engine, instance, ring, context;
   } in;
   u64 is_busy;
@@ -140,7 +143,7 @@ inline constexpr unsigned kVersion = 0xC0406400, kGemClose = 0x40086409, kSyncob
                           kSyncobjDestroy = 0xC00864C0, kTimelineWait = 0xC02864CA, kGemCreate = 0xC0206440,
                           kGemMmap = 0xC0086441, kContext = 0xC0106442, kCs = 0xC0186444, kInfo = 0x40206445,
                           kGemVa = 0x40406448, kWaitCs = 0xC0206449, kUserq = 0xC0486456;
-// The ioctl's number includes the size of its struct.
+// An ioctl's number includes the size of its struct; this returns whether both agree.
 template <class T>
 constexpr bool is_size_of(unsigned number) {
   return (number >> 16 & 0x3FFF) == sizeof(T);
@@ -169,9 +172,9 @@ enum Firmware : u32 { kMe = 4, kPfp = 5, kMec = 8, kMes = 0x1A };
 enum Engine : u32 { kGraphics = 0, kCompute = 1 };
 enum Chunk : u32 { kChunkIb = 1, kChunkBos = 6 };
 enum UserqOp : u32 { kUserqCreate = 1, kUserqFree = 2 };
-inline constexpr u32 kIbSynchronizes = 1u << 6;  // writes back and invalidates caches before and after the buffer
+inline constexpr u32 kIbSynchronizes = 1u << 6;  // caches are written back and invalidated before and after the buffer
 inline constexpr u32 kWaitAll = 1u << 0, kWaitForSubmit = 1u << 1;
-inline constexpr u32 kNotTold = ~u32{0};  // value of n_user_slots if the kernel did not write it
+inline constexpr u32 kNotTold = ~u32{0};  // what n_user_slots stays if the kernel did not write it
 inline constexpr u64 kPageBytes = 4096;
 
 }  // namespace zinc_rt::ring::drm

@@ -67,7 +67,7 @@ Status DrmConnection::identify() {
 
 Status DrmConnection::check_faults() const {
   drm::FaultInfo fault{};
-  if (!ask(drm::kFault, fault) || fault.status == 0) return {};  // older kernels do not report faults
+  if (!ask(drm::kFault, fault) || fault.status == 0) return {};  // an older kernel does not report faults
   return fail(StatusCode::kInternal, "[{}] the device is lost: a memory fault at {:#x} (status {:#x})", tier_, fault.va,
               fault.status);
 }

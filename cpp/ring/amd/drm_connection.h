@@ -1,4 +1,5 @@
-// amdgpu at its render node, /dev/dri/renderD*: an open file, which has its own address space on the device.
+// DrmConnection is an open render node of amdgpu (/dev/dri/renderD*). Each open file has its own address space on the
+// device.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -15,8 +16,8 @@ namespace zinc_rt::ring {
 
 class DrmConnection {
  public:
-  // Opens the first amdgpu node whose device this build has kernels for. `tier` begins messages. Errors: kUnavailable
-  // with what is missing.
+  // Opens the first amdgpu node for whose device this build has kernels. `tier` begins error messages. Errors:
+  // kUnavailable with what is missing.
   static Result<std::unique_ptr<DrmConnection>> open(std::string_view tier);
   ~DrmConnection();
   DrmConnection(const DrmConnection&) = delete;
@@ -27,15 +28,16 @@ class DrmConnection {
   kernel::Target target() const { return target_; }
   const drm::DeviceInfo& device() const { return device_; }
   const drm::EngineInfo& compute() const { return compute_; }
-  // Errors: the attempted action and the kernel's words; kExhausted for memory.
+  // Calls ioctl. `attempt` names the action in error messages, which also have the kernel's words. Errors: kExhausted
+  // if memory was missing; else kUnavailable.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // Fills in what this kernel knows. The rest of `result` is unchanged.
+  // Asks the driver and fills in what this kernel version knows. The rest of `result` stays unchanged.
   template <class T>
   Status ask(drm::Query query, T& result, drm::u32 selector = 0) const {
     drm::Info info{reinterpret_cast<drm::u64>(&result), sizeof(T), query, {selector, 0, 0, 0}};
     return control(drm::kInfo, &info, "INFO");
   }
-  // Errors: kInternal if the device could not read or write some address.
+  // Returns an error if the device could not read or write some address. Errors: kInternal.
   Status check_faults() const;
 
  private:

@@ -1,6 +1,6 @@
-// Memory of an AMD GPU through its render node: GEM buffer objects, at addresses chosen here. Each tier adds its own
-// way to run packets.
-// Thread rule: as Ring.
+// DrmDevice is the memory part of a GPU that is used through its render node: GEM buffer objects, at device addresses
+// chosen here. CsDevice and UmqDevice derive from it and add their ways to run packets.
+// Thread rule: see Ring.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace zinc_rt::ring {
 
-// Addresses on the device: the lowest gap that fits.
+// Hands out ranges of device addresses, each from the lowest gap that fits.
 class AddressSpace {
  public:
   AddressSpace(std::uint64_t begin, std::uint64_t end) { gaps_[begin] = end - begin; }
@@ -19,7 +19,7 @@ class AddressSpace {
   void give_back(std::uint64_t va, std::uint64_t bytes);
 
  private:
-  std::map<std::uint64_t, std::uint64_t> gaps_;  // bytes, by address
+  std::map<std::uint64_t, std::uint64_t> gaps_;  // key: address; value: bytes
 };
 
 class DrmDevice : public AmdDevice {
@@ -30,7 +30,8 @@ class DrmDevice : public AmdDevice {
   kernel::Target target() const override { return drm_->target(); }
 
  protected:
-  // Whether to wait for a mapping. For a submission through the driver, the driver waits.
+  // Who waits until the device sees a new mapping. kWaited: this class. kOfTheDriver: the driver, before it runs a
+  // submission.
   enum class Mappings : std::uint8_t { kWaited, kOfTheDriver };
   DrmDevice(std::unique_ptr<DrmConnection> drm, Mappings mappings);
   ~DrmDevice() override;
@@ -39,7 +40,7 @@ class DrmDevice : public AmdDevice {
   // Allocates whole pages without a device address. Errors: kExhausted with both numbers.
   Result<Memory> alloc_object(std::uint64_t bytes, drm::u32 domain, drm::u32 flags);
   void free_object(const Memory& memory);
-  // Live objects that have an address. `changes` grows whenever this set changes.
+  // Returns the live objects that have an address. n_changes() grows whenever this set changes.
   const std::map<std::uint64_t, drm::u32>& mapped() const { return mapped_; }
   std::uint64_t n_changes() const { return n_changes_; }
 
@@ -52,7 +53,7 @@ class DrmDevice : public AmdDevice {
   AddressSpace addresses_;
   std::map<std::uint64_t, drm::u32> mapped_;  // key: address; value: handle
   std::uint64_t n_changes_ = 0;
-  drm::u32 timeline_ = 0;  // 0: not made
+  drm::u32 timeline_ = 0;  // 0: not created
   std::uint64_t point_ = 0;
 };
 

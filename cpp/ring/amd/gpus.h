@@ -1,4 +1,4 @@
-// The GPUs that kernels are compiled for, by the version of their compute engine: 12.0.1 is gfx1201.
+// Knows the GPUs for which kernels are compiled, by the version of their compute engine: 12.0.1 is gfx1201.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,13 +14,13 @@ struct GfxVersion {
   std::uint32_t major = 0, minor = 0, revision = 0;
   friend bool operator==(const GfxVersion&, const GfxVersion&) = default;
 };
-// Reads a version as /dev/kfd's topology writes it (120001), or as the render node does (a byte per part, from bit 16
-// on).
+// Return a version from the number in /dev/kfd's topology (120001), and from the number that the render node reports
+// (one byte per part, from bit 16 on).
 GfxVersion gfx_of_topology(std::uint32_t version);
 GfxVersion gfx_of_engine(std::uint32_t version);
 
-// The target whose code a GPU runs. GPUs of one generation share an instruction set. Errors: kUnavailable, with the
-// known targets.
+// Returns the target (instruction set) whose code a GPU runs. GPUs of one generation share it. Errors: kUnavailable,
+// with the known targets.
 Result<kernel::Target> target_of(const GfxVersion& version);
 
 }  // namespace zinc_rt::ring

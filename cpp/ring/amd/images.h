@@ -1,4 +1,4 @@
-// The compiled kernels: code objects embedded in the program. CMake writes the list.
+// The compiled kernels of the AMD tiers: code objects that are embedded in the program. CMake generates the list.
 #pragma once
 
 #include <span>
@@ -9,6 +9,6 @@
 namespace zinc_rt::ring {
 
 std::span<const CodeImage> amd_images();
-std::string_view amd_code();  // for people: the targets that they are for, and the compiler
+std::string_view amd_code();  // for display: their targets, and the compiler
 
 }  // namespace zinc_rt::ring

@@ -1,4 +1,5 @@
-// The patterns of packets that these tiers run as one, each with its plan. A new join is a row here.
+// The patterns of packets that the AMD tiers run as one, each with the function that plans it. A new join is a row
+// here.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {

@@ -1,5 +1,5 @@
-// A .zrt file of this tier has the op's name. If the function in the images depends on the key's type, that is
-// appended.
+// The table of the AMD tiers' ops. A .zrt file of these tiers has the op's name. If the function in the images depends
+// on the key's type, the type is appended.
 #include "ring/amd/ops.h"
 
 #include "base/kv_type.h"
@@ -41,12 +41,13 @@ static_assert(kBeginsWith<amd_symbol::FlashAttn, op_symbol::FlashAttn>);
 
 constexpr std::uint32_t kWave = 32, kRow = 256;
 
-// Plans the op's own kernel.
+// Plans an op that has a kernel of its own.
 void own(AmdPlanner& p, const AmdCall& c) {
   p.launch(c.kernel->name, c.kernel->op->threads, c.groups[0], c.groups[1], c.groups[2], p.args(c));
 }
 
-// The scratch memory is for two lists of candidates, their logits, and their order (kernels/rdna/sample.hip).
+// Plans SAMPLE. The scratch memory holds two lists of candidates, their logits, and their order
+// (kernels/rdna/sample.hip).
 void sample(AmdPlanner& p, const AmdCall& c) {
   auto args = p.args(c);
   args.scratch = p.scratch(std::uint64_t{c.rows()} * c.symbols<op_symbol::Logits>().v * 24);

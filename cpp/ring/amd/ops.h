@@ -1,4 +1,4 @@
-// The ops of the AMD tiers, one row each, and the packets that these tiers plan as one.
+// Lists the ops that the AMD tiers can run, one row each, and the patterns of packets that they run as one.
 // Thread rule: plain values.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace zinc_rt::ring {
 class AmdPlanner;
 struct AmdCall;
 using AmdOp = gpu::Op<AmdPlanner, AmdCall>;
-// name: the op's; if the op has its own kernel, also the function's name in the images.
+// Its `name` is the op's name. If the op has a kernel of its own, it is also the function's name in the images.
 using AmdKernel = gpu::Kernel<AmdOp>;
 using AmdJoin = gpu::Join<AmdPlanner, AmdCall>;
 
@@ -19,7 +19,7 @@ std::span<const AmdJoin> amd_joins();  // defined in joins.cpp
 std::span<const std::string_view> amd_join_patterns();
 
 kernel::KernelTable make_amd_table(kernel::Target target);
-// Reads a kernel from its .zrt file. Errors: as gpu::read_kernel.
+// Reads a kernel from its .zrt file. Errors: see gpu::read_kernel.
 Result<AmdKernel> read_amd_kernel(std::span<const std::byte> zrt, kernel::Target target);
 
 }  // namespace zinc_rt::ring

@@ -1,5 +1,5 @@
-// Writes PM4 packets. Registers keep their values from one dispatch to the next, so a register that already has the
-// wanted value is not written again. A dispatch of an op therefore takes at most 22 dwords.
+// PacketBuilder writes PM4 packets into a list. Registers keep their values from one dispatch to the next. So a
+// register that already has the wanted value is not written again, and a dispatch takes at most 22 dwords.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -17,36 +17,40 @@ namespace zinc_rt::ring {
 
 class PacketBuilder {
  public:
-  // Forgets the packets and the register values, because other queues may have written registers.
+  // Forgets the packets, and the register values too, because other queues may have written registers meanwhile.
   void clear();
   std::span<const std::uint32_t> dwords() const { return dwords_; }
 
-  // Waits until all earlier dispatches have ended and invalidates caches. A later dispatch sees what they have written.
+  // Waits until all earlier dispatches have ended, and invalidates caches, so that later dispatches see what they have
+  // written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
-  // Flushes what the host has written through the device's window. Every method takes the same number of dwords.
+  // Flushes what the host has written through the device's window. Each `way` takes the same number of dwords.
   static constexpr std::uint32_t kFlushDwords = 7;
   void flush_host_writes(HostWrites way);
-  // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel's arguments are at `arguments`.
+  // Runs groups[0] x groups[1] x groups[2] workgroups of `threads` threads. The kernel's arguments are at the address
+  // `arguments`.
   void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
                 const std::uint32_t (&groups)[3]);
-  // Sets the two registers of a dispatch that hold addresses: the code's entry and the arguments.
+  // Sets the two registers that hold a dispatch's addresses: of the code's entry and of the arguments.
   void use(std::uint64_t entry, std::uint64_t arguments);
-  // Writes `value` to `at` once all earlier work has ended and the host can see its results: the whole value, its low
-  // half, or the device's clock instead.
+  // Writes `value` to `at` once all earlier work has ended and the host can see its results. `data` tells what is
+  // written: the whole value, its low half, or the device's clock in its place.
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
   // Writes words to `at` at once, without waiting for running work.
   void write(std::uint64_t at, std::span<const std::uint32_t> words);
-  // Copies 8 or 4 bytes to `to`: from memory at `from`, the number `from` itself, or the clock.
+  // Copies 8 or 4 bytes to `to`. `source` tells from where: from memory at `from`, the number `from` itself, or the
+  // clock.
   void copy(std::uint64_t to, std::uint64_t from, std::uint32_t source, std::uint32_t count = pm4::kCount64);
-  // Waits until the word at `at` compares with `value` as `function` says.
+  // Waits until the word at `at` compares with `value` in the way that `function` names.
   void wait_memory(std::uint64_t at, std::uint32_t function, std::uint32_t value);
-  // Runs the `n_dwords` of packets at `at`. flags: those of the packet's last dword.
+  // Runs the `n_dwords` of packets at `at`. `flags` go into the packet's last dword.
   void indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags = pm4::kIndirectValid);
-  // As indirect(), as a packet of an AQL queue.
+  // Does what indirect() does, as a packet of an AQL queue.
   void aql_indirect(std::uint64_t at, std::uint32_t n_dwords);
-  void nop(std::uint32_t n_dwords);  // n_dwords packets of one dword each
+  void nop(std::uint32_t n_dwords);  // appends n_dwords packets of one dword each
+  // Appends one packet of n_dwords dwords.
   void long_nop(std::uint32_t n_dwords);
-  void append(std::span<const std::uint32_t> packets);  // unchanged
+  void append(std::span<const std::uint32_t> packets);  // appends them unchanged
   // Appends NOPs until the number of dwords is a multiple of `multiple`.
   void pad(std::uint32_t multiple);
 

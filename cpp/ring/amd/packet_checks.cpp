@@ -8,7 +8,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The memory of a check: a page of host memory for packets, one for results, and one of device memory.
+// The memory that checks use: a page of host memory for packets, one for results, and one of device memory.
 struct Bench {
   AmdDevice::Memory packets, host, device;
   std::uint64_t word(std::uint64_t at = 0) const {
@@ -109,7 +109,7 @@ constexpr Check kChecks[] = {
      }},
 };
 
-// Frees the memory at its end, even if the queue is lost.
+// Frees a check's memory at the end, even if the queue is lost.
 class BenchMemory {
  public:
   explicit BenchMemory(AmdDevice& device) : device_(device) {}
@@ -130,7 +130,7 @@ class BenchMemory {
   AmdDevice& device_;
 };
 
-// Runs what the builder holds as one buffer.
+// Submits the packets in the builder as one buffer, and waits for them.
 Status run(ProvenDevice& proven, const Bench& bench, PacketBuilder& builder) {
   const std::uint64_t fence = ++proven.last_fence;
   proven.queue().finish(builder, fence);

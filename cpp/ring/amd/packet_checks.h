@@ -1,5 +1,5 @@
-// Tests every kind of packet that the AMD tiers use, on a device and without a kernel.
-// Thread rule: as Ring.
+// Diagnostics: tests every kind of packet that the AMD tiers use, on a device and without a kernel.
+// Thread rule: see Ring.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace zinc_rt::ring {
 
-// Stops at the first packet that kills the queue.
+// Returns the results of the tests. Stops at the first packet that kills the queue.
 std::vector<DeviceCheck> check_packets(ProvenDevice& proven);
-// Checks that a ring continues at its start after its end.
+// Submits so many buffers that the queue's ring must continue at its start, and checks that it does.
 DeviceCheck check_many_buffers(ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

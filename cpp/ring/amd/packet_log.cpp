@@ -19,7 +19,7 @@ static_assert(sizeof(Head) == 32);
 
 }  // namespace
 
-// FNV-1a over words of 64 bits. REQUIRES: a multiple of 8 bytes.
+// Returns the FNV-1a hash over 64-bit words. REQUIRES: the number of bytes is a multiple of 8.
 std::uint64_t hash_of(std::span<const std::byte> bytes) {
   constexpr std::uint64_t kBasis = 0xCBF29CE484222325, kPrime = 0x100000001B3;
   std::uint64_t hash = kBasis;

@@ -1,5 +1,6 @@
-// A log of what a ring submits to its device: the memory before a submission, its packets, and the memory afterwards. A
-// log is a magic number and a list of records, each of which is a head and bytes, in little endian.
+// A packet log records what a ring submits to its device (ZINC_RT_PACKET_LOG): the memory before each submission, its
+// packets, and the memory afterwards. `zinc-rt replay` runs it again. A log is a magic number and a list of records,
+// each of which is a head and bytes, in little endian.
 // Thread rule: plain values.
 #pragma once
 
@@ -32,14 +33,14 @@ struct LogRecord {
 };
 inline constexpr std::uint64_t kLogPage = 4096;
 
-// Errors: kCorrupt for a file that is not a log or is cut short.
+// Returns the records of a log. Errors: kCorrupt for a file that is not a log or is cut short.
 Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes);
 std::vector<std::uint32_t> packets_of(const LogRecord& run);
-// Returns a text for each submission: its packets, with names in place of addresses.
+// Returns one text per submission: its packets, with names in place of addresses.
 Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> records);
 std::uint64_t hash_of(std::span<const std::byte> bytes);
 
-// A region of device memory that packets may access.
+// A region of device memory that packets may read or write.
 struct LoggedRegion {
   std::uint64_t va = 0;
   std::span<const std::byte> bytes;
@@ -51,9 +52,10 @@ class PacketRecorder {
  public:
   static Result<std::unique_ptr<PacketRecorder>> create(const std::string& path, kernel::Target target,
                                                         std::string_view device);
-  ~PacketRecorder();  // moves the finished file to its name
+  // Moves the finished file to its name.
+  ~PacketRecorder();
   Status name_kernel(std::uint64_t va, std::string_view name);
-  // Logs all memory that packets may touch, before `body` runs and after it has ended.
+  // Log all memory that packets may touch: before() before `body` runs, after() when it has ended.
   Status before(std::span<const LoggedRegion> regions, std::span<const std::uint32_t> body);
   Status after(std::span<const LoggedRegion> regions);
 
@@ -62,7 +64,7 @@ class PacketRecorder {
   Status add(const LogRecord& record);
 
   OutputFile file_;
-  // By address: the memory as a replay has it at this point.
+  // Key: a region's address. Value: the region's contents that a replay would have at this point.
   std::map<std::uint64_t, std::vector<std::byte>> known_;
 };
 

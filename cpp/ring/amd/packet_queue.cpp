@@ -8,7 +8,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-constexpr std::uint64_t kProofAt = 256;  // offset in the page, behind the fence
+constexpr std::uint64_t kProofAt = 256;  // offset in the page, after the fence
 
 }  // namespace
 

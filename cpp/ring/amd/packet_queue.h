@@ -1,4 +1,4 @@
-// Submits buffers of packets to a device and follows its progress by a word in memory.
+// PacketQueue submits buffers of packets to a device, and follows its progress by a word in memory, the fence.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -13,17 +13,18 @@ namespace zinc_rt::ring {
 class PacketQueue {
  public:
   static constexpr std::uint64_t kPageBytes = 4096;
-  // page: kPageBytes of zeroed host memory. limit: how long work may take before the device counts as lost.
+  // page: kPageBytes of zeroed host memory, which holds the fence. limit: how long work may take before the device
+  // counts as lost.
   PacketQueue(AmdDevice& device, std::unique_ptr<PacketPath> path, const AmdDevice::Memory& page,
               std::chrono::milliseconds limit);
 
-  // Ends a buffer of packets: writes a packet that sets the fence to `value`. Values grow from buffer to buffer.
+  // Ends a buffer of packets with a packet that sets the fence to `value`. Values must grow from buffer to buffer.
   void finish(PacketBuilder& builder, std::uint64_t value) const;
-  // Runs the buffer of packets at `at`, which finish() has ended with `value`.
+  // Runs the buffer of packets at `at`. REQUIRES: finish() has ended it with `value`.
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
   // Blocks until the fence is at least `value`. Errors: kInternal for a fault or a lost device; later calls repeat it.
   Status wait(std::uint64_t value);
-  // Checks that the device runs packets at all: submits some NOPs and a fence, which becomes 1. Errors: as wait.
+  // Checks that the device runs packets at all: submits some NOPs and a fence, which becomes 1. Errors: see wait().
   Status prove();
   const Status& broken() const { return broken_; }
 

@@ -78,7 +78,7 @@ class Replay {
     return {};
   }
 
-  // Returns the address on this device of what had the address `va` in the log. Errors: kCorrupt.
+  // Returns the address on this device of what was at the address `va` in the log. Errors: kCorrupt.
   Result<std::uint64_t> moved(std::uint64_t va) const {
     ZRT_TRY(const auto region, find(va, 1));
     return region->second.memory.va + (va - region->first);
@@ -90,9 +90,9 @@ class Replay {
       return it;
     return fail(StatusCode::kCorrupt, "[amd] the log has the address {:#x}, which is in no region", va);
   }
-  // Copies the arguments and translates the log's addresses in them. Each kernel has its own layout, so any 64-bit word
-  // that is an address within a region counts as an address. Numbers do not, because no region has an address whose
-  // upper half is small.
+  // Copies a dispatch's arguments, and translates the log's addresses in them. Each kernel has its own layout of
+  // arguments. So any 64-bit word that is an address within a region counts as an address. Numbers do not, because no
+  // region has an address whose upper half is small.
   Result<std::uint64_t> moved_arguments(std::uint64_t va, std::uint64_t n_before) {
     std::uint64_t words[sizeof(rdna::OpArgs) / sizeof(std::uint64_t)];
     ZRT_TRY(const auto region, find(va, sizeof(words)));
@@ -103,7 +103,7 @@ class Replay {
     std::memcpy(arguments_.host + at, words, sizeof(words));
     return arguments_.va + at;
   }
-  // Writes the same packets with this device's addresses: before each dispatch it sets the registers that hold
+  // Writes the same packets with this device's addresses. Before each dispatch it sets the registers that hold
   // addresses again.
   Status move_addresses(std::span<const std::uint32_t> body, PacketBuilder& builder) {
     std::uint32_t code[2] = {}, arguments[2] = {};
@@ -126,7 +126,8 @@ class Replay {
     }
     return {};
   }
-  // If a SET_SH_REG writes only these two registers or one of them, stores what it writes in `values` and returns true.
+  // Looks at a SET_SH_REG packet. If it writes only these two registers or one of them, stores what it writes in
+  // `values` and returns true.
   static bool take(std::span<const std::uint32_t> packet, pm4::Register first, std::uint32_t (&values)[2]) {
     const std::size_t at = pm4::kShBase + packet[1] - first;
     if (at > 1 || at + packet.size() - 2 > 2) return false;

@@ -1,5 +1,5 @@
-// Runs a packet log on another device, where memory has other addresses.
-// Thread rule: as Ring.
+// Runs a packet log again, on a device where memory has other addresses than in the log.
+// Thread rule: see Ring.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace zinc_rt::ring {
 
 // Returns one check per submission, which compares the memory after it with the log. Errors: kCorrupt for a log that
-// contradicts itself, kUnavailable for the log of another target, and those of the device.
+// contradicts itself; kUnavailable for the log of another target; those of the device.
 Result<std::vector<DeviceCheck>> replay_packets(std::span<const std::byte> log, ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

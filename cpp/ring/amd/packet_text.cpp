@@ -30,7 +30,7 @@ constexpr OpcodeRow kOpcodes[] = {{pm4::kNop, "NOP"},
 struct RegisterRow {
   pm4::Register number;
   const char* name;
-  std::uint32_t shift;  // if the register holds an address: its unit is 1 << shift; else kNoAddress
+  std::uint32_t shift;  // if the register holds an address, its unit is 1 << shift; else kNoAddress
 };
 constexpr std::uint32_t kNoAddress = 64;
 constexpr RegisterRow kRegisters[] = {{pm4::kStartX, "START_X", kNoAddress},
@@ -44,7 +44,7 @@ constexpr RegisterRow kRegisters[] = {{pm4::kStartX, "START_X", kNoAddress},
                                       {pm4::kPgmRsrc3, "PGM_RSRC3", kNoAddress},
                                       {pm4::kUserData0, "USER_DATA_0", 0}};
 
-// Calls see(opcode, body) for each packet. For a NOP of one dword it calls see(NOP, nothing).
+// Calls see(opcode, body) for each packet. For a NOP of one dword the body is empty.
 template <class See>
 Status for_each_packet(std::span<const std::uint32_t> packets, const See& see) {
   for (std::size_t at = 0; at < packets.size();) {
@@ -69,7 +69,7 @@ std::string numbers(std::span<const std::uint32_t> values) {
 
 Result<std::string> packet_text(std::span<const std::uint32_t> packets, const NameOf& name_of) {
   std::string text;
-  // One entry more, because the high half of an address is in the next register.
+  // There is one entry more than registers, because the high half of an address is in the next register.
   std::array<std::uint32_t, pm4::kShEnd - pm4::kShBase + 1> registers{};
   ZRT_CHECK_OK(for_each_packet(packets, [&](pm4::Opcode opcode, std::span<const std::uint32_t> body) {
     const auto* row = std::ranges::find(kOpcodes, opcode, &OpcodeRow::opcode);

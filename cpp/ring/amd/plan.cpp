@@ -14,8 +14,9 @@ rdna::OpArgs AmdPlanner::args(const AmdCall& call) const {
   return args;
 }
 
-// A launch gets a barrier before it if it waits for a packet since the last barrier, or reuses scratch memory of such a
-// packet. Packets that are planned as one count as one here; their plan sets the barriers between their launches.
+// A launch gets a barrier before it if it waits for a packet since the last barrier, or if it reuses scratch memory of
+// such a packet. Packets that are planned as one count as one here; their plan sets the barriers between their
+// launches.
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches) {
   const auto& batch = *submission.batch;
@@ -43,7 +44,7 @@ std::uint64_t plan_submission(const Submission& submission, std::span<const AmdK
                         since = at;
                         is_scratch_used = false;
                       }
-                      // A separate barrier also waits for everything before it.
+                      // A barrier between the launches of these packets also waits for everything before it.
                       if (std::ranges::any_of(std::span(launches).subspan(first_launch + 1), &AmdLaunch::waits))
                         since = at, is_scratch_used = false;
                       is_scratch_used |= planner.has_scratch();

@@ -1,5 +1,5 @@
-// Turns packets into launches: chooses an op's kernels on these tiers, and their arguments.
-// Thread rule: plain values; a planner is one thread's.
+// Turns packets into launches on the AMD tiers: chooses the kernels of an op, and their arguments.
+// Thread rule: plain values; a planner belongs to one thread.
 #pragma once
 
 #include <cstring>
@@ -21,36 +21,37 @@ namespace op_symbol = gpu::op_symbol;
 
 struct AmdLaunch {
   std::string function;
-  std::uint32_t threads = 0;  // threads of a workgroup
+  std::uint32_t threads = 0;  // threads per workgroup
   std::uint32_t groups[3] = {1, 1, 1};
-  bool waits = false;  // for all earlier launches
-  rdna::OpArgs args;   // or another struct of arguments of the same size
+  bool waits = false;  // whether it waits for all earlier launches
+  rdna::OpArgs args;   // or another struct of arguments, of the same size
 };
 
-// A packet that is being planned as launches. Its operands are addresses; its dimensions are those of the step.
+// A packet that is being planned as launches. Its operands are device addresses, and its dimensions are those of the
+// step.
 struct AmdCall : gpu::Call<std::uint64_t> {
   const AmdKernel* kernel;
 };
 
 class AmdPlanner {
  public:
-  // scratch: the address of the scratch memory.
+  // `scratch` is the address of the scratch memory.
   AmdPlanner(std::vector<AmdLaunch>& launches, std::uint64_t scratch) : launches_(launches), scratch_at_(scratch) {}
 
-  // Scratch memory for the packets that are being planned together. Returns its address.
+  // Takes scratch memory for the packets that are being planned together. Returns its address.
   std::uint64_t scratch(std::uint64_t bytes) { return scratch_at_ + scratch_.take(bytes); }
-  bool has_scratch() const { return scratch_.used() > 0; }  // whether these packets have asked for scratch memory
-  // The most that any packets planned together take.
+  bool has_scratch() const { return scratch_.used() > 0; }  // whether these packets have taken scratch memory
+  // Returns the most scratch memory that any packets planned together take.
   std::uint64_t scratch_bytes() const { return scratch_.most(); }
-  // Ends the plan of the packets so far and frees their scratch memory for later ones.
+  // Called when the packets so far are planned. Their scratch memory is free for later packets.
   void end_packets() {
     scratch_.free_behind(0);
     waits_ = false;
   }
-  // The next launch waits for all earlier ones.
+  // Makes the next launch wait for all earlier ones.
   void barrier() { waits_ = true; }
 
-  // The arguments of an op's own kernel.
+  // Returns the arguments of an op's own kernel.
   rdna::OpArgs args(const AmdCall& call) const;
   template <class Args>
   void launch(std::string function, std::uint32_t threads, std::uint32_t x, std::uint32_t y, std::uint32_t z,
@@ -71,39 +72,40 @@ class AmdPlanner {
   bool waits_ = false;
 };
 
-// Plans the launches of a submission, with scratch memory at `scratch`. Returns how many bytes of it they take.
-// kernels: the loaded kernels, indexed by id - 1. address: returns a binding's address; if no memory exists yet, any
-// value but 0 for a present operand.
+// Plans the launches of a submission, with scratch memory at address `scratch`. Returns how many bytes of it they take.
+// `kernels` are the loaded kernels, by id - 1. `address` returns a binding's address; if no memory exists yet, it
+// returns any value but 0 for an operand that is present.
 using AddressOf = std::function<std::uint64_t(const Binding&)>;
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches);
 
-// Matrix products (plan_products.cpp).
+// The functions of plan_products.cpp plan matrix products.
 using AmdMatrix = gpu::Matrix<std::uint64_t>;
 using AmdExperts = gpu::Experts<std::uint64_t>;
 using AmdProducts = gpu::Products<std::uint64_t>;
-// Products of n rows of x, or of the experts of n tokens. residual: rows that are added to y, or 0.
+// Plans products of n rows of x, or of the experts of n tokens. `residual` is the address of rows that are added to y,
+// or 0.
 void plan_products(AmdPlanner& planner, std::uint32_t n, const AmdProducts& products, std::uint64_t residual = 0);
-void plan_linear_op(AmdPlanner& planner, const AmdCall& call);  // LINEAR and LM_HEAD
+void plan_linear_op(AmdPlanner& planner, const AmdCall& call);  // plans LINEAR and LM_HEAD
 void plan_matmul_q4k(AmdPlanner& planner, const AmdCall& call);
 std::size_t plan_linear_sum(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 
-// Norms, and rows that are quantized (plan_norms.cpp).
-void plan_norm(AmdPlanner& planner, const AmdCall& call);  // RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM
+// The functions of plan_norms.cpp plan norms, and rows that are quantized.
+void plan_norm(AmdPlanner& planner, const AmdCall& call);  // plans RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM
 std::size_t plan_norm_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
-void plan_qkv(AmdPlanner& planner, const AmdCall& call);      // RMS_NORM_FUSED_QKV
-void plan_gate_up(AmdPlanner& planner, const AmdCall& call);  // RMS_NORM_FUSED_MLP_GATE_UP
+void plan_qkv(AmdPlanner& planner, const AmdCall& call);      // plans RMS_NORM_FUSED_QKV
+void plan_gate_up(AmdPlanner& planner, const AmdCall& call);  // plans RMS_NORM_FUSED_MLP_GATE_UP
 void plan_layer_norm(AmdPlanner& planner, const AmdCall& call);
 void plan_quantize(AmdPlanner& planner, const AmdCall& call);
-// Converts n rows of floats to rows of an activation type.
+// Plans the conversion of n rows of floats to rows of an activation type.
 using AmdQuantized = gpu::Quantized<std::uint64_t>;
 void plan_quantized_rows(AmdPlanner& planner, std::uint32_t n, const AmdQuantized& rows);
-// GLU, with its rows quantized to rows.y; rows.x is not read. glu.y 0: only the quantized rows.
+// Plans GLU with its rows quantized to rows.y; rows.x is not read. If glu.y is 0, only the quantized rows are written.
 void plan_glu_quantized(AmdPlanner& planner, std::uint32_t n, const gpu::Glu<std::uint64_t>& glu,
                         const AmdQuantized& rows);
 std::size_t plan_glu_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 
-// Experts (plan_experts.cpp).
+// The functions of plan_experts.cpp plan the ops of experts.
 void plan_gate_topk(AmdPlanner& planner, const AmdCall& call);
 void plan_moe_gate_up(AmdPlanner& planner, const AmdCall& call);
 void plan_moe_linear(AmdPlanner& planner, const AmdCall& call);
@@ -112,12 +114,12 @@ std::size_t plan_moe_sum_add(AmdPlanner& planner, std::span<const AmdCall> calls
 void plan_moe_down_acc(AmdPlanner& planner, const AmdCall& call);
 void plan_shared_expert(AmdPlanner& planner, const AmdCall& call);
 
-// Attention (plan_attention.cpp).
+// The functions of plan_attention.cpp plan attention and the ops before it.
 void plan_flash_attn(AmdPlanner& planner, const AmdCall& call);
 std::size_t plan_attention_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 
-// Symbols whose order in the kernels of these tiers differs from ring/gpu/symbols.h.
+// In these ops the AMD kernels have their symbols in another order than in ring/gpu/symbols.h.
 namespace amd_symbol {
 ZRT_NAMES(Embed, v, d)
 ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim)

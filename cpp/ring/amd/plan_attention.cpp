@@ -1,4 +1,4 @@
-// Plans attention and the ops before it.
+// Plans attention, and the ops before it that write the KV cache.
 #include <algorithm>
 #include <bit>
 
@@ -13,8 +13,8 @@ namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kColumns = 256;
-// The number of workgroups that keeps a GPU busy. If tokens times heads are fewer, histories are split into parts.
-// There are not more parts than their results have memory for.
+// How many workgroups keep a GPU busy. If tokens times heads are fewer, histories are split into parts, but only into
+// as many as there is memory for their results.
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
@@ -22,16 +22,17 @@ bool is_integer(std::uint32_t cell) {
   return find_kv_cell(gpu::type_of(cell))->layout == KvLayout::kIntegers;
 }
 
-// The number of tokens in a WMMA tile, and the number of tokens in a step from which tiles are faster.
+// The number of tokens in a WMMA tile, and the number of tokens in a step from which on tiles are faster.
 constexpr std::uint32_t kTileTokens = 16, kTilesFrom = 64;
 
-// Whether to use tiles: in steps of many tokens, which are mostly prompts, over integer caches.
+// Returns whether attention uses tiles. It does in steps of many tokens, which are mostly prompts, over integer KV
+// caches.
 bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
   return is_integer(c.symbols<op_symbol::FlashAttn>().dtype_kv_k) && c.rows() >= kTilesFrom &&
          push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
-// quantized: the address for the quantized rows of type `type`, or 0.
+// Plans attention. `quantized` is the address for its result quantized to `type`, or 0 if that is not wanted.
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
   const auto s = c.symbols<op_symbol::FlashAttn>();
   const auto o = c.operands<operand::FlashAttn>();
@@ -49,7 +50,8 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   }
   const std::uint32_t chunks = ceil_div(std::uint64_t{s.m} * kPageTokens, kChunk), workgroups = c.rows() * push.n_heads;
   const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
-  // A power of two, so that a step needs no more memory than the next larger power of tokens (AmdRing::scratch_bytes).
+  // The number of parts is a power of two, so that a step needs no more memory than one with the next larger power of
+  // two of tokens (AmdRing::scratch_bytes).
   const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(s.dtype_kv_k) ? "flash_attn_integer" : "flash_attn";

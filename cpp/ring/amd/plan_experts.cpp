@@ -1,4 +1,4 @@
-// The ops of experts: the choice, the products, the sum over a token's choices, and shared experts.
+// Plans the ops of experts: the choice, the products, the sum over a token's choices, and shared experts.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
@@ -61,7 +61,7 @@ void plan_shared_expert(AmdPlanner& p, const AmdCall& c) {
   const std::uint64_t gate = floats(s.f), up = floats(s.f), y = floats(s.d);
   const auto expert = gpu::shared_expert(c, gate, up, y);
   const auto rows_of = [&](DType type, std::uint32_t k) { return p.scratch(n * row_bytes(type, k)); };
-  std::vector<AmdProducts> products;  // one for each type of x
+  std::vector<AmdProducts> products;  // one entry per type of x
   for (const AmdMatrix& m : {expert.gate, expert.up}) {
     const DType type = expert.type_of(m);
     if (!products.empty() && products.back().x_dtype == type) {

@@ -1,4 +1,4 @@
-// Norms, and QUANTIZE: kernels/rdna/rms_norm.hip, layer_norm.hip, quantize.hip.
+// Plans norms and QUANTIZE, whose kernels are kernels/rdna/rms_norm.hip, layer_norm.hip and quantize.hip.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
@@ -26,14 +26,15 @@ std::uint64_t& rows_of(Rows& rows, DType type) {
   }
 }
 
-// Returns the input rows of a norm, with its result as floats.
+// Returns the kernel's argument for a norm whose result is written as floats.
 Rows rows_of(const gpu::RowNorm<std::uint64_t>& norm) {
   Rows rows{};
   rows.x = norm.x, rows.w = norm.w, rows.added = norm.added, rows.z = norm.z, rows.floats = norm.y;
   return rows;
 }
 
-// Plans RMS_NORM of whole rows and the products that read them. The rows are written in each type that a matrix reads.
+// Plans RMS_NORM of whole rows, and the products that read them. The normalized rows are written once in each type that
+// a matrix reads.
 void norm_products(AmdPlanner& p, std::uint32_t n, const gpu::NormedProducts<std::uint64_t>& products) {
   Rows rows{};
   rows.x = products.x, rows.w = products.norm_w;

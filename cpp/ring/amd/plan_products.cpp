@@ -1,4 +1,4 @@
-// Chooses the kernels of matrix products (kernels/rdna/product*.hip).
+// Plans matrix products: chooses their kernels (kernels/rdna/product*.hip).
 #include <algorithm>
 
 #include "ring/amd/plan.h"
@@ -8,23 +8,23 @@ namespace {
 
 using rdna::ProductArgs;
 
-constexpr std::uint32_t kGroup = 256;  // in values of k
-// The numbers of columns from which products of quantized rows use WMMA, and the larger tiles. With fewer, most of a
-// tile would be columns that do not exist.
+constexpr std::uint32_t kGroup = 256;  // values of k that are added up together
+// From how many columns on products of quantized rows use WMMA tiles, and from how many the larger tiles. With fewer
+// columns, most of a tile would be columns that do not exist.
 constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
 
 struct Shape {
-  std::string kernel;  // name, without the format
+  std::string kernel;  // the kernel's name, without the weight format
   std::uint32_t threads, rows, columns;
 };
-// Returns the number of lanes per row. Eight keep more of the matrix in flight than four, and are faster unless more
-// than a seventh of them would have no group.
+// Returns how many lanes work on a row. Eight lanes keep more of the matrix in flight than four. They are faster,
+// unless more than a seventh of them would have no group to work on.
 std::uint32_t lanes_of(std::uint32_t k) {
   const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
                       by_4 = 4 * ceil_div(n_groups, 4);
   return 7 * by_8 <= 8 * by_4 ? 8 : 4;
 }
-// n: the number of columns that are multiplied together.
+// Chooses the kernel. `n` is the number of columns that are multiplied together.
 Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
   const DType x = products.x_dtype;
   const std::uint32_t lanes = lanes_of(products.k);
@@ -40,7 +40,7 @@ Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
 }
 
-// Choices sorted by expert, in items of up to `most`, and the largest number of items.
+// The choices of a step, sorted by expert and cut into items of at most `most` choices.
 struct Items {
   std::uint64_t items = 0, order = 0;
   std::uint32_t most = 0;
@@ -64,11 +64,11 @@ void plan_products(AmdPlanner& planner, std::uint32_t n_rows, const AmdProducts&
   const AmdExperts& experts = products.experts;
   const std::vector<AmdMatrix>& matrices = products.matrices;
   const std::uint32_t n = n_rows * std::max(experts.choices, 1u);
-  // Choices are sorted if on average each expert has at least one.
+  // Choices are sorted if each expert has at least one on average, so that its matrix is read once per item.
   const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
   Items items;
   std::uint32_t sorted_by = 0;
-  // All matrices of one type are multiplied in one launch.
+  // All matrices of the same type are multiplied in one launch.
   for (std::size_t first = 0; first < matrices.size(); ++first) {
     const DType dtype = matrices[first].dtype;
     if (std::ranges::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(first),

@@ -1,5 +1,5 @@
-// A device whose queue has been tested with packets.
-// Thread rule: as Ring.
+// ProvenDevice is a device whose queue has been tested with packets, so that a ring can be built on it.
+// Thread rule: see Ring.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace zinc_rt::ring {
 
 class ProvenDevice {
  public:
-  // Opens the device's path and runs some NOPs and a fence on it, within a second. The fence's value is 1 after that.
+  // Opens the device's path, and runs some NOPs and a fence on it within a second. The fence's value is 1 after that.
   static Result<ProvenDevice> make(std::unique_ptr<AmdDevice> device, std::chrono::milliseconds limit);
   ProvenDevice(ProvenDevice&& other) noexcept = default;
   ProvenDevice& operator=(ProvenDevice&& other) = delete;
@@ -20,13 +20,13 @@ class ProvenDevice {
   const AmdDevice& device() const { return *device_; }
   PacketQueue& queue() { return *queue_; }
   const PacketQueue& queue() const { return *queue_; }
-  // The largest value that the fence has or will have. Each submission raises it.
+  // The largest value that was handed out for the fence. Each submission raises it.
   std::uint64_t last_fence = 1;
 
  private:
   explicit ProvenDevice(std::unique_ptr<AmdDevice> device) : device_(std::move(device)) {}
   std::unique_ptr<AmdDevice> device_;
-  AmdDevice::Memory page_;  // holds the fence
+  AmdDevice::Memory page_;  // the page of memory that holds the fence
   std::unique_ptr<PacketQueue> queue_;
 };
 

@@ -1,5 +1,5 @@
-// The paths by which a tier can submit packets to an AMD GPU. This finds out which of them work on this machine.
-// Thread rule: as Ring.
+// Finds out by which paths (driver and kind of queue) this machine can submit packets to an AMD GPU.
+// Thread rule: see Ring.
 #pragma once
 
 #include <chrono>
@@ -13,26 +13,27 @@
 
 namespace zinc_rt::ring {
 
-// A way to submit packets: one kind of queue of one driver.
+// A path: one kind of queue of one driver.
 struct SubmitPath {
   std::string_view name;  // the value of ZINC_RT_AMD_PATH that selects it
   std::string_view description;
   Result<std::unique_ptr<AmdDevice>> (*make)();
 };
 
-// Reads ZINC_RT_DEVICE_LIMIT. Errors: kInvalidArgument.
+// Reads ZINC_RT_DEVICE_LIMIT, the time after which a device counts as lost. Errors: kInvalidArgument.
 Result<std::chrono::milliseconds> device_limit();
-// Opens the first path whose device runs a fence and then every kind of packet correctly. Errors: what each path lacks.
+// Opens the first path whose device runs a fence and then every kind of packet correctly. If there is none, the error
+// lists what each path lacks.
 Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit);
 // Returns the path that ZINC_RT_AMD_PATH names, or all paths if the variable is not set. Errors: kInvalidArgument.
 Result<std::vector<SubmitPath>> wanted_paths(std::span<const SubmitPath> paths);
-// One line for people: the result of each path's test.
+// Returns one line for display: the result of each path's test.
 std::string describe_proofs(std::span<const SubmitPath> paths);
-// Checks each path: its test, its packets, many buffers, and a kernel from these images.
+// Diagnostics: checks each path, that is, its test, its packets, many buffers, and a kernel from these images.
 std::vector<DeviceCheck> check_paths(std::span<const SubmitPath> paths, std::span<const CodeImage> images);
-// Replays a log on the first path that works. Errors: as Diagnostics::replay.
+// Replays a log on the first path that works. Errors: see Diagnostics::replay.
 Result<std::vector<DeviceCheck>> replay_paths(std::span<const SubmitPath> paths, std::span<const std::byte> log);
-// Lines "name: value" of amdgpu: kernel, module, firmware, device.
+// Returns lines "name: value" about amdgpu: kernel, module, firmware, device.
 std::vector<std::string> report_driver();
 
 }  // namespace zinc_rt::ring

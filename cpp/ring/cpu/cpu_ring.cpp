@@ -59,7 +59,8 @@ Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatri
                 matrix.data.size(), offset, to.id, memory.size());
   memory_.mark_packed(to);
   if (!cpu::has_panels(matrix.dtype)) return Ring::upload(to, offset, matrix);
-  // Each piece is a number of whole panels. Rows after the last whole panel belong to the last piece.
+  // Each piece is a number of whole panels, so that threads convert them independently. Rows after the last whole panel
+  // belong to the last piece.
   const std::uint32_t n_panels = std::max(1u, matrix.rows / cpu::kPanelRows);
   const std::uint32_t n_pieces = std::min(n_panels, 4u * static_cast<std::uint32_t>(pool_.n_threads()));
   const auto first_row = [&](std::uint64_t piece) {
@@ -180,7 +181,7 @@ void CpuRing::run_queue() {
   }
 }
 
-// Packets run one after another in their order, which satisfies every edge.
+// Executes a submission. Packets run one after another in their order, which satisfies every edge.
 void CpuRing::execute(const Work& work) {
   const auto& batch = *work.submission.batch;
   const StepDims dims = work.submission.dims;

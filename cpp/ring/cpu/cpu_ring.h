@@ -1,4 +1,5 @@
-// T-CPU: walks the packets on a thread of its own and runs each dispatch's workgroups on a pool.
+// CpuRing is the ring of T-CPU. It walks the packets on a thread of its own and runs each dispatch's workgroups on a
+// thread pool.
 #pragma once
 
 #include <condition_variable>
@@ -16,8 +17,8 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  // repack: upload quantized weights as row panels, which the kernel set must be able to read. is_fast: the set has
-  // kernels of arithmetic `fast`.
+  // repack: upload() stores quantized weights as row panels, which the kernel set must be able to read. is_fast: the
+  // set has kernels of arithmetic `fast`.
   CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fast = false);
   ~CpuRing() override;
 
@@ -41,8 +42,8 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> symbols;
     std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
-  // Memory aligned to 64 bytes. It only grows, and growing loses its contents. Bytes that are never used take no
-  // physical memory.
+  // Scratch memory, aligned to 64 bytes. It only grows, and growing loses its contents. Bytes that are never used take
+  // no physical memory.
   class Scratch {
    public:
     void reserve(std::uint64_t bytes);
@@ -52,14 +53,15 @@ class CpuRing final : public Ring {
     std::unique_ptr<std::byte[]> memory_;
     std::uint64_t bytes_ = 0;
   };
+  // A submission with its kernels and addresses looked up, as the ring's thread executes it.
   struct Work {
     Submission submission;
-    std::vector<const LoadedKernel*> kernels;  // one a dispatch
-    std::vector<void*> addresses;              // one a binding of the dispatches
-    std::vector<std::uint32_t> packed;         // CpuArgs::packed of each dispatch
-    std::uint32_t lds_bytes = 0;               // lds_bytes, maximum over the dispatches
+    std::vector<const LoadedKernel*> kernels;  // one per dispatch
+    std::vector<void*> addresses;              // one per binding of the dispatches
+    std::vector<std::uint32_t> packed;         // one per dispatch: CpuArgs::packed
+    std::uint32_t lds_bytes = 0;               // the largest lds_bytes of all dispatches
     std::uint64_t fence = 0;
-    Work* next = nullptr;  // in the queue, or among the spare ones
+    Work* next = nullptr;  // in the queue, or in the list of spare ones
   };
   Work& spare_work();
   Status fill(Work& work) const;
@@ -71,9 +73,9 @@ class CpuRing final : public Ring {
   const bool repack_, is_fast_;
   kernel::KernelTable table_;
   HostMemory memory_;
-  std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it
+  std::deque<LoadedKernel> kernels_;  // index: id - 1; a deque, because work in flight points into it
   ThreadPool pool_;
-  std::vector<Scratch> lds_;  // one a pool thread
+  std::vector<Scratch> lds_;  // one per thread of the pool
   Scratch shared_;            // CpuArgs::shared of the dispatch that runs
 
   mutable std::mutex mutex_;
@@ -81,7 +83,7 @@ class CpuRing final : public Ring {
   // Work objects are reused and keep the capacity of their vectors. So a submission allocates nothing unless more are
   // in flight than ever before.
   std::deque<Work> works_;
-  Work *first_ = nullptr, *last_ = nullptr;  // the queue
+  Work *first_ = nullptr, *last_ = nullptr;  // the queue of submitted work
   Work* spare_ = nullptr;
   std::uint64_t last_fence_ = 0, retired_fence_ = 0, dispatches_ = 0;
   bool stop_ = false;

@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// A variant of a kernel set for arithmetic `fast`, and whether this processor can run it.
+// A variant of a kernel set for arithmetic `fast`, and a function that tells whether this processor can run it.
 struct FastForm {
   cpu::KernelSet set = {};
   bool (*runs_here)() = nullptr;
@@ -33,7 +33,7 @@ bool has_amx_bf16() {
 }
 #endif
 
-// All sets, the fastest first.
+// All kernel sets, the fastest first.
 const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
     {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},

@@ -1,4 +1,5 @@
-// T-CPU's kernel sets: the reference set, and one per instruction set that this processor has.
+// Lists T-CPU's kernel sets (the reference set, and one per instruction set), and picks one that this processor can
+// run.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,21 +14,21 @@ namespace zinc_rt::ring {
 // picks the fastest that runs here. Errors: kUnavailable with the existing names.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
-// The same set, with some kernels replaced by kernels of arithmetic `fast` (docs/arithmetic.md). Null if none of those
-// run here.
+// Returns the set with some kernels replaced by kernels of arithmetic `fast` (docs/arithmetic.md). Returns null if none
+// of those run here.
 const cpu::KernelSet* fast_form_of(const cpu::KernelSet& set);
 
-// For measuring: a single-threaded loop of only the byte multiply-adds that the set's LINEAR uses. It takes the number
-// of rounds and returns the number of products. Null for the reference, which has no such instructions, and for the
-// sets of 64-bit ARM.
+// For measuring a processor's peak (`zinc-rt bench --roofline`). Returns a single-threaded loop of only the byte
+// multiply-adds that the set's LINEAR uses. It takes the number of rounds and returns the number of products. Returns
+// null for the reference set, which has no such instructions, and for the sets of 64-bit ARM.
 using Int8Products = std::uint64_t (*)(std::uint64_t rounds);
 Int8Products int8_products_of(const cpu::KernelSet& set);
 
-// One line for people: the set that "auto" picks and its variant for arithmetic `fast`, the other sets that run here,
-// and those that do not.
+// Returns one line for display: the set that "auto" picks and its variant for arithmetic `fast`, the other sets that
+// run here, and those that do not.
 std::string describe_kernel_sets();
 
-// One line for people: the sets of this build, whether they run here or not.
+// Returns one line for display: the sets of this build, whether they run here or not.
 std::string list_kernel_sets();
 
 }  // namespace zinc_rt::ring

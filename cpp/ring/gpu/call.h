@@ -1,5 +1,5 @@
-// A packet that is being planned as launches: its operands, symbols and constants by name. The planner of a GPU tier
-// takes calls and makes launches.
+// Call gives names to what a packet consists of (operands, symbols, constants) while a GPU tier plans it as launches.
+// The tier's planner takes calls and makes launches.
 // Thread rule: plain values. A call points into its batch.
 #pragma once
 
@@ -20,7 +20,7 @@ constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
 }
 
-// Returns the type that the value of a symbol dtype_... stands for.
+// Converts the value of a symbol dtype_... to the type that it stands for.
 constexpr DType type_of(std::uint32_t symbol) {
   return static_cast<DType>(symbol);
 }
@@ -30,8 +30,8 @@ inline constexpr std::size_t kMostOperands = 16, kMostSymbols = 12;
 ZRT_OPERANDS(ZRT_FITS_A_CALL)
 #undef ZRT_FITS_A_CALL
 
-// R stands for an operand's memory. It is an address on tiers that plan launches for each step. On tiers that keep
-// plans it identifies the memory. R{} is an absent operand.
+// R stands for an operand's memory. On tiers that plan launches for each step, it is an address. On tiers that keep
+// plans, it identifies the memory. R{} is an absent operand.
 template <class R>
 struct Call {
   using Ref = R;
@@ -41,29 +41,32 @@ struct Call {
   Ref buffers[kMostOperands] = {};           // in the order of operand::<Op>
   std::uint32_t numbers[kMostSymbols] = {};  // values of the symbols, in the order of op_symbol::<Op>
   std::span<const std::byte> push = {};      // the op's constants, a push::<Op>
-  std::uint32_t groups[3] = {};              // workgroups of the op's own kernel; the first number is the op's rows
-  StepDims dims = {};  // the numbers of the step, or their maximum if the plan is kept for several steps
+  // The workgroups of the op's own kernel, per axis. The first number is also the number of the op's rows.
+  std::uint32_t groups[3] = {};
+  // The numbers of the step; if the plan is kept for several steps, their maximum.
+  StepDims dims = {};
 
   std::uint32_t rows() const { return groups[0]; }
-  // REQUIRES: Names belong to the call's op.
+  // Returns the operands by name. REQUIRES: Names belong to the call's op.
   template <class Names>
   typename Names::template Of<Ref> operands() const {
     assert(Names::kCount == n_buffers);
     return named<typename Names::template Of<Ref>>(buffers);
   }
-  // REQUIRES: Names are the first symbols of the op's row in the tier's table.
+  // Returns the symbols' values by name. REQUIRES: Names are the first symbols of the op's row in the tier's table.
   template <class Names>
   typename Names::template Of<std::uint32_t> symbols() const {
     assert(Names::kCount <= n_symbols);
     return named<typename Names::template Of<std::uint32_t>>(numbers);
   }
-  // REQUIRES: the op's push constants begin with a T.
+  // Returns the op's constants. REQUIRES: its push constants begin with a T.
   template <class T>
   T constants() const {
     assert(sizeof(T) <= push.size());
     return named<T>(push.data());
   }
-  // Returns the value of a dimension's symbol. If the symbol is one of the step's numbers, that is read from `dims`.
+  // Returns the number that a dimension's symbol stands for. If it is one of the step's numbers, it is read from
+  // `dims`.
   std::uint32_t count(std::uint32_t symbol) const {
     if (symbol == kernel::kSymbolicTokens) return dims.n_tokens;
     return symbol == kernel::kSymbolicOutputs ? dims.n_outputs : symbol;
@@ -78,8 +81,8 @@ struct Call {
   }
 };
 
-// Returns the call of a packet. kernel: the packet's kernel, with its row in the table (`op`) and the values of its
-// symbols. ref_of(binding): returns the operand for a binding that is present.
+// Makes the call of a packet. `kernel` is the packet's kernel, with its row in the table (`op`) and the values of its
+// symbols. ref_of(binding) returns the operand for a binding that is present.
 template <class Ref, class Kernel, class RefOf>
 Call<Ref> call_of(const PacketBatch& batch, const Packet& packet, const Kernel& kernel, StepDims dims,
                   const RefOf& ref_of) {

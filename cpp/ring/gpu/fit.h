@@ -1,4 +1,4 @@
-// The checks that the ring of a GPU tier makes before it plans a submission or accepts a matrix.
+// Checks that the ring of a GPU tier makes before it plans a submission or accepts a matrix.
 // Thread rule: plain functions.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace zinc_rt::ring::gpu {
 
-// Checks that a submission can be planned. Its numbers must fit its batch; the kernels of its packets must be loaded
-// (found by id - 1) and accept the packets' operands; its bindings must lie in `memory`; its joins must use some of
-// n_joins patterns. `tier` begins messages. Errors: kInvalidArgument.
+// Checks that a submission can be planned. Its numbers must fit its batch. The kernels of its packets must be loaded
+// (kernels[id - 1]) and accept the packets' operands. Its bindings must lie in `memory`. Its joins must use some of
+// n_joins patterns. `tier` begins error messages. Errors: kInvalidArgument.
 template <class Kernel, class Memory>
 Status fits(std::string_view tier, const Submission& submission, std::span<const Kernel> kernels, const Memory& memory,
             std::size_t n_joins) {
@@ -47,7 +47,8 @@ Status values_fit(std::string_view tier, const Submission& submission, const Mem
   return {};
 }
 
-// A range of a buffer object that the host copies to or from. Errors: kInvalidArgument if it exceeds the object.
+// Returns the range of a buffer object that the host copies to or from. Errors: kInvalidArgument if it exceeds the
+// object.
 template <class Memory>
 Result<Binding> part_of(const Memory& memory, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
   const Binding binding{buffer.id, offset, bytes};
@@ -55,7 +56,8 @@ Result<Binding> part_of(const Memory& memory, const Buffer& buffer, std::uint64_
   return binding;
 }
 
-// The range that a matrix takes. Errors: kInvalidArgument if its data has another length, or it exceeds the object.
+// Returns the range that a matrix takes. Errors: kInvalidArgument if its data has another length, or if the range
+// exceeds the object.
 template <class Memory>
 Result<Binding> part_of(std::string_view tier, const Memory& memory, const Buffer& to, std::uint64_t offset,
                         const WeightMatrix& matrix) {

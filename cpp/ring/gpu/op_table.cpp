@@ -5,7 +5,7 @@
 namespace zinc_rt::ring::gpu {
 namespace {
 
-constexpr std::uint32_t kWave = 32;  // lanes of a wave
+constexpr std::uint32_t kWave = 32;  // lanes per wave
 
 }  // namespace
 

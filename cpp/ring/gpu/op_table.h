@@ -1,5 +1,5 @@
-// The table of a GPU tier's ops, one row each. An op without a row is refused when a graph is lowered. A kernel's file
-// has one 4-byte slot per symbol (kernel/slots.h); its name tells its row.
+// The table of a GPU tier's ops has one row per op. Lowering refuses an op without a row. A kernel's .zrt file has one
+// 4-byte slot per symbol (kernel/slots.h), and its name tells to which row it belongs.
 // Thread rule: plain values.
 #pragma once
 
@@ -16,20 +16,22 @@
 
 namespace zinc_rt::ring::gpu {
 
+// By which types an op's kernels differ (ir::OpRule::key_input): none, weights, the KV cache's cells, or only Q4_K.
 enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
 
+// How many workgroups run along an axis: ceil(variable / tile).
 struct Axis {
-  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1 workgroup
+  const char* variable = nullptr;  // a dimension or attribute of the op's rule; null: 1 workgroup
   std::uint32_t tile = 1;
 };
 
 struct OpRow {
   ir::Op op;
-  std::vector<const char*> symbols;  // result of symbols_of
-  // The workgroups of the op's own kernel. For an op that is planned otherwise, the first axis still counts the rows.
+  std::vector<const char*> symbols;  // from symbols_of<op_symbol::...>()
+  // The workgroups of the op's own kernel. If the op is planned in another way, the first axis still counts its rows.
   Axis grid[3];
   Keys keys = Keys::kNone;
-  // Threads of a workgroup of the op's own kernel; 0: it has none, or the plan chooses the number.
+  // Threads of a workgroup of the op's own kernel. 0: the op has no kernel of its own, or the plan chooses the number.
   std::uint32_t threads = 0;
   struct Limit {
     std::size_t symbol;
@@ -42,14 +44,14 @@ struct Op : OpRow {
   void (*plan)(Planner& planner, const Call& call);  // plans the launches
 };
 
-// A tier's description of its kernels.
+// What differs between tiers when the table is built from the rows.
 struct Kernels {
-  std::string_view tier;         // begins messages
-  std::span<const DType> cells;  // types of the KV cache's keys
+  std::string_view tier;         // begins error messages
+  std::span<const DType> cells;  // the types of the KV cache's keys
   std::string (*name)(const OpRow& row, DType key);
 };
 
-// An op's opcode in lower case, which is its kernel's name.
+// Returns an op's opcode in lower case, which is the name of its kernel.
 std::string kernel_name(ir::Op op);
 
 // A loaded kernel: its row in the table and the values of its symbols.
@@ -59,7 +61,7 @@ struct Kernel : kernel::SlotKernel {
   std::string name;
 };
 
-// Adds a row's entries to a tier's table.
+// Adds the entries of a row to a tier's kernel table.
 void add_row(kernel::KernelTable& table, const Kernels& kernels, const OpRow& row);
 template <class Row>
 kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows, kernel::Target target) {
@@ -68,13 +70,13 @@ kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows
   return table;
 }
 
-// Whether a file of that name belongs to a row.
+// Returns whether a file of that name belongs to the row.
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
-// Reads the symbols' values from the file of a row. Errors: as read_kernel.
+// Reads the symbols' values from the file of a row's kernel. Errors: see read_kernel.
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
-// Reads the kernel of a .zrt file. Errors: kCorrupt for a file that cannot be read or whose symbols differ from the
+// Reads the kernel in a .zrt file. Errors: kCorrupt for a file that cannot be read or whose symbols differ from the
 // op's; kUnavailable for another target, or for a number beyond a limit of the row; kInvalidArgument for a symbol
-// without a number; kNotFound for an op without a row.
+// without a number; kNotFound if no row has the file's name.
 template <class Row>
 Result<Kernel<Row>> read_kernel(const Kernels& kernels, std::span<const Row> rows, std::span<const std::byte> zrt,
                                 kernel::Target target) {

@@ -1,5 +1,6 @@
-// Turns the packets of a part of a batch into launches: chooses which packets are planned together, and by which plan.
-// Thread rule: plain values; a planner is one thread's.
+// Turns the packets of a part of a batch into launches. It chooses which packets are planned together, and by which
+// plan. All GPU tiers use it.
+// Thread rule: plain values; a planner belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +12,17 @@
 
 namespace zinc_rt::ring::gpu {
 
-// A pattern of packets that are planned as one (lower/join.h has the syntax). Its launches write everything that later
-// packets read.
+// A join: a pattern of packets that are planned as one (lower/join.h explains the syntax). Its launches write
+// everything that later packets read.
 template <class Planner, class Call>
 struct Join {
   std::string_view pattern;
-  // Plans the first n of `calls`, which match; the packets after them follow. Returns how many of the n it planned; 0
-  // if it does not take these rows and types.
+  // Plans the first n of `calls`, which match the pattern; the packets after them follow in `calls`. Returns how many
+  // of the n it planned, or 0 if it cannot plan these rows and types.
   std::size_t (*plan)(Planner& planner, std::span<const Call> calls, std::size_t n);
 };
 
-// The result for Ring::joins. REQUIRES: joins live as long as the process.
+// Returns what a tier's Ring::joins returns. REQUIRES: `joins` live as long as the process.
 template <class Join>
 std::vector<std::string_view> patterns_of(std::span<const Join> joins) {
   std::vector<std::string_view> list;
@@ -29,9 +30,9 @@ std::vector<std::string_view> patterns_of(std::span<const Join> joins) {
   return list;
 }
 
-// Plans the calls of the packets from `first` on. The first join that accepts a packet is used; without one,
-// plan_op(call) plans its op alone. After each of them it calls is_planned(i, n): calls[i] to calls[i + n - 1] are
-// planned.
+// Plans the calls of the packets from `first` on. The first join that accepts a packet is used. If none does,
+// plan_op(call) plans the packet's op alone. After each of these it calls is_planned(i, n), because calls[i] to calls[i
+// + n - 1] are planned.
 template <class Planner, class Call, class PlanOp, class IsPlanned>
 void plan_packets(Planner& planner, const PacketBatch& batch, std::uint32_t first, std::span<const Call> calls,
                   std::span<const Join<Planner, Call>> joins, const PlanOp& plan_op, const IsPlanned& is_planned) {
@@ -48,7 +49,8 @@ void plan_packets(Planner& planner, const PacketBatch& batch, std::uint32_t firs
   }
 }
 
-// Memory in which the launches of packets pass data to each other: offsets, each aligned to 256 bytes.
+// Hands out the scratch memory in which the launches of packets pass data to each other, as offsets that are aligned to
+// 256 bytes.
 class Scratch {
  public:
   std::uint64_t take(std::uint64_t bytes) {

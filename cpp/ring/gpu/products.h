@@ -1,5 +1,5 @@
-// Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. All GPU
-// tiers share this code; each tier's plan chooses the launches.
+// Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. The
+// planners of all GPU tiers share it; each tier's plan then chooses its launches. Ref is an operand's memory (call.h).
 // Thread rule: plain values.
 #pragma once
 
@@ -21,11 +21,11 @@ struct Matrix {
 };
 template <class Ref>
 struct Experts {
-  Ref ids = {};  // [rows, choices]; absent: the product is not one of experts
+  Ref ids = {};  // [rows, choices]; absent: this is not a product of experts
   std::uint32_t choices = 0, n = 0;
-  std::uint32_t x_rows = 1;  // how many rows of x a token has: 1 or `choices`
+  std::uint32_t x_rows = 1;  // rows of x per token: 1, or one per choice
 };
-// y = x W^T for several matrices with the same k, whose products run side by side.
+// y = x W^T for several matrices W with the same k, multiplied side by side.
 template <class Ref>
 struct Products {
   Ref x;
@@ -35,7 +35,7 @@ struct Products {
   Experts<Ref> experts = {};
 };
 
-// The product of LINEAR or LM_HEAD.
+// Returns the product of a LINEAR or LM_HEAD.
 template <class Ref>
 Products<Ref> linear_products(const Call<Ref>& c) {
   using operand::Linear, operand::LmHead, operand::is_same_place;
@@ -49,7 +49,7 @@ Products<Ref> linear_products(const Call<Ref>& c) {
             is_linear ? c.buffers[Linear::y] : c.buffers[LmHead::logits]}}};
 }
 
-// The product of MATMUL_WMMA_Q4K.
+// Returns the product of a MATMUL_WMMA_Q4K.
 template <class Ref>
 Products<Ref> matmul_q4k_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MatmulWmmaQ4K>();
@@ -57,7 +57,7 @@ Products<Ref> matmul_q4k_products(const Call<Ref>& c) {
   return {o.a, DType::kQ8A256, s.k, {{o.b, DType::kQ4_K, s.m, {}, o.c}}};
 }
 
-// The product of the router, in MOE_GATE_TOPK.
+// Returns the product of the router in a MOE_GATE_TOPK.
 template <class Ref>
 Products<Ref> router_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeGateTopk>();
@@ -65,7 +65,7 @@ Products<Ref> router_products(const Call<Ref>& c) {
   return {o.x, type_of(s.dtype_x), s.d, {{o.gate_w, type_of(s.dtype_gate_w), s.e, {}, o.logits}}};
 }
 
-// The products of MOE_GATE_UP.
+// Returns the products of a MOE_GATE_UP.
 template <class Ref>
 Products<Ref> gate_up_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeGateUp>();
@@ -78,7 +78,7 @@ Products<Ref> gate_up_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e}};
 }
 
-// The product of MOE_LINEAR.
+// Returns the product of a MOE_LINEAR.
 template <class Ref>
 Products<Ref> moe_linear_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeLinear>();
@@ -90,7 +90,7 @@ Products<Ref> moe_linear_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e, c.template constants<push::MoeLinear>().rows}};
 }
 
-// The product of MOE_DOWN_ACC, with one row of y per choice.
+// Returns the product of a MOE_DOWN_ACC. Its y has one row per choice.
 template <class Ref>
 Products<Ref> down_products(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();
@@ -102,21 +102,21 @@ Products<Ref> down_products(const Call<Ref>& c, Ref y) {
           {o.ids, s.k, s.e, s.k}};
 }
 
-// The sum over the experts that each token has chosen. It is written to z and added to hidden rows; either may be
-// absent.
+// The weighted sum over the experts that each token has chosen. It is written to z and added to the hidden rows; either
+// may be absent.
 template <class Ref>
 struct ChoiceSum {
   Ref y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
   std::uint32_t d = 0, k = 0, e = 0;
 };
-// The sum of MOE_SUM.
+// Returns the sum of a MOE_SUM.
 template <class Ref>
 ChoiceSum<Ref> choice_sum(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeSum>();
   const auto s = c.template symbols<op_symbol::MoeSum>();
   return {o.y, o.ids, o.weights, o.expert_scale, o.z, {}, s.d, s.k, s.e};
 }
-// The sum of MOE_DOWN_ACC. down_products has written y.
+// Returns the sum of a MOE_DOWN_ACC over `y`, which the product of down_products() has written.
 template <class Ref>
 ChoiceSum<Ref> choice_sum_of_down(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();
@@ -124,18 +124,18 @@ ChoiceSum<Ref> choice_sum_of_down(const Call<Ref>& c, Ref y) {
   return {y, o.ids, o.weights, o.expert_scale, {}, o.hidden, s.d, s.k, s.e};
 }
 
-// RMS_NORM of rows of d values, and the products of the normalized rows.
+// RMS_NORM of rows of d values, then products of the normalized rows.
 template <class Ref>
 struct NormedProducts {
   Ref x, norm_w;
   float eps;
-  bool is_quantized;  // whether the products read quantized rows of type type_of; else they read floats
+  bool is_quantized;  // true: the products read rows quantized to type type_of; false: floats
   std::uint32_t d;
   std::vector<Matrix<Ref>> matrices;
 
   DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
 };
-// The products of RMS_NORM_FUSED_QKV.
+// Returns the norm and the products of a RMS_NORM_FUSED_QKV.
 template <class Ref>
 NormedProducts<Ref> normed_qkv(const Call<Ref>& c) {
   const auto o = c.template operands<operand::RmsNormFusedQkv>();
@@ -150,7 +150,7 @@ NormedProducts<Ref> normed_qkv(const Call<Ref>& c) {
            {o.k_w, type_of(s.dtype_k_w), s.nk, o.k_b, o.k},
            {o.v_w, type_of(s.dtype_v_w), s.nv, o.v_b, o.v}}};
 }
-// The products of RMS_NORM_FUSED_MLP_GATE_UP.
+// Returns the norm and the products of a RMS_NORM_FUSED_MLP_GATE_UP.
 template <class Ref>
 NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
   const auto o = c.template operands<operand::RmsNormFusedMlpGateUp>();
@@ -162,8 +162,9 @@ NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
       s.d,      {{o.gate_w, type_of(s.dtype_gate_w), s.f, {}, o.gate}, {o.up_w, type_of(s.dtype_up_w), s.f, {}, o.up}}};
 }
 
-// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: y = x / rms(x) * w, over groups within a row of d values. `added`, if
-// present, is first added to x in place. z gates the result. w may be absent.
+// What RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM compute: y = x / rms(x) * w, over groups within a row of d
+// values. If `added` is present, it is first added to x in place. If z is present, it gates the result. w may be
+// absent.
 template <class Ref>
 struct RowNorm {
   Ref x, w, y, added = {}, z = {};
@@ -187,7 +188,7 @@ RowNorm<Ref> row_norm(const Call<Ref>& c) {
   return {o.x, o.w, o.y, {}, {}, push.eps, d, push.group};
 }
 
-// GLU and MOE_SWIGLU: y = act(gate) * up.
+// What GLU and MOE_SWIGLU compute: y = act(gate) * up.
 template <class Ref>
 struct Glu {
   Ref gate, up, y;
@@ -201,7 +202,7 @@ Glu<Ref> glu(const Call<Ref>& c) {
   return {o.gate, o.up, o.y, c.template constants<push::Glu>().act};
 }
 
-// QUANTIZE: rows of k floats to rows y of a type.
+// What QUANTIZE computes: rows y of a quantized type from rows of k floats.
 template <class Ref>
 struct Quantized {
   Ref x, y;
@@ -215,8 +216,8 @@ Quantized<Ref> quantized(const Call<Ref>& c) {
   return {o.x, o.y, type_of(s.dtype_y), s.k};
 }
 
-// SHARED_EXPERT: y = (act(gate product) * up product) times down, added to `hidden`. gate_inp, if present, gates it per
-// token.
+// What SHARED_EXPERT computes: y = (act(gate product) * up product) times down, added to `hidden`. If gate_inp is
+// present, it gates y per token.
 template <class Ref>
 struct SharedExpert {
   Ref x, gate_inp, hidden;
@@ -226,7 +227,7 @@ struct SharedExpert {
 
   DType type_of(const Matrix<Ref>& m) const { return is_quantized ? act_dtype(m.dtype) : DType::kF32; }
 };
-// Returns the shared expert of a call. gate, up, y: memory for the results of the three products.
+// Returns the shared expert of a call. gate, up and y are memory for the results of the three products.
 template <class Ref>
 SharedExpert<Ref> shared_expert(const Call<Ref>& c, Ref gate, Ref up, Ref y) {
   const auto o = c.template operands<operand::SharedExpert>();

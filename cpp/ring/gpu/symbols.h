@@ -1,8 +1,8 @@
-// The symbols that kernels of GPU tiers bake in, by name:
-//   op_symbol::Linear::Of<std::uint32_t>   the number of each symbol (Call::symbols)
-//   symbols_of<op_symbol::Linear>()        what the tier's table calls them (kernel/kernel_table.h)
-// k is the table's dim:k, dtype_w dtype:w, pitch_w pitch:w, attr_head_dim attr:head_dim. If a tier's kernel needs other
-// symbols, their names are in that tier's folder.
+// Names the symbols (shapes, types, pitches) that are baked into the kernels of GPU tiers:
+//   op_symbol::Linear::Of<std::uint32_t>   holds the number of each symbol (Call::symbols)
+//   symbols_of<op_symbol::Linear>()        returns their names in the tier's table (kernel/kernel_table.h)
+// A name here is short for one in the table: k for dim:k, dtype_w for dtype:w, pitch_w for pitch:w, attr_head_dim for
+// attr:head_dim. If a tier's kernel needs other symbols, they are named in that tier's folder.
 // Thread rule: constants, and lists that are made once.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace zinc_rt::ring::gpu {
 
 namespace op_symbol {
-ZRT_NAMES(Norm, d)  // RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
+ZRT_NAMES(Norm, d)  // of RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
 ZRT_NAMES(Qkv, d, nq, nk, nv, dtype_q_w, dtype_k_w, dtype_v_w)
 ZRT_NAMES(GateUp, d, f, dtype_gate_w, dtype_up_w)
 ZRT_NAMES(Rope, d, p)
@@ -33,22 +33,22 @@ ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)
 ZRT_NAMES(LmHead, d, v, dtype_w, dtype_x)
 ZRT_NAMES(MatmulQ4K, k, m)
 ZRT_NAMES(Quantize, k, dtype_y)
-ZRT_NAMES(Row, d)  // ADD, SCALE, SOFTCAP, SIGMOID_MUL
-ZRT_NAMES(Glu, f)  // GLU, MOE_SWIGLU, GELU
+ZRT_NAMES(Row, d)  // of ADD, SCALE, SOFTCAP, SIGMOID_MUL
+ZRT_NAMES(Glu, f)  // of GLU, MOE_SWIGLU, GELU
 ZRT_NAMES(GatherRows, d, n)
 ZRT_NAMES(CopyRows, w)
 ZRT_NAMES(PoolMean, d, n)
-ZRT_NAMES(Logits, v)  // ARGMAX, SAMPLE
+ZRT_NAMES(Logits, v)  // of ARGMAX, SAMPLE
 ZRT_NAMES(VerifyK, k, v)
 ZRT_NAMES(StreamOut, n, entries)
 
-// LINEAR and LM_HEAD are planned by the names of the first.
+// LM_HEAD is planned by the names of LINEAR, so their symbols must have the same positions.
 static_assert(operand::is_same_place(Linear::k, LmHead::d) && operand::is_same_place(Linear::m, LmHead::v) &&
               operand::is_same_place(Linear::dtype_w, LmHead::dtype_w) &&
               operand::is_same_place(Linear::dtype_x, LmHead::dtype_x));
 }  // namespace op_symbol
 
-// "k, dtype_w" -> "dim:k", "dtype:w".
+// Converts a list of names, such as "k, dtype_w", to the table's names "dim:k", "dtype:w".
 std::vector<std::string> table_symbols(std::string_view names);
 
 template <class Names>
@@ -59,8 +59,8 @@ std::vector<const char*> symbols_of() {
   return list;
 }
 
-// Whether the list of names `all` begins with the names `first` (both as in kText). A kernel then finds an op's symbols
-// at the op's positions.
+// Returns whether the list of names `all` begins with the names `first` (both as in kText). If so, a kernel with the
+// symbols `all` finds an op's symbols at the op's positions.
 constexpr bool begins_with(std::string_view all, std::string_view first) {
   return all.starts_with(first) && (all.size() == first.size() || all[first.size()] == ',');
 }

@@ -1,6 +1,6 @@
-// The part of /dev/kfd's interface that a compute queue needs: ioctl numbers, structs and flags. They are written here
-// because <linux/kfd_ioctl.h> includes DRM headers that some systems do not install. POD, shared with
-// tests_cpp/amd_sim.
+// The part of /dev/kfd's interface that a compute queue needs: ioctl numbers, structs and flags. It is defined here
+// because <linux/kfd_ioctl.h> includes DRM headers that some systems do not install. All types are plain data, which
+// tests_cpp/amd_sim (an emulated driver) shares.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ struct AllocMemory {
 struct FreeMemory {
   u64 handle;
 };
-struct MapMemory {  // also the struct of UNMAP_MEMORY_FROM_GPU
+// MAP_MEMORY and UNMAP_MEMORY_FROM_GPU both use this struct.
+struct MapMemory {
   u64 handle, gpu_ids;
   u32 n_gpus, n_done;  // n_done is a result and must be n_gpus
 };
@@ -43,9 +44,9 @@ struct CreateEvent {
 struct DestroyEvent {
   u32 event_id, pad;
 };
-// In the kernel's header this is a union of the memory exception and the hardware exception. The layout is the same.
+// The kernel's header has a union of the memory exception and the hardware exception here. The layout is the same.
 struct EventData {
-  // In a hardware exception these are: reset type, cause, memory lost, gpu_id.
+  // In a hardware exception these four are: reset type, cause, memory lost, gpu_id.
   u32 not_present, read_only, no_execute, imprecise;
   u64 va;
   u32 gpu_id, error_type;
@@ -71,7 +72,7 @@ inline constexpr unsigned kGetVersion = 0x80084B01, kCreateQueue = 0xC0584B02, k
                           kAcquireVm = 0x40084B15, kAllocMemory = 0xC0284B16, kFreeMemory = 0x40084B17,
                           kMapMemory = 0xC0184B18, kUnmapMemory = 0xC0184B19, kAvailableMemory = 0xC0104B23,
                           kRuntimeEnable = 0xC0104B25;
-// The ioctl's number includes the size of its struct.
+// An ioctl's number includes the size of its struct; this returns whether both agree.
 template <class T>
 constexpr bool is_size_of(unsigned number) {
   return (number >> 16 & 0x3FFF) == sizeof(T);
@@ -84,13 +85,14 @@ static_assert(is_size_of<GetVersion>(kGetVersion) && is_size_of<CreateQueue>(kCr
               is_size_of<MapMemory>(kUnmapMemory) && is_size_of<AvailableMemory>(kAvailableMemory) &&
               is_size_of<RuntimeEnable>(kRuntimeEnable) && sizeof(EventData) == 48);
 
-enum Flag : u32 {  // flags of AllocMemory
+// Flags of AllocMemory.
+enum Flag : u32 {
   kVram = 1u << 0,
   kGtt = 1u << 1,
   kUncached = 1u << 25,
   kCoherent = 1u << 26,
   kNoSubstitute = 1u << 28,
-  kPublic = 1u << 29,  // with kVram: the host can access the memory, all of it if the BAR is resizable
+  kPublic = 1u << 29,  // with kVram: the host can access the memory; needs a resizable BAR for all of it
   kExecutable = 1u << 30,
   kWritable = 1u << 31,
 };
@@ -102,12 +104,13 @@ inline constexpr u32 kMostPriority = 15, kMostPercentage = 100;
 inline constexpr u64 kPageBytes = 4096, kEopBytes = 4096, kDoorbellBytes = 0x2000;
 inline constexpr u64 kAddressBits = 47;
 
-// Words of an AQL queue (HSA's amd_queue_t). rptr and wptr are among other words that the firmware reads.
+// The words of an AQL queue that the firmware reads and writes (HSA's amd_queue_t). rptr and wptr lie between other
+// words.
 struct AqlWords {
   u32 before_wptr[14];
   u64 wptr;
   u32 aperture_highs[2];
-  u32 last_cu, last_wave;  // last_wave: the last one of a compute unit
+  u32 last_cu, last_wave;  // last_wave: the last wave of a compute unit
   u32 before_rptr[12];
   u64 rptr;
   u32 rptr_offset;  // offset of rptr from the start of this struct
@@ -120,7 +123,8 @@ static_assert(offsetof(AqlWords, wptr) == 56 && offsetof(AqlWords, last_cu) == 7
               offsetof(AqlWords, properties) == 180);
 inline constexpr u32 kAqlPointersOf64Bits = 1u << 1, kWavesOfACu = 32;
 
-// The sizes of the memory where the kernel saves a queue's waves when it preempts the queue. It refuses other sizes.
+// The sizes of the memory where the kernel saves a queue's waves when it preempts the queue. The kernel refuses other
+// sizes.
 struct SaveArea {
   u64 ctl_stack_bytes, ctx_save_bytes, buffer_bytes;
 };
@@ -130,7 +134,7 @@ constexpr SaveArea save_area_of(u64 n_cus) {
   const u64 n_waves = n_cus * kWavesOfACu, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
   return {ctl, save, round_up(save + 32 * n_waves)};
 }
-// Sizes for 64 compute units, as an R9700 has. Others have reported these sizes for that card.
+// The sizes for 64 compute units, which an R9700 has. Others have reported these sizes for that card.
 static_assert(save_area_of(64).ctl_stack_bytes == 0x7000 && save_area_of(64).ctx_save_bytes == 0x1D47000 &&
               save_area_of(64).buffer_bytes == 0x1D57000);
 

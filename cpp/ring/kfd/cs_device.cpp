@@ -8,8 +8,8 @@ namespace zinc_rt::ring {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// A path through the driver's own queues. The destructor waits for the last submission, because its memory is freed
-// afterwards.
+// Submits packets through the driver's own queues. The destructor waits for the last submission, because its memory is
+// freed afterwards.
 class CsPath final : public PacketPath {
  public:
   explicit CsPath(CsDevice& device) : device_(device) {}

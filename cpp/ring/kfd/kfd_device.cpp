@@ -18,7 +18,7 @@ using namespace kfd;  // NOLINT: the driver's own names
 
 constexpr u32 kRingBytes = 64 << 10;
 constexpr u32 kUsualPriority = 7;
-// The first version of the interface (major, minor) that has RUNTIME_ENABLE.
+// The first version (major, minor) of the interface that has RUNTIME_ENABLE.
 constexpr u32 kRuntimeSince[] = {1, 14};
 
 struct QueueKind {
@@ -31,7 +31,7 @@ const QueueKind& kind_of(QueueType type) {
   return *std::ranges::find(kKinds, type, &QueueKind::type);
 }
 
-// A KFD queue. The destructor destroys the queue.
+// A queue that the compute driver has created for this process. The destructor destroys it.
 class KfdPath final : public PacketPath {
  public:
   KfdPath(const KfdConnection& kfd, u32 id, const DoorbellPath& queue) : kfd_(kfd), id_(id), queue_(queue) {}
@@ -57,7 +57,7 @@ u64 whole_pages(u64 bytes) {
 
 Result<KfdConnection*> KfdConnection::open() {
   static std::mutex mutex;
-  static KfdConnection* connection = nullptr;  // never closed; KfdConnection's comment has the reason
+  static KfdConnection* connection = nullptr;  // never closed, for the reason in KfdConnection's comment
   const std::lock_guard lock(mutex);
   if (connection == nullptr) {
     auto* made = new KfdConnection;
@@ -150,7 +150,7 @@ KfdDevice::~KfdDevice() {
   }
 }
 
-// The device's address equals the host's, so a range of host addresses is reserved first.
+// Allocates memory. The device must see it at the host's address, so a range of host addresses is reserved first.
 Result<AmdDevice::Memory> KfdDevice::alloc(std::uint64_t bytes, Domain domain) {
   const u64 size = whole_pages(bytes);
   const auto refuse = [&](std::string_view what) {

@@ -1,5 +1,5 @@
-// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue that the process itself
-// fills with PM4 or AQL packets. It uses no AMD library.
+// KfdDevice is a GPU that is used through /dev/kfd, the kernel's compute driver. Memory comes from ioctl and mmap. The
+// process itself fills a queue with PM4 or AQL packets, so a submission needs no system call. No AMD library is used.
 #pragma once
 
 #include <mutex>
@@ -10,19 +10,20 @@
 
 namespace zinc_rt::ring {
 
-// The process's connection to the driver. All rings share it and it stays open, because the kernel keeps one address
-// space per process and GPU, bound to the DRM file with which it was acquired. Thread rule: any thread.
+// The process's connection to the driver. All rings share it, and it stays open for the life of the process. The kernel
+// keeps one address space per process and GPU, bound to the DRM file with which it was acquired. Thread rule: any
+// thread.
 class KfdConnection {
  public:
-  // Opens the connection on the first call. Errors: kUnavailable with what is missing and how to get it; the next call
-  // tries again.
+  // Returns the connection; the first call opens it. Errors: kUnavailable with what is missing and how to get it. The
+  // next call then tries again.
   static Result<KfdConnection*> open();
 
   const kfd::Node& node() const { return node_; }
   int drm_fd() const { return drm_fd_; }
-  // Errors: the attempted action and the kernel's words.
+  // Calls ioctl. `attempt` names the action in error messages, which also have the kernel's words.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // Returns a doorbell, mapping the page of doorbells if necessary.
+  // Returns the address of a queue's doorbell. The first call maps the page of doorbells.
   Result<AmdDevice::Word*> doorbell(std::uint64_t offset);
 
  private:
@@ -38,7 +39,7 @@ class KfdConnection {
 
 class KfdDevice final : public AmdDevice {
  public:
-  // type: the type of the device's queue.
+  // Opens the device. `type` is the type of the queue that open_path() creates: PM4 or AQL.
   static Result<std::unique_ptr<AmdDevice>> make(kfd::QueueType type);
   ~KfdDevice() override;
 

@@ -10,7 +10,8 @@
 namespace zinc_rt::ring {
 namespace {
 
-// Paths whose queue the process fills itself come first, because they need no system call per step.
+// The paths that t1 tries, in this order. Queues that the process fills itself come first, because they need no system
+// call per step.
 constexpr SubmitPath kPaths[] = {{"pm4", "PM4 through KFD", [] { return KfdDevice::make(kfd::kQueuePm4); }},
                                  {"aql", "PM4 in AQL through KFD", [] { return KfdDevice::make(kfd::kQueueAql); }},
                                  {"cs", "AMDGPU_CS", CsDevice::make}};
@@ -40,7 +41,7 @@ constexpr Diagnostics kDiagnostics{
 }  // namespace
 
 extern const Tier kTier_t1;
-// Only used when forced: it has kernels for all families, but has not run on a card yet.
+// The tier is used only if the user names it: it has kernels for all families, but has not run on a card yet.
 const Tier kTier_t1{.name = "t1",
                     .description = "AMD RDNA GPU, PM4 packets through the kernel's compute driver or AMDGPU_CS",
                     .priority = -1,

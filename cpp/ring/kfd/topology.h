@@ -1,4 +1,4 @@
-// The GPUs of the kernel's compute driver, as its files in /sys describe them.
+// Reads which GPUs the kernel's compute driver has found, from its files in /sys.
 // Thread rule: any thread.
 #pragma once
 
@@ -15,10 +15,11 @@ struct Node {
   std::uint32_t gpu_id = 0, render_minor = 0, n_cus = 0;
   GfxVersion gfx;
   std::uint64_t memory_bytes = 0;
-  std::uint64_t cwsr_bytes = 0, ctl_stack_bytes = 0;  // 0: this kernel does not report it
+  // Sizes of the save area (kfd/abi.h); 0: this kernel does not report them.
+  std::uint64_t cwsr_bytes = 0, ctl_stack_bytes = 0;
 };
 std::vector<Node> read_topology();
-// Returns the target whose code a GPU runs (ring/amd/gpus.h). Errors: kUnavailable.
+// Returns the target (instruction set) whose code a GPU runs (ring/amd/gpus.h). Errors: kUnavailable.
 Result<kernel::Target> target_of(const Node& node);
 
 }  // namespace zinc_rt::ring::kfd

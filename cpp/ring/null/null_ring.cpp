@@ -1,5 +1,5 @@
-// The tier that computes nothing: packets retire when they are submitted, and every result stays zero. It measures the
-// cost of everything except the kernels. It is used only when forced.
+// The null tier computes nothing: packets retire when they are submitted, and every result stays zero. With it one
+// measures the cost of everything except the kernels. It is used only if the user names it.
 #include "base/error.h"
 #include "ring/host_memory.h"
 #include "ring/tier.h"

@@ -25,7 +25,7 @@ constexpr Diagnostics kDiagnostics{.check = [] { return check_paths(kPaths, amd_
 }  // namespace
 
 extern const Tier kTier_t2;
-// Used only when forced, because it has not run on a card yet.
+// The tier is used only if the user names it, because it has not run on a card yet.
 const Tier kTier_t2{.name = "t2",
                     .description = "AMD RDNA GPU, PM4 packets through a user-mode queue",
                     .priority = -1,

@@ -15,10 +15,10 @@ namespace {
 using namespace drm;  // NOLINT: the driver's own names
 
 constexpr u32 kRingBytes = 64 << 10;
-constexpr u32 kDoorbellSlot = 4;  // index of a 64-bit word in the doorbell page; any index works
+constexpr u32 kDoorbellSlot = 4;  // the index of a 64-bit word in the doorbell page; any index works
 constexpr const char* kParameter = "/sys/module/amdgpu/parameters/user_queue";
 
-// A row is a firmware and the oldest version with which kernel 6.16 supports user queues on gfx12.
+// Each row names a firmware and the oldest version with which kernel 6.16 supports user queues on gfx12.
 struct FirmwareRow {
   Firmware firmware;
   const char* name;
@@ -27,7 +27,7 @@ struct FirmwareRow {
 constexpr FirmwareRow kFirmwares[] = {{kMe, "ME", 2780}, {kPfp, "PFP", 2840}, {kMec, "MEC", 3050}, {kMes, "MES", 123}};
 constexpr u32 kMesVersionMask = 0xFFF;
 
-// Returns the module parameter's value; empty if this kernel has no such parameter.
+// Returns the value of the module's parameter; empty if this kernel has no such parameter.
 std::string read_parameter() {
   const int fd = ::open(kParameter, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -39,7 +39,7 @@ std::string read_parameter() {
   return value;
 }
 
-// A user-mode queue. The destructor frees the queue.
+// A user-mode queue that the driver has created. The destructor frees it.
 class UmqPath final : public PacketPath {
  public:
   UmqPath(const DrmConnection& drm, u32 id, const DoorbellPath& queue) : drm_(drm), id_(id), queue_(queue) {}
@@ -96,7 +96,7 @@ UmqDevice::~UmqDevice() {
   if (doorbells_.host != nullptr) free_object(doorbells_);
 }
 
-// Each of the queue's words is in its own page, because the kernel requires it.
+// Creates the queue. Each of its words is in a page of its own, because the kernel requires that.
 Result<std::unique_ptr<PacketPath>> UmqDevice::open_path() {
   ZRT_TRY(ring_, alloc(kRingBytes, Domain::kHost));
   ZRT_TRY(wptr_, alloc(kPageBytes, Domain::kHost));

@@ -1,12 +1,13 @@
-// A GPU through a user-mode queue of its render node (AMDGPU_USERQ): the process fills a ring and rings a doorbell,
-// without the kernel.
+// UmqDevice is a GPU that is used through a user-mode queue of its render node (AMDGPU_USERQ). The process fills a ring
+// and rings a doorbell, without a call of the kernel.
 #pragma once
 
 #include "ring/amd/drm_device.h"
 
 namespace zinc_rt::ring {
 
-// Why this device offers no user queue for compute: the missing module option or firmware. Empty if it offers one.
+// Returns why this device offers no user queue for compute, such as a missing module option or old firmware. Returns an
+// empty text if it offers one.
 std::string why_no_user_queue(const DrmConnection& drm);
 
 class UmqDevice final : public DrmDevice {
