@@ -13,7 +13,7 @@ struct Proven {
   DeviceInfo info;
   Fma fma = Fma::kNative;
   bool has_matrices = false;
-  std::string differences;  // what differed in the forms and matrices that are not used
+  std::string differences;  // which forms of fma, and which matrices, computed other bits and are not used
 };
 
 Result<Proven> prove() {

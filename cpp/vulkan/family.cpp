@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDivisors = "rope_freqs.weight", kShort = "rope_factors_short.weight",
                            kLong = "rope_factors_long.weight";
 
-// A function with a family's changes to the common shape.
+// A function that changes the common shape into that of a family.
 using Refine = Status (*)(const ModelConfig&, const Weights&, ModelShape&);
 
 Status llama(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
@@ -28,7 +28,7 @@ Status qwen(const ModelConfig&, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// Every fourth layer encodes no positions.
+// In SmolLM3 every fourth layer encodes no positions.
 Status smollm3(const ModelConfig&, const Weights&, ModelShape& shape) {
   for (std::size_t i = 3; i < shape.layers.size(); i += 4) shape.layers[i].rope_table = -1;
   return {};
@@ -43,7 +43,7 @@ Status granite(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// LongRoPE has divisors for texts up to the original context and for longer ones.
+// Phi-3 uses LongRoPE: one list of divisors for texts up to the original context, another for longer ones.
 Status phi3(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   shape.is_neox = true;
   if (weights.find(kLong) == nullptr) return {};
@@ -60,8 +60,8 @@ Status phi3(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// If the file does not say which layers see the whole context, every sixth one does; the others have a RoPE base of
-// their own. The 27B model, known by its 62 layers, scales scores by its width per head.
+// Gemma 3: if the file does not tell which layers see the whole context, every sixth one does. The others have another
+// RoPE base. The 27B model, recognized by its 62 layers, scales scores by its width per head.
 Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   shape.is_neox = true;
   shape.has_post_norms = true;
@@ -78,8 +78,8 @@ Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// Sliding and global layers differ in heads and RoPE. The last layers keep no K and V; each reads those of the last
-// earlier layer of its kind. Experts run beside the dense feed-forward.
+// Gemma 4: sliding and global layers differ in heads and RoPE. The last layers keep no K and V of their own; each reads
+// those of the last earlier layer of its kind. Experts run beside the dense feed-forward.
 Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   if (c.is_sliding.empty())
     return fail(StatusCode::kCorrupt, "[vulkan] key gemma4.attention.sliding_window_pattern is missing");
@@ -109,8 +109,8 @@ Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Most layers are recurrent; the others have gated attention. If the file does not say which, every n-th layer has
-// attention.
+// Qwen hybrids: most layers are recurrent, and the others have gated attention. If the file does not tell which, every
+// n-th layer has attention.
 Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
   if (c.ssm_k_heads == 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 || c.ssm_conv_width < 2 ||
       c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_inner_dim % c.ssm_v_heads != 0)

@@ -1,5 +1,5 @@
-// The shape of each model family's computation, read from the config. forward.h walks it. It is written independently
-// of cpp/arch and its graphs, so that the two backends check each other.
+// Describes what each model family computes, as read from the config. walk.h follows the description. It is written
+// independently of cpp/arch and its graphs, so that the two backends check each other.
 // Thread rule: plain values and pure functions.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zinc_rt::vulkan {
 
-// How a layer combines tokens.
+// How a layer combines information of different tokens.
 enum class Mixer : std::uint8_t { kAttention, kDeltaNet, kCount };
 enum class FeedForward : std::uint8_t { kDense, kExperts, kDenseAndExperts, kCount };
 
@@ -20,16 +20,16 @@ struct LayerShape {
   FeedForward feed_forward = FeedForward::kDense;
   std::uint32_t n_kv_heads = 0, head_dim = 0, v_head_dim = 0;
   std::uint32_t ffn_dim = 0;      // width of the dense feed-forward layer
-  std::uint32_t window = 0;       // number of positions that a token sees; 0: all
+  std::uint32_t window = 0;       // how many positions a token sees; 0: all
   int rope_table = 0;             // index in ModelShape::rope_tables; -1: positions are not encoded
   std::uint32_t cache_layer = 0;  // the layer whose K and V it reads: itself or an earlier layer
 };
 
-// The shape of recurrent layers: the gated delta rule after a short convolution.
+// The sizes of recurrent layers, which apply the gated delta rule after a short convolution.
 struct DeltaShape {
   std::uint32_t n_k_heads = 0, n_v_heads = 0, k_dim = 0, v_dim = 0;
   std::uint32_t conv_width = 0;
-  // Channels of q, k and v together.
+  // Returns the channels of q, k and v together.
   std::uint32_t channels() const { return 2 * n_k_heads * k_dim + n_v_heads * v_dim; }
 };
 
@@ -39,33 +39,33 @@ struct ExpertShape {
 };
 
 struct ModelShape {
-  std::string_view family;  // the family's name, for people
+  std::string_view family;  // the family's name, for display
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   float attention_scale = 1;
   bool is_neox = false;         // RoPE rotates pairs (i, i + n_rot/2); otherwise (2i, 2i + 1)
   bool has_post_norms = false;  // attention and feed-forward are followed by a norm too
-  bool has_value_norm = false;  // heads of V are normed, without weights
-  // The tensor attn_q also computes a gate for each head, by which attention's output is multiplied.
+  bool has_value_norm = false;  // heads of V are normed too, without weights
+  // True if the tensor attn_q also computes a gate for each head. Attention's output is multiplied by the gate.
   bool has_query_gate = false;
   bool has_layer_scale = false;            // a layer may scale the residual stream at its end
-  std::string_view ffn_norm = "ffn_norm";  // name of the tensor for the norm before the feed-forward
+  std::string_view ffn_norm = "ffn_norm";  // the tensor of the norm before the feed-forward
   std::uint32_t layer_embedding_dim = 0;   // width of the embeddings that each layer adds; 0: none
   zinc_rt::push::Activation activation = zinc_rt::push::kSilu;
   DeltaShape delta;
   ExpertShape experts;
   std::vector<LayerShape> layers;
-  // The tables with their variants. The length of the text decides which variant is used.
+  // Each table has one entry per variant. The length of the text decides which variant is used.
   std::vector<std::vector<RopeAngles>> rope_tables;
   std::uint64_t variant_limit = 0;  // texts longer than this use variant 1; 0: there is one variant
-  // Tensors that describe() has read, besides those of layers and head.
+  // Names of the tensors that describe() has read, besides those of layers and head.
   std::vector<std::string_view> used_tensors;
 };
 
-// Errors: kUnavailable naming what this backend does not support.
+// Returns the shape of a model. Errors: kUnavailable, naming what this backend does not support.
 Result<ModelShape> describe(const ModelConfig& config, const Weights& weights);
 
 std::uint32_t rope_variant(const ModelShape& shape, std::uint64_t n_tokens);
-// As ExecutorInfo::rope_limits.
+// See ExecutorInfo::rope_limits.
 std::vector<std::uint32_t> rope_limits(const ModelShape& shape, std::uint32_t max_context);
 
 }  // namespace zinc_rt::vulkan

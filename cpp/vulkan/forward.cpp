@@ -8,7 +8,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Checks that shapes do not exceed the shared memory that kernels reserve.
+// Checks that the model's shapes fit into the shared memory that kernels reserve.
 Status check_sizes(const ModelShape& shape) {
   std::uint32_t head_dim = 0;
   for (const LayerShape& layer : shape.layers) head_dim = std::max({head_dim, layer.head_dim, layer.v_head_dim});
@@ -72,7 +72,7 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
   }
   ZRT_TRY(forward.largest_logits_, record_part([&] { walk.largest_logits(); }));
   ZRT_TRY(forward.logits_copy_, record_part([&] { walk.copy_logits(); }));
-  // The count of workgroups that only record_stream() needs.
+  // Only record_stream() needs this number of workgroups.
   count_offset(forward.counts_, {parts(model.config.model_dim, push::kWidth), Rows::kTokens, Grid::kPlain});
   if (forward.counts_.size() > kMaxCounts)
     return fail(StatusCode::kUnavailable, "[vulkan] {} kinds of dispatches, {} are supported", forward.counts_.size(),

@@ -13,14 +13,14 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-// Limit for regions of weights, if the device allows as much.
+// How large a region of weights may be, if the device allows as much.
 constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;
-// Limit for the results of attention's chunks, unless one token needs more.
+// How much memory the results of attention's chunks may take, unless a single token needs more.
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
-constexpr std::uint64_t kReadPast = 16;  // bytes after a tensor that kernels may read but do not use
+constexpr std::uint64_t kReadPast = 16;  // kernels may read so many bytes beyond a tensor, without using them
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
-// Appends items to a region of the plan, one after another.
+// Appends items to a region of the memory plan, one after another.
 class RegionBuilder {
  public:
   RegionBuilder(MemoryPlan& plan, std::string name, Heap heap, std::string note)
@@ -67,7 +67,7 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   }
 }
 
-// The widest row of each kind, over all layers.
+// The widths of the widest rows over all layers, which activations must have room for.
 struct Widths {
   std::uint64_t q = 0, k = 0, v = 0, attn = 0, ffn = 0;
   bool has_experts = false;
@@ -147,7 +147,8 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   }
 }
 
-// Each layer has its own region, because all layers together may exceed the device's largest allocation.
+// Plans the recurrent states. Each layer has its own region, because all layers together may exceed the device's
+// largest allocation.
 void place_states(const MemoryRequest& request, ModelMemory& memory) {
   const DeltaShape& d = request.shape.delta;
   const std::uint64_t n = request.sizes.state_entries;
@@ -182,7 +183,7 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   step.runs = words(2 * std::uint64_t{s.max_slots});
 }
 
-// Returns how many pages fit beside everything else. An eighth of the device's memory is left to other programs.
+// Returns how many KV pages fit beside everything else. An eighth of the device's memory is left to other programs.
 Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
   const std::uint64_t one_context = request.sizes.max_context / kPageTokens;
   std::uint64_t largest = 0;
@@ -272,7 +273,7 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
 
 namespace {
 
-// Writes the rows of a tensor that is computed in another type than the file's. It converts a few rows at a time.
+// Copies a tensor that is computed in another type than the file's to the device. A few rows are converted at a time.
 Status write_converted(Device& device, const Tensor& tensor, const Weights& weights, const Buffer& to,
                        std::uint64_t offset) {
   const std::uint64_t row = row_bytes(tensor.dtype, tensor.dims[0]), n_rows = tensor.n_rows(),

@@ -40,7 +40,8 @@ class Finder {
   }
 
  private:
-  // Blocks for multi-token prediction follow the last layer in the file. They are not run.
+  // Returns whether a tensor belongs to a block for multi-token prediction. Such blocks follow the last layer in the
+  // file and are not run.
   bool is_of_prediction(std::string_view name) const {
     for (std::uint32_t i = 0; i < c_.n_mtp_layers; ++i)
       if (name.starts_with(fmt::format("blk.{}.", c_.n_layers + i))) return true;
@@ -89,7 +90,7 @@ class Finder {
     } else {
       a.q = product("attn_q", d, n_q);
       if (has_cache) a.k = product("attn_k", d, n_k);
-      // The v projection may be missing: if values are normed, they may be computed from k's product.
+      // If values are normed, the file may lack the v projection, and values are computed from k's product.
       if (has_cache && (!shape_.has_value_norm || weights_.find(prefix_ + "attn_v.weight") != nullptr))
         a.v = product("attn_v", d, n_v);
     }
@@ -154,7 +155,7 @@ class Finder {
             optional_vector(fmt::format("{}{}.bias", prefix_, name), n), 0, n};
   }
 
-  // Returns a tensor that must exist. After the first error it returns null for everything, and find() reports that
+  // Returns a tensor that must exist. After the first error it returns null for every tensor, and find() reports that
   // error.
   const Tensor* require(const std::string& name, std::initializer_list<std::uint64_t> dims) {
     if (!status_) return nullptr;

@@ -1,4 +1,4 @@
-// A model's tensors by their role, found once and checked. Later code never looks a tensor up by name.
+// Finds a model's tensors by their role, once, and checks them. Later code never looks up a tensor by its name.
 // Thread rule: plain values; they point into the Weights.
 #pragma once
 
@@ -8,31 +8,31 @@
 
 namespace zinc_rt::vulkan {
 
-// y = x times rows [first_row, first_row + n_rows) of a matrix, plus bias. If the tensor is a stack of matrices, this
-// holds for each of them.
+// A matrix product: y = x times rows [first_row, first_row + n_rows) of `weight`, plus bias. If the tensor is a stack
+// of matrices, these are the rows of each of them.
 struct Product {
   const Tensor* weight = nullptr;  // null: there is no such product
-  const Tensor* bias = nullptr;    // null: no bias
+  const Tensor* bias = nullptr;    // null: there is no bias
   std::uint32_t first_row = 0, n_rows = 0;
-  std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // width of x
+  std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // the width of x
 };
 
-// The tensors of an attention layer; null if the layer has no such tensor.
+// The tensors of an attention layer. A pointer is null if the layer has no such tensor.
 struct AttentionTensors {
   const Tensor *q_norm = nullptr, *k_norm = nullptr;
   Product q, k, v, output;  // if v has no weight, v is k before its norm
 };
 struct DeltaTensors {
-  // Beta and alpha, or beta_alpha, which has both for each key head.
+  // A file has either beta and alpha, or beta_alpha, which holds both for each key head.
   Product qkv, z, beta, alpha, beta_alpha, output;
   const Tensor *conv = nullptr, *a = nullptr, *dt = nullptr, *norm = nullptr;
 };
 struct ExpertTensors {
-  Product router, gate, up, down;  // gate, up and down are stacks of one matrix per expert
+  Product router, gate, up, down;  // gate, up and down are stacks with one matrix per expert
   Product shared_gate, shared_up, shared_down, shared_router;
   const Tensor* down_scale = nullptr;
-  // For layers with experts beside a dense feed-forward: scales of the router's and the experts' inputs, and the norms
-  // of both halves.
+  // Only for layers that have experts beside a dense feed-forward: the scale of the router's input, and the norms of
+  // both halves.
   const Tensor *router_scale = nullptr, *norm = nullptr, *post_norm = nullptr, *dense_post_norm = nullptr;
 };
 
@@ -40,23 +40,24 @@ struct LayerTensors {
   const Tensor *attn_norm = nullptr, *ffn_norm = nullptr, *attn_post_norm = nullptr, *ffn_post_norm = nullptr;
   AttentionTensors attention;
   DeltaTensors delta;
-  Product gate, up, down;  // of the dense feed-forward layer
+  Product gate, up, down;  // the dense feed-forward layer
   ExpertTensors experts;
-  Product embed_gate, embed_output;  // for the layer's own embedding
+  Product embed_gate, embed_output;  // for the embedding that the layer adds
   const Tensor *embed_post_norm = nullptr, *scale = nullptr;
 };
 
 struct ModelTensors {
   const Tensor *embeddings = nullptr, *output_norm = nullptr;
   Product head;
-  // For the embeddings that layers add.
+  // For models whose layers add embeddings of their own.
   const Tensor *layer_embeddings = nullptr, *layer_embed_norm = nullptr;
   Product layer_embed_projection;
   std::vector<LayerTensors> layers;
-  std::vector<const Tensor*> all;  // every tensor that the device needs, once
+  std::vector<const Tensor*> all;  // each tensor that the device needs, once
 };
 
-// Errors: the tensor that is missing, has another shape or type, or is in the file but not used by this backend.
+// Returns the model's tensors. Errors name the tensor that is missing, has another shape or type, or is in the file but
+// not used by this backend.
 Result<ModelTensors> find_tensors(const ModelConfig& config, const ModelShape& shape, const Weights& weights);
 
 }  // namespace zinc_rt::vulkan

@@ -1,4 +1,4 @@
-// The RoPE angles, computed from the config independently of the other backend.
+// Computes the RoPE angles from the config, independently of cpp/arch/rope.
 #pragma once
 
 #include <string_view>
@@ -9,16 +9,18 @@
 
 namespace zinc_rt::vulkan {
 
-// At position p, pair i is rotated by p * frequencies[i]. Cosine and sine are multiplied by magnitude.
+// The angles of one variant. At position p, pair i is rotated by p * frequencies[i]. Cosine and sine are multiplied by
+// magnitude.
 struct RopeAngles {
   std::vector<double> frequencies;
   double magnitude = 1;
 };
 
 RopeAngles plain_angles(std::uint32_t n_rot, double theta);
-// The config's angles, divided by the divisors in the file's tensor if it has one. Errors: the tensor's shape or type.
+// Returns the angles that the config describes, divided by the divisors in the file's tensor if it has one. Errors: the
+// tensor has a wrong shape or type.
 Result<RopeAngles> scaled_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
-// Cosine and sine pairs of each variant's positions: row v * n_positions + p.
+// Returns cosine and sine pairs of all positions. Row v * n_positions + p belongs to position p of variant v.
 std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions);
 
 }  // namespace zinc_rt::vulkan

@@ -11,9 +11,9 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kLeastTemperature = 0x1p-20f;  // below it the most likely token is taken, as at 0
+constexpr float kLeastTemperature = 0x1p-20f;  // a lower temperature counts as 0: the most likely token is taken
 
-// Returns the id of the largest logit, on a tie the lowest. NaN never wins.
+// Returns the id of the largest logit; of equal ones, the lowest id. NaN never wins.
 std::int32_t largest(std::span<const float> logits) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < logits.size(); ++i)
@@ -38,8 +38,8 @@ float Sampler::total() const {
   return sum;
 }
 
-// Applies each penalty once per token of the history: the repetition penalty for all tokens, presence and frequency for
-// generated ones.
+// Changes the logits of tokens in the history, once per token: the repetition penalty applies to all tokens, presence
+// and frequency penalties to generated ones.
 void Sampler::penalize(const OutputRow& row) {
   const Sampling& s = row.sampling;
   const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::size_t>(id) < logits_.size(); };
@@ -97,7 +97,7 @@ std::int32_t Sampler::draw(const OutputRow& row) {
     for (const Candidate& c : candidates_) top = c.value > top ? c.value : top;
     std::erase_if(candidates_, [&](const Candidate& c) { return c.value - top < -17.0f; });
   }
-  // NaN sorts last.
+  // NaN is sorted last.
   std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
     const bool a_is_nan = std::isnan(a.value), b_is_nan = std::isnan(b.value);
     if (a_is_nan != b_is_nan) return b_is_nan;

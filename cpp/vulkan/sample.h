@@ -1,5 +1,5 @@
-// Picks a token from a row of logits on the host, by the definition of the op SAMPLE (kernels/cpu/sample.cpp). It is
-// written independently of that, so that the two check each other.
+// Picks a token from a row of logits on the host, as the op SAMPLE is defined (kernels/cpu/sample.cpp). It is written
+// independently of that kernel, so that the two check each other.
 // Thread rule: one thread at a time. It allocates nothing once it has seen its largest row.
 #pragma once
 
@@ -11,12 +11,14 @@
 
 namespace zinc_rt::vulkan {
 
-// Whether the pick is simply the largest logit. Then argmax.comp finds it, and the row's other settings do not matter.
+// Returns true if the pick is simply the largest logit. Then argmax.comp finds it, and the row's other settings do not
+// matter.
 bool takes_largest(const OutputRow& row);
 
 class Sampler {
  public:
-  // mask: as returned by StepInput::mask. Returns kNoToken if the largest candidate is not a finite number.
+  // Picks a token. `mask` is what StepInput::mask returned. Returns kNoToken if the largest candidate is not a finite
+  // number.
   std::int32_t pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits);
 
  private:

@@ -24,7 +24,7 @@ float real(std::uint32_t u) {
   return std::bit_cast<float>(u);
 }
 
-// The two inputs of a function, as words that the kernel reads as floats or integers.
+// The inputs of a function: two lists of words, which the kernel reads as floats or integers.
 struct Values {
   std::vector<std::uint32_t> a, b;
   float fa(std::uint32_t i) const { return real(a[i % kValues]); }
@@ -39,7 +39,7 @@ std::uint32_t sign(Random& random) {
   return static_cast<std::uint32_t>(random()) & 0x80000000u;
 }
 
-// A function of kernels/vulkan/self_test.comp, with the location of its inputs and the expected results.
+// A tested function of kernels/vulkan/self_test.comp: how its inputs are drawn, and its expected results.
 struct Function {
   std::uint32_t number;
   const char* name;
@@ -51,7 +51,7 @@ void usual(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = sign(random) | bits(between(random, 0.5f, 2.0f));
   b = bits(between(random, -2.0f, 2.0f));
 }
-// Returns a number from 2^-67 to below 2^63, with all powers of two equally likely.
+// Returns the bits of a random number from 2^-67 to below 2^63; all powers of two are equally likely.
 std::uint32_t of_any_size(Random& random) {
   return (static_cast<std::uint32_t>(random()) & 0x7FFFFFu) | (60 + random() % 130) << 23;
 }
@@ -63,8 +63,8 @@ void any_word(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = static_cast<std::uint32_t>(random());
   b = static_cast<std::uint32_t>(random());
 }
-// Generates numbers that are near each other, so that sums cancel, and tiny ones with denormals. There are no NaNs,
-// because no rule defines their bits.
+// Draws two numbers that are near each other, so that sums cancel, or tiny ones, with denormals among them. NaNs are
+// not drawn, because no rule defines their bits.
 void near_and_tiny(Random& random, std::uint32_t& a, std::uint32_t& b) {
   for (std::uint32_t* x : {&a, &b}) {
     const std::uint32_t exponent = random() % 4 != 0 ? 120 + random() % 14 : random() % 60;
@@ -143,7 +143,7 @@ const Function kFunctions[] = {
 };
 static_assert(std::size(kFunctions) == push::kTestFunctions);
 
-// The memory of the test: inputs, results, and three numbers of workgroups.
+// The buffers of the test: inputs, results, and three numbers of workgroups.
 struct Memory {
   Buffer a, b, y, counts;
 };
@@ -165,7 +165,7 @@ Values draw(const Function& function) {
   return values;
 }
 
-// Returns how a function's results differ on the device; empty if they do not.
+// Returns a text about how a function's results differ on the device; empty if they do not.
 Result<std::string> run_function(Device& device, const Memory& memory, const KernelKey& kernel,
                                  const Function& function) {
   const Values values = draw(function);
@@ -200,7 +200,7 @@ Result<std::string> find_difference(Device& device, Fma form) {
   return std::string();
 }
 
-// y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b. self_test_matrix.comp computes it in two ways.
+// self_test_matrix.comp computes y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, in two ways.
 Result<std::string> find_matrix_difference(Device& device) {
   ZRT_TRY(const Memory memory, make_memory(device));
   const KernelKey kernel{"self_test_matrix", {}};

@@ -1,6 +1,6 @@
-// Tests on an open device, before any model runs on it, that the arithmetic contract holds: some thousand values of
-// each function must have the same bits as in kernels/common.
-// Thread rule: as Device.
+// Tests an open device before any model runs on it: does it keep the arithmetic contract (docs/arithmetic.md)? For some
+// thousand values, each function must have the same bits as in kernels/common.
+// Thread rule: see Device.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace zinc_rt::vulkan {
 
-// Returns what differs with one form of fma; empty if nothing does. Errors: those of the device.
+// Returns a text about what differs if fma has this form; empty if nothing does. Errors: those of the device.
 Result<std::string> find_difference(Device& device, Fma form);
 
-// For a device with cooperative matrices: returns what differs in their products; empty if nothing does. Errors: those
-// of the device, including a refused kernel.
+// For a device with cooperative matrices: returns a text about what differs in their products; empty if nothing does.
+// Errors: those of the device, for instance a refused kernel.
 Result<std::string> find_matrix_difference(Device& device);
 
-// Selects the first form of fma with which all functions have the right bits, and turns matrices on if theirs are right
-// too. Returns, for people, what differed with earlier forms and with matrices; empty if nothing did. Errors:
+// Selects the first form of fma with which all functions have the right bits. Turns matrices on if theirs are right
+// too. Returns a text for display about what differed in earlier forms and in matrices; empty if nothing did. Errors:
 // kUnavailable, "no exact arithmetic", with the function that differs in each form.
 Result<std::string> prove_arithmetic(Device& device);
 

@@ -14,7 +14,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Types of the KV cache's cells.
+// The types that the cells of the KV cache may have.
 constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kI16};
 
 }  // namespace
@@ -100,7 +100,7 @@ void VulkanExecutor::fill_body(const StepInput& input) {
     const std::uint32_t variant = input.rope_variants.empty() ? 0 : input.rope_variants[slot];
     memory_.host<std::uint32_t>(step.rope_positions)[i] =
         static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
-    // The last position of a slot reads the most pages.
+    // Only the last position of a slot counts here, because it reads the most pages.
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;
     const auto pages = input.page_tables.ids.subspan(slot * input.page_tables.width,
                                                      static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1);
@@ -112,7 +112,7 @@ std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
   return {memory_.host<float>(memory_.host_logits) + i * config_.vocab_size, config_.vocab_size};
 }
 
-// The caller may change all rows of a group before any of them is picked.
+// Picks the tokens of a group of rows. All processed rows are passed to the caller before any row is picked.
 Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
   const auto is_processed = [&](const OutputRow& row) { return input.process && row.is_processed; };
   processed_.clear();
@@ -142,7 +142,7 @@ Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size
   return {};
 }
 
-// Passes the wanted rows to the caller, one call per run of neighbouring rows.
+// Passes the rows that want logits to the caller, with one call per run of neighbouring rows.
 void VulkanExecutor::give_logits(const StepInput& input, std::size_t first, std::size_t count) const {
   for (std::size_t i = 0; i < count;) {
     std::size_t end = i;
@@ -177,7 +177,8 @@ Status VulkanExecutor::begin(const StepInput& input) {
   ZRT_CHECK_OK(check_.check(input));
   input_ = &input;
   fill_body(input);
-  commands_ = {forward_.body(input.token_ids.size())};  // the body runs with the first group of output rows
+  // The body is submitted together with the first group of output rows.
+  commands_ = {forward_.body(input.token_ids.size())};
   return begin_group(0);
 }
 
@@ -251,7 +252,7 @@ Status VulkanExecutor::check_pages(std::span<const std::uint32_t> pages, std::si
   return {};
 }
 
-// In host memory a page is the page of each layer, one after another.
+// Copies pages to the host. In host memory, a page consists of its parts in each layer, one layer after another.
 Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
   ZRT_CHECK_OK(check_pages(pages, to.size()));
   for (const std::uint32_t page : pages)

@@ -1,6 +1,6 @@
-// The peer backend: it walks the model itself on a Vulkan device, without graphs and rings, and computes the same bits
-// as T-CPU (docs/arithmetic.md).
-// Thread rule: as Executor.
+// VulkanExecutor is a peer backend. It runs a model on a Vulkan device by itself, without graphs and rings, and
+// computes the same bits as T-CPU (docs/arithmetic.md).
+// Thread rule: see Executor.
 #pragma once
 
 #include "executor/executor.h"
@@ -13,7 +13,7 @@ namespace zinc_rt::vulkan {
 class VulkanExecutor final : public Executor {
  public:
   static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
-  // Opens a model on an open device, whose form of fma is set. No other model may be on the device. Anything that an
+  // Opens a model on an open device, whose form of fma is set. No other model may be in use on the device; whatever an
   // earlier model left there is freed first.
   static Result<std::unique_ptr<Executor>> open_on(std::shared_ptr<Device> device, const std::string& path,
                                                    const ExecutorOptions& options);
@@ -38,7 +38,7 @@ class VulkanExecutor final : public Executor {
   VulkanExecutor() = default;
   Status load(const ExecutorOptions& options);
   void fill_body(const StepInput& input);
-  // Submits commands_ and the commands for the group of output rows that begins with `first`.
+  // Submits commands_, followed by the commands for the group of output rows that begins with row `first`.
   Status begin_group(std::size_t first);
   std::size_t group_size(std::size_t first) const;
   std::span<float> logits_row(std::size_t i) const;
@@ -58,9 +58,9 @@ class VulkanExecutor final : public Executor {
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
-  const StepInput* input_ = nullptr;       // input of the step that has begun
-  StepRows rows_;                          // rows of that step
-  std::vector<VkCommandBuffer> commands_;  // scratch: the commands of a submission
+  const StepInput* input_ = nullptr;       // the input of the step that has begun
+  StepRows rows_;                          // the rows of that step
+  std::vector<VkCommandBuffer> commands_;  // scratch: the commands of one submission
   std::vector<float> processed_;           // scratch: rows of logits that the caller changed
 };
 

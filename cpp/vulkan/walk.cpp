@@ -76,11 +76,11 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
     const bool is_of_outputs = rows == Rows::kOutputs;
-    // The kernels for a product, by the number of rows (kOne, kFew, kMany): for floats and blocks of 32, for groups of
-    // 256 without matrices, and for groups of 256 with them.
+    // The possible kernels of a product. `floats` serves floats and blocks of 32. For groups of 256 the number of rows
+    // decides between one, few and many, or matrices in place of many.
     struct Way {
       std::string_view kernel;
-      std::vector<std::uint32_t> constants;  // constants other than the types
+      std::vector<std::uint32_t> constants;  // specialization constants, without the types
       std::uint32_t n_groups;
       Rows rows;
       Grid grid = Grid::kByRows;

@@ -1,5 +1,6 @@
-// The walk over a model: the dispatches and barriers of a layer. Each part of a layer has its own file.
-// Thread rule: as Device.
+// Walk goes through a model once and issues the dispatches and barriers of each layer. Each part of a layer has its own
+// .cpp file.
+// Thread rule: see Device.
 #pragma once
 
 #include <algorithm>
@@ -16,24 +17,25 @@ inline std::uint32_t as_constant(DType dtype) {
   return static_cast<std::uint32_t>(dtype);
 }
 
-// The walk runs twice: the first time it collects the kernels that are used, the second time it records the commands.
+// Forward runs a walk twice: the first time it collects the kernels that are needed, the second time it records the
+// commands.
 struct Forward::Walk {
   Device& device;
   const MemoryRequest& model;
   const ModelMemory& memory;
   bool is_quantized;
   std::vector<Counts>& counts;
-  Kind kind = kOne;                          // by the step's tokens; in the head by its output rows
-  std::vector<KernelKey>* wanted = nullptr;  // the kernels so far; null while recording
-  Recorder* recorder = nullptr;              // null while collecting
-  std::optional<Location> waiting = {};      // what is still to be added to the residual stream
+  Kind kind = kOne;                          // from the number of the step's tokens; in the head, of its output rows
+  std::vector<KernelKey>* wanted = nullptr;  // the kernels that were needed so far; null while recording
+  Recorder* recorder = nullptr;              // null while kernels are collected
+  std::optional<Location> waiting = {};      // a result that is still to be added to the residual stream
 
-  // A product and the location of its result.
+  // A product, and where its result goes.
   struct Target {
     const Product& product;
     Location y;
   };
-  // The rows that products read: as floats, as a quantized type, or as both.
+  // The rows that products read. They may exist as floats, as a quantized type, or as both.
   struct Source {
     Location x;
     DType form = DType::kF32;
@@ -41,7 +43,7 @@ struct Forward::Walk {
   };
   using Readers = std::initializer_list<const Product*>;  // products without a weight are ignored
 
-  // Defined in walk.cpp:
+  // Defined in walk.cpp.
   void embeddings();
   void layer(std::size_t i);
   void head();
@@ -57,43 +59,43 @@ struct Forward::Walk {
   Address at(const Tensor* tensor) const { return tensor == nullptr ? 0 : memory.address(memory.weights.at(tensor)); }
   const LayerShape& shape_of(std::size_t i) const { return model.shape.layers[i]; }
 
-  // The functions below end without a barrier. products() puts a barrier after the rows are quantized.
+  // The functions below end without a barrier. Only products() issues one inside, after the rows are quantized.
   void embed(const Tensor* table, float scale, Location y);
   void norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group);
-  // Computes all products of the same rows. Each product reads the rows in the type that its weights need.
+  // Computes several products of the same rows. Each product reads the rows in the type that its weights need.
   void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
-  // The products of each token's chosen experts. x has one row per token or one per choice.
+  // Computes the products of each token's chosen experts. x has one row per token or, if is_by_choice, one per choice.
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
   void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
   void add(Location x, Location y, std::uint32_t width);
-  // act(gate) * up, in the type that the reader needs. Floats overwrite the gate.
+  // Computes act(gate) * up, in the type that the reader needs. As floats, the result overwrites the gate.
   Source glu_for(const Product& reader, Location gate, Location up, std::uint32_t width, std::uint32_t activation,
                  Rows rows = Rows::kTokens);
-  // y = the columns [first, first + width) of each group of x.
+  // Copies the columns [first, first + width) of each group of x to y.
   void slice(Location x, Location y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first,
              std::uint32_t width);
-  // x times the sigmoid of gate. gate has one number per row, or as many as x.
+  // Multiplies x by the sigmoid of gate. gate has one number per row, or as many as x.
   void sigmoid_mul(Location x, Location gate, std::uint32_t width, std::uint32_t gate_width);
 
-  // The residual stream. The result of a part of a layer is added when the stream is next read, by the kernel that also
-  // computes the norm. Until then the result must not change.
+  // The next functions handle the residual stream. The result of a part of a layer is not added at once. It is added
+  // when the stream is next read, by the kernel that also computes the norm. Until then the result must not change.
   void add_to_stream(Location y, const Tensor* post_norm);
-  // Adds what is waiting to the stream in `hidden`. Ends with a barrier.
+  // Adds a result that is still waiting to the stream in `hidden`. Ends with a barrier.
   void settle_stream();
-  // Writes the stream's norm to a.x, in the types that the readers need, without a barrier. kOutputs: only for the
+  // Writes the stream's norm to a.x in the types that the readers need, without a barrier. Rows::kOutputs: only for the
   // output rows.
   Source norm_stream(const Tensor* weight, Readers readers, bool wants_floats = false, Rows rows = Rows::kTokens);
 
-  // Defined in walk_attention.cpp:
+  // Defined in walk_attention.cpp.
   void attention(std::size_t i);
-  // Computes norms of heads and RoPE, and writes the layer's cache cells.
+  // Norms the heads, applies RoPE, and writes the cells of the layer's cache.
   void place_heads(std::size_t i);
   void attend(std::size_t i);
 
-  // Defined in walk_delta_net.cpp:
+  // Defined in walk_delta_net.cpp.
   void delta_net(std::size_t i);
 
-  // Defined in walk_feed_forward.cpp:
+  // Defined in walk_feed_forward.cpp.
   void dense(std::size_t i);
   void experts(std::size_t i);
   void dense_and_experts(std::size_t i);
@@ -106,19 +108,19 @@ struct Forward::Walk {
  private:
   DType form_of(const Product& product) const { return is_quantized ? act_dtype(product.weight->dtype) : DType::kF32; }
   Location rows_in(DType form, Location x) const;
-  // Returns the quantized type that one of the readers needs, and whether another needs floats.
+  // Returns the quantized type that readers need, and whether any reader needs floats.
   Source forms_for(Location x, std::span<const Product* const> readers) const;
   void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
-  // z = the norm of x + y, or of x if there is no y.
+  // Computes z = the norm of x + y, or of x if there is no y.
   void residual_norm(Location x, std::optional<Location> y, const Tensor* weight, const Source& z, Rows rows);
   static bool has_groups(DType form) { return form == DType::kQ8A256 || form == DType::kQ16A256; }
-  // The workgroup size of linear_row.glsl for rows of this many values: eight invocations per group of 256, rounded up
-  // to subgroups.
+  // Returns the workgroup size of linear_row.glsl for rows of k values: eight invocations per group of 256 values,
+  // rounded up to whole subgroups.
   std::uint32_t row_width(std::uint32_t k) const {
     const std::uint32_t whole = std::max(32u, device.info().subgroup_size);
     return std::min(parts(k, 256 * whole / 8) * whole, push::kRowWidth);
   }
-  // The number of workgroups of linear.glsl for this many rows of a matrix.
+  // Returns how many workgroups linear.glsl needs for this many rows of a matrix.
   std::uint32_t linear_groups(std::uint32_t n_rows) const {
     return parts(n_rows, push::kLinearWidth / device.info().subgroup_size * push::kLinearRows);
   }

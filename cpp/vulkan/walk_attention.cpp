@@ -1,4 +1,4 @@
-// Attention over paged K and V.
+// The walk through attention over paged K and V.
 #include <algorithm>
 
 #include "base/kv_type.h"
@@ -8,15 +8,16 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// The attention of a prompt over an integer cache: a kernel, its constants, and the workgroups per token.
+// How a prompt's attention over an integer cache runs: the kernel, its constants, and the number of workgroups per
+// token.
 struct Tiles {
   std::string_view kernel;
   std::vector<std::uint32_t> constants;
   std::uint32_t n;
 };
 
-// Returns tiles that use cooperative matrices, with as many rows and as long parts of K and V as fit a workgroup's
-// memory.
+// Returns tiles that use cooperative matrices, with as many rows and as long pieces of K and V as a workgroup's memory
+// can hold. Returns nullopt if none fit.
 std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, std::uint32_t shared_bytes) {
   struct Size {
     std::uint32_t rows, step;
@@ -33,7 +34,7 @@ std::optional<Tiles> matrix_tiles(const LayerShape& shape, std::uint32_t group, 
                shape.n_kv_heads * n_parts};
 }
 Tiles tiles(const LayerShape& shape, std::uint32_t group) {
-  // Wide heads: half as many heads per workgroup, because the values of a wide head take twice the registers.
+  // For wide heads, a workgroup handles half as many heads, because the values of a wide head take twice the registers.
   const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
                       n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
   return {"flash_attn_integer_tile",

@@ -1,10 +1,10 @@
-// Recurrent layers: a short convolution and the gated delta rule over a state of fixed size.
+// The walk through recurrent layers: a short convolution, and the gated delta rule over a state of fixed size.
 #include "vulkan/walk.h"
 
 namespace zinc_rt::vulkan {
 namespace {
 
-constexpr float kNormEps = 1e-6f;  // added to the squared lengths of q and k
+constexpr float kNormEps = 1e-6f;  // added to the squared lengths of q and k before they are divided by them
 
 }  // namespace
 
@@ -16,7 +16,7 @@ void Forward::Walk::delta_net(std::size_t i) {
   const ActivationPlaces& a = memory.activations;
   const StepLocations& step = memory.step;
   const std::uint32_t width = s.n_v_heads * s.v_dim;
-  // Beta and alpha are grouped by key head; value heads then are too.
+  // If beta and alpha are grouped by key head, value heads are grouped in the same way.
   const bool is_grouped = t.beta_alpha.weight != nullptr;
   const Source x = norm_stream(layer.attn_norm, {&t.qkv, &t.z, &t.beta, &t.alpha, &t.beta_alpha});
   barrier();

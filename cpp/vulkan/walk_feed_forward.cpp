@@ -1,4 +1,5 @@
-// The part of a layer after attention: a dense feed-forward, experts, or both, and the layer's own embeddings.
+// The walk through the part of a layer after attention: a dense feed-forward, experts, or both, and the embedding that
+// a layer adds.
 #include <cmath>
 
 #include "vulkan/walk.h"
@@ -24,7 +25,7 @@ void Forward::Walk::dense(std::size_t i) {
   add_to_stream(memory.activations.y, t.ffn_post_norm);
 }
 
-// Computes the weighted sum of a token's chosen experts into expert_sum.
+// Computes the weighted sum of each token's chosen experts into expert_sum.
 void Forward::Walk::expert_product(std::size_t i, const Source& router_input, const Source& x) {
   const ExpertShape& s = model.shape.experts;
   const ExpertTensors& t = model.tensors.layers[i].experts;
@@ -65,7 +66,8 @@ void Forward::Walk::shared_expert(std::size_t i, const Source& x) {
   add_to_stream(a.y, nullptr);
 }
 
-// The shared expert quantizes its input again, because the chosen experts' rows have overwritten the quantized ones.
+// Runs the chosen and the shared experts. The shared expert quantizes its input again, because the chosen experts' rows
+// have overwritten it.
 void Forward::Walk::experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ExpertTensors& e = t.experts;
@@ -78,8 +80,8 @@ void Forward::Walk::experts(std::size_t i) {
   if (has_shared) shared_expert(i, {a.x});
 }
 
-// The router's input is the normed stream, scaled by a vector and by 1 / sqrt(model_dim). Both halves have their own
-// norms.
+// Runs a dense feed-forward and experts side by side. The router's input is the normed stream, scaled by a vector and
+// by 1 / sqrt(model_dim). Each half has norms of its own.
 void Forward::Walk::dense_and_experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;
@@ -101,7 +103,8 @@ void Forward::Walk::dense_and_experts(std::size_t i) {
   add_to_stream(a.y, t.ffn_post_norm);
 }
 
-// For all layers at once: (the table's row + the normed projection of the stream) / sqrt(2).
+// Computes the embeddings that layers add, for all layers at once: (the table's row + the normed projection of the
+// stream) / sqrt(2).
 void Forward::Walk::layer_embeddings() {
   const ModelTensors& t = model.tensors;
   const ActivationPlaces& a = memory.activations;

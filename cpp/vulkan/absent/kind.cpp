@@ -1,4 +1,4 @@
-// Replaces the executor in builds without it: whoever names the executor gets an error with the reason.
+// Takes the place of the executor in builds without it, so that a user who names it gets an error with the reason.
 #include "executor/kind.h"
 
 namespace zinc_rt {

@@ -14,7 +14,7 @@ Status check(VkResult result, std::string_view what) {
   return fail(StatusCode::kInternal, "[vulkan] {}: {}", what, to_string(result));
 }
 
-// The properties that a memory type must have for a heap, and those that it should have.
+// The properties that a memory type must have for a heap, and those that are preferred.
 struct HeapFlags {
   VkMemoryPropertyFlags must, should;
 };

@@ -1,7 +1,7 @@
-// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses and kernels,
-// but neither models nor ops.
+// Device is one open Vulkan device: memory by address, kernels as pipelines, and recorded commands. It knows neither
+// models nor ops.
 // Thread rule: one thread at a time. Memory, pipelines and commands belong to the device and are freed with it at the
-// latest. It serves one model at a time; keep it for the next model, whose pipelines may already exist.
+// latest. It serves one model at a time. Keep it for the next model, which may need the same pipelines.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,12 @@ namespace zinc_rt::vulkan {
 struct Buffer {
   VkBuffer handle = nullptr;
   std::uint64_t address = 0, bytes = 0;
-  std::byte* host = nullptr;  // null: the host cannot access it
+  std::byte* host = nullptr;  // null if the host cannot access it
 };
 
-// A kernel's module with its specialization constants.
+// Identifies a pipeline: a kernel's module, and its specialization constants.
 struct KernelKey {
-  std::string_view name;  // name in kernels/vulkan, without the form of fma
+  std::string_view name;  // the kernel's name in kernels/vulkan, without the form of fma
   std::vector<std::uint32_t> constants;
   bool operator==(const KernelKey&) const = default;
 };
@@ -40,16 +40,16 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   const Faults& faults() const { return faults_; }
 
-  // Errors: kExhausted with the bytes; kUnavailable for more than the device allocates at once.
+  // Allocates a buffer. Errors: kExhausted with the bytes; kUnavailable for more than the device allocates at once.
   Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
-  // Frees memory and commands, which must not be running. Pipelines stay.
+  // Frees all memory and commands; no command may be running. Pipelines stay.
   Status free_all();
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // sum over the buffers of allocate()
-  // needs_staging: whether write() and read() must copy through host memory. use_staging: provides that memory, which
-  // is kHostVisible, once.
+  // needs_staging() returns whether write() and read() must copy through host memory. use_staging() provides that
+  // memory, which is kHostVisible; call it once.
   bool needs_staging() const;
   void use_staging(const Buffer& buffer) { staging_ = buffer; }
-  // Copies between submissions. REQUIRES: the range lies within the buffer.
+  // Copy data between host and device, between submissions. REQUIRES: the range lies within the buffer.
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes);
   Status read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes);
   struct Copy {
@@ -58,22 +58,22 @@ class Device {
   };
   Status copy(std::span<const Copy> copies);
 
-  // Sets the form of fma that make_pipelines() and pipeline() use from now on.
+  // Sets the form of fma for later calls of make_pipelines() and pipeline().
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
   // Turns kernels with cooperative matrices on or off; they are off at first. REQUIRES: info().has_matrices.
   void use_matrices(bool yes) { uses_matrices_ = yes; }
   bool uses_matrices() const { return uses_matrices_ || faults_.matrices_by_hand; }
-  // Makes pipelines for those kernels that have none yet, on several threads. The driver's compiled code is kept in the
-  // user's cache folder.
+  // Makes pipelines for those of the kernels that have none yet, on several threads. The code that the driver compiles
+  // is kept in a file in the user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);
-  // REQUIRES: make_pipelines was given the key.
+  // Returns the pipeline of a kernel. REQUIRES: make_pipelines() was called with the key.
   VkPipeline pipeline(const KernelKey& key) const;
 
-  // Records commands that may be submitted many times, one submission at a time. They begin after all earlier
-  // submissions, and the host sees what they wrote.
+  // Records commands. They may be submitted many times, but only once at a time. They start after all earlier
+  // submissions have ended, and when they have ended the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
-  // REQUIRES: the commands have ended.
+  // Frees recorded commands. REQUIRES: they are not running.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
   // submit() queues commands to run one after another. wait() waits for all submitted commands. run() does both.
   // Errors: kInternal; the device is then lost.
@@ -81,8 +81,8 @@ class Device {
   Status wait();
   Status run(std::span<const VkCommandBuffer> commands);
 
-  // With Faults::timed: the time of each kernel with its constants ("linear.guarded 10 20 1"), over its dispatches in
-  // the last run().
+  // If Faults::timed is set: the time of each kernel with its constants ("linear.guarded 10 20 1"), summed over its
+  // dispatches in the last run().
   struct KernelTime {
     std::string kernel;
     std::uint32_t n = 0;

@@ -34,7 +34,7 @@ constexpr Feature<VkPhysicalDeviceVulkan13Features> k13[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, maintenance4)};
 #undef ZRT_FEATURE
 
-// Returns the names of the features that `have` lacks.
+// Appends to `missing` the names of the wanted features that `have` lacks.
 template <class Struct, std::size_t kCount>
 void add_missing(const Struct& have, const Feature<Struct> (&wanted)[kCount], std::vector<std::string>& missing) {
   for (const auto& feature : wanted)
@@ -45,7 +45,7 @@ void ask_for(Struct& to, const Feature<Struct> (&wanted)[kCount]) {
   for (const auto& feature : wanted) to.*feature.field = VK_TRUE;
 }
 
-// Chains the structs, as Vulkan's functions ending in 2 require.
+// Links the structs to a chain, as Vulkan's functions whose names end in 2 require.
 void chain(Features& f) {
   f.v13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
   f.v12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
@@ -56,7 +56,7 @@ void chain(Features& f) {
   f.v10.pNext = &f.v11;
 }
 
-// Whether the driver has the extension and its int8 matrices have the shape that kernels/vulkan/matrices.glsl uses.
+// Returns whether the driver has the extension, with int8 matrices of the shape that kernels/vulkan/matrices.glsl uses.
 bool has_matrices(const Api& api, VkPhysicalDevice device) {
   struct Shape {
     VkStructureType type = static_cast<VkStructureType>(1000506001);
@@ -144,12 +144,12 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   if (info.has_sizes_of_subgroups &&
       (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
     missing.emplace_back("subgroupSizeControl");
-  constexpr std::uint32_t kMatrixSharedBytes = 48 * 1024;  // the shared memory that kernels with matrices may use
+  constexpr std::uint32_t kMatrixSharedBytes = 48 * 1024;  // how much shared memory kernels with matrices may use
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
                       info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
                       has_matrices(api, device);
-  // The largest workgroup of any kernel, and the shuffles of linear_row.glsl between eight neighbours in workgroups of
-  // 128.
+  // The largest workgroup of any kernel is checked, and the shuffles of linear_row.glsl between eight neighbours in
+  // workgroups of 128.
   constexpr std::uint32_t kWidth = 512;
   const auto& limits = p.properties.limits;
   if (const auto width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);

@@ -11,24 +11,24 @@ namespace zinc_rt::vulkan {
 
 struct DeviceInfo {
   VkPhysicalDevice handle = nullptr;
-  std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6"
+  std::string name, driver;  // such as "llvmpipe (LLVM 15.0.6, 256 bits)" and "llvmpipe Mesa 22.3.6"
   std::uint32_t api_version = 0;
   bool is_processor = false, is_discrete = false;
-  std::string missing;  // the features that it lacks; empty: it can be used
+  std::string missing;  // the required features that it lacks; empty: it can be used
   bool has_doubles = false;
-  // The device's execution modes for 32-bit floats.
+  // Which execution modes for 32-bit floats the device has.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
-  std::uint32_t subgroup_size = 0;      // subgroup size of pipelines
+  std::uint32_t subgroup_size = 0;      // the subgroup size of pipelines
   bool has_sizes_of_subgroups = false;  // pipelines must ask for this size, because the driver may choose another
   bool has_matrices = false;            // cooperative matrices of int8, 16 x 32 by 32 x 16, in subgroups of 32
   std::uint32_t shared_bytes = 0;       // the most shared memory of a workgroup
   std::uint32_t queue_family = 0;
   std::uint64_t memory_bytes = 0;          // size of the device's largest memory heap
   std::uint64_t max_allocation_bytes = 0;  // the largest size of one region
-  std::string cache_id;                    // key of the pipeline cache; it changes with device and driver
+  std::string cache_id;                    // names the file of the pipeline cache; changes with device and driver
 };
 
-// From VK_KHR_cooperative_matrix, which headers before 1.3.255 lack.
+// Declared here because headers before 1.3.255 lack VK_KHR_cooperative_matrix.
 inline constexpr const char* kMatrixExtension = "VK_KHR_cooperative_matrix";
 struct MatrixFeatures {
   VkStructureType type = static_cast<VkStructureType>(1000506000);
@@ -36,7 +36,8 @@ struct MatrixFeatures {
   VkBool32 has_matrices = VK_FALSE, has_robust_access = VK_FALSE;
 };
 
-// The features that every device needs, chained for vkCreateDevice. The object must not move.
+// The features that every device must have, chained for vkCreateDevice. The object must not move, because it points
+// into itself.
 struct Features {
   explicit Features(const DeviceInfo& info);
   Features(const Features&) = delete;

@@ -1,5 +1,5 @@
-// The Vulkan loader, opened at run time, so that a program with this backend also runs without one.
-// Thread rule: any thread; what load_api() returns is made once and never changes.
+// Opens the Vulkan loader at run time, so that a program with this backend also runs on a machine without Vulkan.
+// Thread rule: any thread. What load_api() returns is created once and never changes.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -60,16 +60,17 @@ namespace zinc_rt::vulkan {
 
 struct Api {
   VkInstance instance = nullptr;
-  PFN_vkGetInstanceProcAddr get_instance_function = nullptr;  // to look up functions that a driver may lack
+  PFN_vkGetInstanceProcAddr get_instance_function = nullptr;  // looks up functions that a driver may lack
 #define ZRT_DECLARE(name) PFN_vk##name name = nullptr;
   ZRT_VULKAN_FUNCTIONS(ZRT_DECLARE)
 #undef ZRT_DECLARE
 };
 
-// On the first call, opens the loader and makes the process's instance. Errors: kUnavailable with the fix.
+// Returns Vulkan's functions. The first call opens the loader and creates the process's instance. Errors: kUnavailable
+// with the fix.
 Result<const Api*> load_api();
 
-// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result without a name here.
+// Returns a name such as "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result that has no name here.
 std::string to_string(VkResult result);
 
 }  // namespace zinc_rt::vulkan

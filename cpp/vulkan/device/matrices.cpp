@@ -6,7 +6,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Numbers from the SPIR-V specification.
+// Opcodes and other numbers from the SPIR-V specification.
 constexpr std::uint32_t kOpTypeVoid = 19, kOpTypeInt = 21, kOpConstant = 43, kOpVariable = 59,
                         kOpTypeCooperativeMatrix = 4456, kHeaderWords = 5, kBound = 3, kAccumulator = 2;
 
@@ -17,7 +17,8 @@ bool declares(std::uint32_t op) {
   return (op >= kOpTypeVoid && op <= kOpVariable) || op == kOpTypeCooperativeMatrix;
 }
 
-// The integer types of the module, and constants for matrix types. All of them must come before other types.
+// Finds or adds the integer types of the module, and the constants that matrix types need. All of them must be declared
+// before other types.
 class Integers {
  public:
   explicit Integers(std::uint32_t& bound) : bound_(bound) {}

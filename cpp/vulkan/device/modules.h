@@ -1,4 +1,4 @@
-// The kernels of kernels/vulkan as SPIR-V, compiled when the project was built. Thread rule: constants.
+// The kernels of kernels/vulkan, which were compiled to SPIR-V when the project was built. Thread rule: constants.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace zinc_rt::vulkan {
 
-// How a kernel computes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form only.
+// How a kernel computes a fused multiply-add (kernels/vulkan/exact_math.glsl). A kernel without one has only one form.
 enum class Fma : std::uint8_t { kNative, kGuardedByDoubles, kGuarded, kDoubles, kIntegers };
-// The order in which forms are tried: the fastest first.
+// The forms in the order in which they are tried, the fastest first.
 inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuardedByDoubles, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};
 constexpr bool needs_doubles(Fma form) {
   return form == Fma::kGuardedByDoubles || form == Fma::kDoubles;
@@ -20,7 +20,7 @@ constexpr std::string_view to_string(Fma form) {
 }
 
 struct Module {
-  std::string_view name;  // "linear.doubles"; "add"
+  std::string_view name;  // such as "linear.doubles", or "add" for a kernel with one form
   std::span<const std::uint32_t> words;
 };
 std::span<const Module> modules();

@@ -1,4 +1,4 @@
-// A device's pipelines, and the cache file for the code that the driver compiled for them.
+// Makes a device's pipelines, and keeps the code that the driver compiled for them in a cache file.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Returns an empty path if the user has no cache folder. Then nothing is kept.
+// Returns the path of the cache file. If the user has no cache folder, the path is empty and nothing is kept.
 std::filesystem::path cache_file(const DeviceInfo& info) {
   const std::filesystem::path folder = options::cache_folder();
   return folder.empty() ? folder : folder / ("vulkan-" + info.cache_id + ".bin");
@@ -32,7 +32,7 @@ const Module* find_module(std::string_view name) {
 
 }  // namespace
 
-// The driver itself refuses a file of another driver.
+// Reads the cache file into a pipeline cache. The driver itself refuses a file that another driver wrote.
 void Device::open_cache() {
   std::string kept;
   if (const auto path = cache_file(info_); !path.empty()) {
@@ -46,7 +46,7 @@ void Device::open_cache() {
   if (api_->CreatePipelineCache(device_, &wanted, nullptr, &cache_) != VK_SUCCESS) cache_ = nullptr;
 }
 
-// Without the file only the next start takes longer, so errors are logged and not returned.
+// Writes the cache file. Without it only the next start takes longer, so errors are logged and not returned.
 void Device::keep_cache() const {
   const auto path = cache_file(info_);
   std::size_t n = 0;

@@ -1,4 +1,5 @@
-// Writes dispatches into a command buffer. Dispatches between two barriers may run in any order or at once.
+// Recorder writes dispatches into a command buffer. Dispatches between two barriers may run in any order or at the same
+// time.
 // Thread rule: one thread. The object lives only while its commands are recorded.
 #pragma once
 
@@ -10,17 +11,17 @@
 
 namespace zinc_rt::vulkan {
 
-// The most bytes of push constants that a kernel may have. Every device has room for them.
+// How many bytes of push constants a kernel may have. Every device has room for them.
 inline constexpr std::uint32_t kPushBytes = 128;
 
-// Faults that a test injects, to see that its comparison notices them.
+// Faults that a test injects, to prove that its comparison would notice them.
 struct Faults {
-  bool undecorated = false;        // use kernels as glslc compiled them, without strict.h
-  bool shuffled = false;           // record dispatches between two barriers in reverse order
-  std::uint32_t lost_barrier = 0;  // leave out one of each so many barriers; 0: none
-  // These are not faults; the bits must stay the same:
-  bool more_barriers = false;  // a barrier after each dispatch
-  bool timed = false;          // a barrier and a timestamp after each dispatch
+  bool undecorated = false;        // uses kernels as glslc compiled them, without strict.h
+  bool shuffled = false;           // records dispatches between two barriers in reverse order
+  std::uint32_t lost_barrier = 0;  // leaves out every n-th barrier; 0: none
+  // The next three are not faults, so the bits must stay the same.
+  bool more_barriers = false;  // adds a barrier after each dispatch
+  bool timed = false;          // adds a barrier and a timestamp after each dispatch
   // Matrix kernels multiply without cooperative matrices (kernels/vulkan/matrices.glsl).
   bool matrices_by_hand = false;
 };
@@ -42,14 +43,14 @@ class Recorder {
     waiting_.push_back(d);
     if (faults_.more_barriers || stopwatch_ != nullptr) barrier();
   }
-  // Later dispatches see everything written before.
+  // Makes later dispatches see everything that was written before.
   void barrier();
   void copy(VkBuffer from, VkBuffer to, const VkBufferCopy& part);
-  // Call this last.
+  // Ends the recording. No other call may follow.
   void finish();
 
-  // The barrier at the beginning and end of all commands: submissions do not overlap, and the host sees what they
-  // wrote.
+  // Writes the barrier with which all commands begin and end. With it submissions do not overlap, and the host sees
+  // what they wrote.
   static void full_barrier(const Api& api, VkCommandBuffer commands);
 
  private:
@@ -66,7 +67,7 @@ class Recorder {
   VkCommandBuffer commands_;
   VkPipelineLayout layout_;
   const Faults& faults_;
-  Stopwatch* stopwatch_;           // null: times are not measured
+  Stopwatch* stopwatch_;           // null if times are not measured
   std::vector<Dispatch> waiting_;  // dispatches since the last barrier
   VkPipeline bound_ = nullptr;
   std::uint32_t n_barriers_ = 0;

@@ -22,7 +22,7 @@ Result<Stopwatch> Stopwatch::make(const Api& api, VkPhysicalDevice physical, VkD
   return stopwatch;
 }
 
-// Dispatches for which no timestamp is left are not timed.
+// Marks the end of a dispatch. When all timestamps are used up, further dispatches are not timed.
 void Stopwatch::mark(const Api& api, VkCommandBuffer commands, VkPipeline pipeline) {
   if (marks_.size() == kMarks) return;
   api.CmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, pool_,

@@ -1,5 +1,5 @@
-// Measures where a step's time goes: it adds a barrier and a timestamp after each dispatch.
-// Thread rule: as Device.
+// Stopwatch measures how a step's time is spent: it writes a timestamp after each dispatch.
+// Thread rule: see Device.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace zinc_rt::vulkan {
 
 class Stopwatch {
  public:
-  // Errors: kUnavailable for a device without timestamps.
+  // Creates the timestamps. Errors: kUnavailable for a device without timestamps.
   static Result<Stopwatch> make(const Api& api, VkPhysicalDevice physical, VkDevice device);
   void destroy(const Api& api, VkDevice device) const { api.DestroyQueryPool(device, pool_, nullptr); }
 
-  // Marks the end of a dispatch while commands are recorded. pipeline null: marks the beginning of the commands.
+  // Called while commands are recorded, after each dispatch. If `pipeline` is null, it marks the beginning of the
+  // commands.
   void mark(const Api& api, VkCommandBuffer commands, VkPipeline pipeline);
-  // Call reset() before a submission and collect() after it.
+  // Call reset() before each submission and collect() after it.
   void reset(const Api& api, VkDevice device) const { api.ResetQueryPool(device, pool_, 0, kMarks); }
   void collect(const Api& api, VkDevice device);
 
@@ -25,7 +26,7 @@ class Stopwatch {
     VkPipeline pipeline;
     double seconds;
   };
-  // The dispatches of the last submission.
+  // Returns the times of the last submission's dispatches.
   const std::vector<Span>& spans() const { return spans_; }
 
  private:

@@ -5,7 +5,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Numbers from the SPIR-V specification.
+// Opcodes and other numbers from the SPIR-V specification.
 enum Op : std::uint32_t {
   kOpSourceContinued = 2,
   kOpSource = 3,
@@ -61,8 +61,8 @@ bool is_arithmetic(std::uint32_t op) {
     default: return false;
   }
 }
-// The sections of a module, in order: capabilities; extensions to execution modes; names and sources; the rest,
-// beginning with decorations.
+// Returns the section of a module to which an instruction belongs. In order, these are: capabilities; extensions to
+// execution modes; names and sources; the rest, beginning with decorations.
 int section_of(std::uint32_t op) {
   if (op == kOpCapability) return 0;
   if (op == kOpExtension || op == kOpExtInstImport || (op >= kOpMemoryModel && op <= kOpExecutionMode) ||
@@ -91,7 +91,7 @@ std::vector<std::uint32_t> strict(std::span<const std::uint32_t> in, const Stric
   std::vector<std::uint32_t> out(in.begin(), in.begin() + kHeaderWords);
   int section = 0;
   for (std::size_t i = kHeaderWords; i < in.size(); i += length(i)) {
-    // Before the first instruction of a section, writes the additions to the sections before it.
+    // Before the first instruction of a section, this writes what is to be added to the sections before it.
     for (; section < section_of(op(i)); ++section) {
       if (section == 0)
         for (const Mode& m : kModes)

@@ -1,5 +1,6 @@
-// Changes a SPIR-V module so that it keeps the arithmetic contract, even where its source or compiler did not ask for
-// that. It adds NoContraction to every float result, and those execution modes for 32-bit floats that the device has.
+// Changes a SPIR-V module so that it keeps the arithmetic contract (docs/arithmetic.md), even if its source or compiler
+// did not ask for that. It adds NoContraction to every float result, and the execution modes for 32-bit floats that the
+// device has.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,12 +11,12 @@
 namespace zinc_rt::vulkan {
 
 struct Strictness {
-  bool keep_denormals = false;     // execution mode DenormPreserve
-  bool round_to_even = false;      // execution mode RoundingModeRTE
-  bool keep_inf_nan_zero = false;  // execution mode SignedZeroInfNanPreserve
+  bool keep_denormals = false;     // adds execution mode DenormPreserve
+  bool round_to_even = false;      // adds execution mode RoundingModeRTE
+  bool keep_inf_nan_zero = false;  // adds execution mode SignedZeroInfNanPreserve
 };
 
-// REQUIRES: a module as glslc writes it, with one entry point.
+// Returns the changed module. REQUIRES: the module is as glslc writes it, with one entry point.
 std::vector<std::uint32_t> strict(std::span<const std::uint32_t> module, const Strictness& wanted);
 
 }  // namespace zinc_rt::vulkan
