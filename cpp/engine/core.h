@@ -7,7 +7,6 @@
 // schedulers share. The turn of a step loop guards its replicas. A thread that takes several of these takes them in
 // this order: pump_mutex_, a turn, names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. No thread
 // may hold two turns.
-// may hold two turns.
 #pragma once
 
 #include <atomic>

@@ -149,7 +149,7 @@ class Generation {
   bool has_prediction_ = false;
   std::optional<spec::Drafter> drafter_;       // used by the step thread
   std::vector<TokenLogprob> prompt_logprobs_;  // written by the step thread until it reports that the prompt is done
-  // Only the drainer uses the members from here to finish_.
+  // Only the drainer uses the members from here down to finish_.
   OutputStage output_;
   std::deque<StreamEvent> held_;  // events for which the sink had no room
   std::optional<sched::Finish> wanted_end_;

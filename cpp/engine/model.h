@@ -33,6 +33,7 @@ struct RenderOptions {
 
 class Model {
  public:
+  // Loads the file on all devices that the options name.
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
   // Builds a model from open executors, one for each entry of options.devices. The model owns them.
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,

@@ -33,12 +33,12 @@ struct BoundTool {
 // an empty list.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
-// All that a grammar is made of.
+// The inputs from which make_grammar() builds the grammar of an answer.
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::span<const BoundTool> tools;  // the types of all parameters of the request's tools
-  const output::ToolTypes& types;    // the prompt ends inside the model's reasoning
+  std::span<const BoundTool> tools;  // from bound_tools()
+  const output::ToolTypes& types;    // the types of all parameters of the request's tools
   bool opens_reasoning = false;      // the prompt ends inside the model's reasoning
 };
 
@@ -50,8 +50,9 @@ std::string grammar_key(const GrammarInput& input);
 // model cannot produce; those of grammar::compile.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
-// Caches recently used grammars, at most kTenantBytes per tenant. If all together exceed kBytes, the tenant with the
-// most bytes loses its oldest grammar. add() drops grammars that were not used for kIdle.
+// GrammarCache keeps recently used grammars, so that requests with equal formats compile them once. A tenant may keep
+// kTenantBytes. If all tenants together exceed kBytes, the tenant with the most bytes loses its oldest grammar. add()
+// drops grammars that were not used for kIdle.
 class GrammarCache {
  public:
   static constexpr std::size_t kTenantBytes = 64u << 20, kBytes = 256u << 20;

@@ -1,7 +1,7 @@
-// Runs the steps of one device. One look takes the clients' commands for the replicas on the device, then runs a turn
-// of the replica that has used the least time. The loop's own thread calls look() again and again; in an engine without
-// threads, the callers of pump() do. The devices' loops run at the same time. They share the tenant book, whose lock
-// the schedulers take between steps, and the port of output events.
+// StepLoop runs the steps of one device. One look takes the clients' commands for the replicas on the device, then runs
+// a turn of the replica that has used the least time. The loop's own thread calls look() again and again; in an engine
+// without threads, the callers of pump() do. The devices' loops run at the same time. They share the tenant book, whose
+// lock the schedulers take between steps, and the port of output events.
 // Thread rule: any thread may call post(), poke(), turn(), stop(), device() and step_ms(). Only the thread that drives
 // the loop calls look() and join(). The replicas and the StepListener belong to the thread that holds the turn.
 // `inbox_mutex_` guards the inbox and may be taken while any other lock is held.

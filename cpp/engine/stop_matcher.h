@@ -33,7 +33,8 @@ class StopMatcher {
 
   std::vector<Stop> stops_;
   bool include_;
-  // Held text begins at given_. The text before that was returned; it is erased now and then, not at each byte.
+  // held_ from given_ on is the text that is held back. The text before given_ was returned. It is erased in large
+  // parts and not byte by byte.
   std::string held_;
   std::size_t given_ = 0;
   bool stopped_ = false;

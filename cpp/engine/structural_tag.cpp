@@ -328,7 +328,7 @@ class TagReader {
 Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
                                                      const MarkerOf& marker_of) {
   grammar::Limits limits;
-  limits.max_depth *= 2;  // because schemas are nested inside the tag
+  limits.max_depth *= 2;  // schemas are nested inside the tag, so its JSON may be twice as deep
   const auto whole = grammar::read_json(text, limits);
   if (!whole) return TagPart{Json(), ""}.pass(whole.error());
   return TagReader(builder, marker_of).read({*whole, ""});

@@ -107,7 +107,7 @@ Status StepCheck::check_outputs(const StepInput& input) const {
   std::size_t group_history = 0, group_bias = 0;  // sums over the output rows of one group
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];
-    const bool is_first = i % limits_.sizes.max_outputs == 0;  // the first row of a group
+    const bool is_first = i % limits_.sizes.max_outputs == 0;  // true for the first row of a group
     if (is_first) group_history = group_bias = 0;
     group_history += row.history.size();
     if (!is_first && shares_history(row, input.outputs[i - 1])) group_history -= input.outputs[i - 1].history.size();

@@ -28,6 +28,7 @@ struct CodeImage {
   std::span<const std::byte> code;
 };
 
+// The functions that a tier provides for diagnostics.
 struct Diagnostics {
   // Checks every feature that the tier needs from its device, one by one, on each path to the device that this machine
   // has.

@@ -1,7 +1,6 @@
 // A kernel table has one entry per type of an op's key operand (ir::OpRule::key_input, kernel/kernel_table.h). This
 // function lists those types for a tier.
 // Thread rule: plain functions.
-// Thread rule: plain functions.
 #pragma once
 
 #include <span>

@@ -150,8 +150,9 @@ Status check_ranges(const Submission& submission);
 // Checks that the ring has handed out this fence, so its number is between 1 and n_given. `tier` begins error messages.
 // Errors: kInvalidArgument.
 Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
-// Checks that a packet's kernel is one of the n_loaded ones and accepts the packet's operands. kernel: the loaded
-// kernel with the packet's id; null if there is none. `tier` begins messages. Errors: kInvalidArgument.
+// Checks that a packet's kernel is loaded and accepts the packet's operands. `kernel` is the loaded kernel with the
+// packet's id, or null if there is none; n_loaded is the number of loaded kernels. `tier` begins error messages.
+// Errors: kInvalidArgument.
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
                     std::size_t n_loaded);
 

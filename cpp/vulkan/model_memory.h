@@ -41,7 +41,8 @@ struct DeltaState {
   StatePart conv, delta;
 };
 
-// The types of quantized activations (kernels/common/act_q8.h), that is, act_dtype() of weights that are not floats.
+// The types of quantized activations (kernels/common/act_q8.h). act_dtype() returns one of them for each type of
+// quantized weights.
 inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType::kQ16A256};
 
 // Returns the bytes of a row of floats or of quantized activations. Quantized rows are stored in planes

@@ -4,7 +4,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-constexpr float kNormEps = 1e-6f;  // added to the squared lengths of q and k before they are divided by them
+constexpr float kNormEps = 1e-6f;  // added to the squared lengths of q and k, by which they are normalized
 
 }  // namespace
 

@@ -66,8 +66,8 @@ void Forward::Walk::shared_expert(std::size_t i, const Source& x) {
   add_to_stream(a.y, nullptr);
 }
 
-// Runs the chosen and the shared experts. The shared expert quantizes its input again, because the chosen experts' rows
-// have overwritten it.
+// Runs the chosen and the shared experts. The shared expert quantizes its input again, because the rows of the chosen
+// experts have overwritten the quantized input.
 void Forward::Walk::experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ExpertTensors& e = t.experts;

@@ -10,8 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// Finds a set by its name: ref; avx2, avx_vnni, avx512_vnni, amx_int8; neon, neon_dotprod, neon_i8mm. Empty or "auto"
-// picks the fastest that runs here. Errors: kUnavailable with the existing names.
+// Returns a set by its name: ref; avx2, avx_vnni, avx512_vnni, amx_int8; neon, neon_dotprod, neon_i8mm. An empty name
+// or "auto" picks the fastest that runs here. Errors: kUnavailable with the existing names.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
 // Returns the set with some kernels replaced by kernels of arithmetic `fast` (docs/arithmetic.md). Returns null if none

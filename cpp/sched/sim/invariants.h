@@ -87,7 +87,7 @@ class Invariants {
     bool is_held = false;  // waits for its leader's prompt
     bool is_head = false;  // the first of its queue that no leader holds up
     bool is_aged = false;
-    bool is_admitted = false;  // in the present call of admit
+    bool is_admitted = false;  // true if the present call of admit admitted it
   };
   struct Line {
     Micros admitted_at = INT64_MIN / 2;
