@@ -42,7 +42,7 @@ std::string word(const std::string& text) {
   return is_plain ? text : quoted(text);
 }
 
-// If the client disconnected before a status was sent, the log has 499, as nginx's does.
+// Returns the status for the log. If the client disconnected before a status was sent, that is 499, as in nginx's logs.
 int status_of(const AnsweredRequest& r) {
   return r.status == 0 ? 499 : r.status;
 }
@@ -53,8 +53,8 @@ bool is_count(std::string_view name) {
 
 }  // namespace
 
-// Writes to stderr only when it accepts data, so that a reader that stopped reading cannot block the end of the
-// process. After end_soon() waiting lines are dropped within a second.
+// Writes lines to stderr, but only when it accepts data. So a reader that has stopped reading cannot block the end of
+// the process. After end_soon() waiting lines are dropped within a second.
 class AccessLog::Stderr final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void end_soon() { end_ms_ = steady_ms() + 1000; }

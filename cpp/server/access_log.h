@@ -1,6 +1,6 @@
-// The access log: a line on stderr per HTTP request, including refused ones.
-// Thread rule: any thread. The log's own thread writes the lines, so nobody waits for a blocked terminal or pipe. When
-// 8,192 lines wait, the oldest are lost.
+// AccessLog writes a line to stderr for each HTTP request, including refused ones.
+// Thread rule: any thread. The log's own thread writes the lines, so that nobody waits for a blocked terminal or pipe.
+// When 8,192 lines wait, the oldest are lost.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@ namespace zinc_rt::server {
 
 enum class AccessLogOf : std::uint8_t {
   kNothing,
-  kRequests,  // all requests except health probes that were answered with 200
+  kRequests,  // all requests, except health probes that were answered with 200
   kAll,
 };
 
-// Reads the setting by its name in the configuration: off, on, all.
+// Converts the setting's name in the configuration (off, on, all). Returns nullopt for another name.
 std::optional<AccessLogOf> access_log_of(std::string_view name);
 
 class AccessLog {
@@ -48,8 +48,8 @@ class AccessLog {
   std::shared_ptr<spdlog::logger> lines_;
 };
 
-// Returns the line without its line end. Text from clients is quoted and escaped if it has a space, a quote, or
-// anything but printable ASCII. So a client can forge neither a second line nor a field.
+// Returns the text of a line, without a line end. Text from clients is quoted and escaped if it has a space, a quote,
+// or anything but printable ASCII. So a client can forge neither a second line nor a field.
 std::string access_line(const AnsweredRequest& request, std::chrono::system_clock::time_point time, bool is_json);
 
 // Joins names of fields by ", " for a header. All characters but letters, digits and "_.-[]" become %XX.

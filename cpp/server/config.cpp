@@ -60,7 +60,7 @@ void read_server(Table& t, const toml::node&, Config& config) {
   config.server_values = t.to_json();
 }
 
-// The table's keys are names that the user chooses.
+// Reads a table whose keys are names that the user chooses.
 void read_objectives(Table& t, const toml::node& node, Config& config) {
   for (const auto& [name, value] : *node.as_table()) {
     const std::string key(name.str());
@@ -108,7 +108,7 @@ void read_tenant(Table& t, const toml::node& node, Config& config) {
 
 struct Section {
   const char *name, *heading;
-  bool is_list;  // written as [[name]], one table per entry
+  bool is_list;  // true if it is written as [[name]], with one table per entry
   void (*read)(Table& t, const toml::node& node, Config& config);
 };
 constexpr Section kSections[] = {
@@ -139,7 +139,7 @@ void read_file(const toml::table& file, Status& status, const KeysOfTables& all,
   if (keys != nullptr) (*keys)[""] = root.known();
 }
 
-// Collects the keys that the functions above read from a table.
+// Returns the keys that the functions above read from each table.
 KeysOfTables find_keys() {
   KeysOfTables keys;
   const toml::table nothing;

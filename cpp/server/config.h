@@ -1,4 +1,4 @@
-// The server's configuration file, TOML.
+// Reads the server's configuration file (TOML).
 // Thread rule: pure functions.
 #pragma once
 
@@ -22,14 +22,14 @@ struct Config {
   Json server_values = Json::object();  // the table [server] of the file
 };
 
-// Errors: kNotFound for a file that cannot be read; kInvalidArgument, with line and key, for an unknown key, a value of
-// the wrong type, or a secret that is not hashed.
+// Reads a file. Errors: kNotFound for a file that cannot be read; kInvalidArgument, with line and key, for an unknown
+// key, a value of the wrong type, or a secret that is not hashed.
 Result<Config> load_config(const std::string& path);
 
-// Maps each table's heading, such as "[server]", to its keys; "" is the top of the file.
+// Returns, for each table's heading such as "[server]", the keys of the table. The heading "" is the top of the file.
 const std::map<std::string, std::set<std::string>>& config_keys();
 
-// The keys of [server] that differ between `file` and `running` and take effect only at a restart.
+// Returns the keys of [server] that differ between `file` and `running` but take effect only at a restart.
 std::vector<std::string> kept_until_restart(const Config& running, const Config& file);
 
 // Returns an example file with every key, for --example-config.

@@ -76,8 +76,8 @@ std::string in_toml(std::uint32_t value, const EngineOption&) {
 std::string in_toml(const std::vector<std::uint32_t>& value, const EngineOption&) {
   return fmt::format("[{}]", fmt::join(value, ", "));
 }
-// A default is an empty text if the engine chooses the value. The example then shows the usual choice, or one of the
-// choices.
+// Returns an option's value as TOML. If the engine chooses the default, `value` is empty, and the example shows the
+// usual choice or one of the choices.
 std::string in_toml(const std::string& value, const EngineOption& row) {
   if (!value.empty()) return fmt::format("\"{}\"", value);
   const std::string_view usual = row.otherwise;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kHashOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// Returns null for a time or a table, because no key has such a value.
+// Converts a TOML value to JSON. Returns null for a time or a table, because no key has such a value.
 Json json_of(const toml::node& node) {
   if (const auto value = node.as_boolean()) return value->get();
   if (const auto value = node.as_integer()) return value->get();

@@ -1,4 +1,4 @@
-// Reads one table of the configuration file.
+// Table reads the keys of one table of the configuration file.
 // Thread rule: plain values.
 #pragma once
 
@@ -20,7 +20,8 @@
 
 namespace zinc_rt::server {
 
-// Maps each table's heading as written in files ("[server]", "[[models]]") to its keys; "" is the top of the file.
+// Each table's heading as written in files ("[server]", "[[models]]"), with the table's keys. The heading "" is the top
+// of the file.
 using KeysOfTables = std::map<std::string, std::set<std::string>>;
 
 // Reads the keys of a table one by one. A key of the file that no call read is an error; if another table has such a
@@ -46,7 +47,7 @@ class Table {
     if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
     out = static_cast<T>(*value);
   }
-  // As take(), but 0 is an error, because with 0 no request could be served.
+  // Reads a number as take() does. 0 is an error, because with 0 no request could be served.
   template <class T>
   void take_count(const char* key, T& out) {
     take(key, out);
@@ -62,19 +63,20 @@ class Table {
     return node == nullptr ? otherwise : *node;
   }
   void complain(const toml::node& node, const std::string& key, const std::string& what);
-  // A list of strings. For a string that is not accepted, `refuse` returns what is expected instead; else nothing.
+  // Reads a list of strings. For a string that is not accepted, `refuse` returns what is expected in its place; for
+  // others it returns an empty text.
   void take_strings(const char* key, std::vector<std::string>& out,
                     std::string_view (*refuse)(std::string_view) = nullptr);
-  // A list of device numbers. The engine checks the list as a whole when it loads the model.
+  // Reads a list of device numbers. The engine checks the list as a whole when it loads the model.
   void take(const char* key, std::vector<std::uint32_t>& out);
-  // A list of hashes, each "sha256:" and 64 hex digits.
+  // Reads a list of hashes, each "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out);
   // Returns the given keys and their values as a JSON object, as in the body of an API request.
   Json take_json(const std::set<std::string>& keys);
 
-  // The keys that were read so far.
+  // Returns the keys that were read so far.
   const std::set<std::string>& known() const { return known_; }
-  // The whole table, so that two files can be compared.
+  // Returns the whole table as JSON, so that two files can be compared.
   Json to_json() const;
 
  private:

@@ -1,5 +1,5 @@
-// The state that the endpoints share: the engine, its models and tenants, and the work queues.
-// Thread rule: set up before the first request. After that each member's own rule applies.
+// ServerCore is the state that the endpoints share: the engine, its models and tenants, and the work queues.
+// Thread rule: it is set up before the first request. After that each member's own rule applies.
 #pragma once
 
 #include <atomic>
@@ -44,53 +44,53 @@ struct ServerCore {
   StreamRegistry streams;
   StoredFiles files;
   Batches batches;
-  // Handles requests, by tenant; one thread is always left for other tenants.
+  // Runs handlers of requests; the owner of a task is the tenant. One of its threads is always left for other tenants.
   WorkQueue work{4, 3, WorkQueue::Priority::kBehindSteps};
-  WorkQueue ends{2};    // completes answers when their generation has ended
+  WorkQueue ends{2};    // completes answers when their generations have ended
   WorkQueue slow{1};    // loads and unloads models
   WorkQueue probes{1};  // probes the engine, one probe at a time
-  // sends files to clients, one piece of each file in turn
+  // Sends files to clients, one piece of each file in turn.
   WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};
   OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport, status_transport;  // the second may be null
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
   // Limits the memory of JSON: of bodies while they are parsed and read, and of conversations that are loaded from the
-  // state file or will be stored in it (bytes_as_parsed). A text counts three times its bytes; many small values count
-  // more.
+  // state file or will be stored in it (bytes_as_parsed). A text counts as three times its bytes; many small values
+  // count as more.
   static constexpr std::size_t kMostParsed = 512u << 20, kMostParsedOfTenant = 192u << 20;
   std::shared_ptr<ByteBudget> parsed =
       std::make_shared<ByteBudget>(ByteBudget::Limits{kMostParsed, SIZE_MAX, kMostParsedOfTenant});
-  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are ignored instead of refused
+  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are ignored and not refused
   std::atomic<bool> is_draining{false};
-  // probes report "not ready" so that load balancers send requests elsewhere; requests are still accepted
+  // Probes report "not ready", so that load balancers send requests elsewhere. Requests are still accepted.
   std::atomic<bool> is_leaving{false};
   std::atomic<bool> is_closing{false};  // running requests are aborted
   std::atomic<bool> is_failed{false};   // the device fails every step
-  // The start of the step that runs longest now, over all devices. If no step runs, the last time that a step loop
-  // looked for work. In ms on the steady clock.
+  // The start of the step that runs longest now, over all devices. If no step runs, the last time at which a step
+  // loop looked for work. In ms on the steady clock.
   std::atomic<std::int64_t> last_alive_ms{0};
-  std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models at that time
+  std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, counted at that time
   static constexpr std::int64_t kWatchMs = 500;  // interval between two updates of the members above
   std::atomic<std::uint32_t> n_generating{0};    // answers that are being generated
-  // calls for embeddings that have not ended; they submit their inputs a few at a time
+  // Calls for embeddings that have not ended. They submit their inputs a few at a time.
   std::atomic<std::uint32_t> n_embedding{0};
 
   // The engine counts as hung if no step has ended for longer than this.
   static constexpr std::int64_t kHungMs = 30000;
   bool is_hung() const;
-  // Why the server accepts no requests now; empty if it does.
+  // Returns why the server accepts no requests now; an empty text if it does.
   std::string why_not_ready() const;
   // Ends running requests and the threads of the queues. Errors: those of StateStore::close().
   Status close();
 };
 
-// The header in which an answer lists the request's ignored fields.
+// The header of an answer that lists the ignored fields of its request.
 constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
 // Returns 24 random hex digits.
 std::string new_id();
 
-// Each function adds the paths of one group of endpoints.
+// Each of these functions adds the paths of one group of endpoints to the router.
 void add_generation_routes(Router& router, ServerCore& core);
 void add_messages_routes(Router& router, ServerCore& core);   // Anthropic's paths other than generation
 void add_responses_routes(Router& router, ServerCore& core);  // stored answers of /v1/responses
@@ -104,7 +104,7 @@ void add_model_routes(Router& router, ServerCore& core);
 void add_prefix_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
-// The paths of options.metrics_listen, which need no key: probes, load and metrics.
+// Adds the paths of options.metrics_listen, which need no key: probes, load and metrics.
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 

@@ -9,7 +9,7 @@
 
 namespace zinc_rt::server {
 
-// Reports the end of an input to the job. Other events of an embedding concern preemption only, so they are ignored.
+// Reports the end of an input to the job. An embedding's other events concern preemption only, so they are ignored.
 class EmbeddingJob::InputSink final : public Sink {
  public:
   InputSink(std::shared_ptr<EmbeddingJob> job, std::uint32_t input) : job_(std::move(job)), input_(input) {}
@@ -43,8 +43,8 @@ void EmbeddingJob::start() {
   submit_more();
 }
 
-// Only one thread at a time runs this (is_submitting_). It does not hold the lock while it submits, because tokenizing
-// long texts takes long.
+// Submits further inputs. Only one thread at a time runs this (is_submitting_). It does not hold the lock while it
+// submits, because tokenizing long texts takes long.
 void EmbeddingJob::submit_more() {
   const auto session = call_.tenant->tenant.session();
   for (;;) {
@@ -112,7 +112,7 @@ void EmbeddingJob::take(std::uint32_t i) {
   Input& input = inputs_[i];
   auto completion = input.handle->completion();
   const auto status = input.handle->wait();
-  input.handle.reset();  // the handle owns the sink, which owns this job
+  input.handle.reset();  // because the handle owns the sink, which owns this job
   --n_running_;
   usage_.prompt_tokens += completion.usage.prompt_tokens;
   usage_.cached_tokens += completion.usage.cached_tokens;
@@ -149,7 +149,7 @@ void EmbeddingJob::go_on() {
   }
 }
 
-// Called once, when all requests of the call have ended. Writes the ledger's row first and then sends the answer.
+// Called once, when all requests of the call have ended. Writes the ledger's row, and then sends the answer.
 void EmbeddingJob::conclude() {
   call_.model_hold.reset();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();

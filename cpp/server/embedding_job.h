@@ -1,6 +1,6 @@
-// One API call for embeddings or scores. It submits its inputs to the engine as requests, a few at a time, so that a
-// call with thousands of inputs does not fill the queue. When all have ended it sends the answer and writes the call's
-// row in the ledger.
+// EmbeddingJob is one API call for embeddings or scores. It submits its inputs to the engine as requests, a few at a
+// time, so that a call with thousands of inputs does not fill the queue. When all have ended, it sends the answer and
+// writes the call's row in the ledger.
 // Thread rule: call start() once. The engine's drainer, the work queues and the I/O threads call the other members.
 #pragma once
 
@@ -28,7 +28,7 @@ struct EmbeddingServices {
   Metrics& metrics;
   WorkQueue& work;  // runs tokenization and submission, fairly between tenants
   WorkQueue& ends;
-  std::atomic<std::uint32_t>& n_open;  // number of jobs that have not ended
+  std::atomic<std::uint32_t>& n_open;  // how many jobs have not ended
 };
 
 struct EmbeddingJobCall {
@@ -36,11 +36,11 @@ struct EmbeddingJobCall {
   MakeErrorResponse make_error = error_response;
   std::string id, model, endpoint;         // model: the name that clients use
   std::string engine_model;                // the engine's name of the model
-  std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
+  std::shared_ptr<const void> model_hold;  // see ServedModel::hold; held until all requests are submitted
   std::uint32_t max_context = 0;
   std::uint32_t window = 0;  // how many inputs are in the engine at once; they count as the tenant's open choices
   std::shared_ptr<TenantEntry> tenant;
-  std::string owner;  // owner of the job's tasks on the work queue
+  std::string owner;  // the owner of the job's tasks on the work queue
   std::shared_ptr<Connection> connection;
   Headers headers;
   std::string traceparent;
@@ -57,7 +57,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
  private:
   class InputSink;
   struct Input {
-    std::optional<RequestHandle> handle;  // while the engine has the request
+    std::optional<RequestHandle> handle;  // set while the engine has the request
     bool has_ended = false;
     std::vector<float> embedding;
     double score = 0;
@@ -82,13 +82,13 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
 
   std::mutex mutex_;
   std::vector<Input> inputs_;
-  std::size_t next_ = 0;  // the first input that was not submitted
+  std::size_t next_ = 0;  // the first input that was not submitted yet
   std::uint32_t n_running_ = 0;
   bool is_submitting_ = false, is_cancelled_ = false, is_concluded_ = false;
   std::optional<ApiError> error_;  // the first error
   std::string finish_ = "stop";
   Usage usage_;
-  double queue_ms_ = 0;  // time in the queue of the first input
+  double queue_ms_ = 0;  // how long the first input waited in the queue
   HttpResponse answer_;
 };
 

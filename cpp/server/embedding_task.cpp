@@ -1,4 +1,4 @@
-// Creates the embedding job for a request's body.
+// Handles the routes of embeddings and scores: reads the body and creates the embedding job.
 #include "server/embedding_task.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::uint32_t kEmbeddingWindow = 64;  // at most so many inputs of a call are in the engine at once
+constexpr std::uint32_t kEmbeddingWindow = 64;  // how many inputs of a call are in the engine at once, at most
 
 struct WantedJob {
   WantedTask task;

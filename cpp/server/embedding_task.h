@@ -1,5 +1,5 @@
-// What an EmbeddingJob computes: the inputs of an API call for embeddings or scores as requests, and the answer made
-// from their results.
+// EmbeddingTask is what an EmbeddingJob computes. It provides the inputs of an API call for embeddings or scores as
+// requests, and makes the answer from their results.
 // Thread rule: EmbeddingJob calls it from one thread at a time.
 #pragma once
 
@@ -23,7 +23,7 @@ class EmbeddingTask {
   virtual Request request(std::size_t i) const = 0;
   // Called when request i was submitted, so that its memory can be released.
   virtual void forget(std::size_t) {}
-  // Where an input stands in the body, for an error: the field, and the input's position in it. The position is empty
+  // The place of an input in the body, for an error: the field, and the input's position in it. The position is empty
   // if there is only one input.
   struct Place {
     std::string field, text;
@@ -32,14 +32,14 @@ class EmbeddingTask {
   virtual std::string answer(EmbeddingAnswer results) const = 0;
 };
 
-// The content of a body before its model has been found.
+// A body that was read, before its model has been found.
 struct WantedTask {
   std::string model;
-  // Errors: the model cannot compute embeddings or scores, or the answer would be too long.
+  // Makes the task. Errors: the model cannot compute embeddings or scores, or the answer would be too long.
   std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
 };
 
-// A path with the function that reads its body and the prefix of its answers' ids.
+// A path, the function that reads its body, and the prefix of its answers' ids.
 struct TaskPath {
   const char* path;
   ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);

@@ -45,7 +45,7 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
   const auto type = request.header("content-type");
   if (request.method == "GET" || request.method == "HEAD" || type.empty()) return {};
   const auto is = [&](std::string_view wanted) { return equals_in_any_case(type.substr(0, wanted.size()), wanted); };
-  // A browser sends at least one of these headers with a form, so a request without them is not from a browser.
+  // A browser sends at least one of these headers with a form. So a request without them does not come from a browser.
   const bool is_no_browsers =
       request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
   constexpr std::string_view kForm = "multipart/form-data";
@@ -58,7 +58,7 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
           "[http] {} comes from a browser, without an Authorization header: a page of any site could send it", kForm);
     return fmt::format("[http] Content-Type {} is given, {} wanted", type.substr(0, 80), kForm);
   }
-  // `curl -d` sends this type for any body.
+  // `curl -d` sends this type whatever the body is.
   if (is(kJson) || (is("application/x-www-form-urlencoded") && is_no_browsers)) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }

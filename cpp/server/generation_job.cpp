@@ -16,17 +16,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-constexpr const char* kBadLogits = "bad_logits";  // the engine's finish reason
+constexpr const char* kBadLogits = "bad_logits";  // the engine's finish reason for such requests
 
 constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"},    {Api::kText, "prompt"},
                                                          {Api::kTokens, "token_ids"}, {Api::kMessages, "messages"},
                                                          {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
                                                          {Api::kOllamaText, "prompt"}};
 
-// Returns the API's name of the field for a member of the engine's Request.
+// Returns the name that the API has for a member of the engine's Request.
 std::string param_of(const std::string& field, const GenerationCall& call) {
   if (field == "output_format" && !call.format_field.empty()) return call.format_field;
-  // Without a format field, only tools constrain the output.
+  // If no field sets a format, only tools constrain the output.
   for (const auto& [member, name] : {std::pair("output_format", "tools"), {"embed", "model"}})
     if (field == member) return name;
   const bool is_prompt = field.empty() || field == "prompt" || field == "messages" || field == "token_ids";
@@ -36,7 +36,7 @@ std::string param_of(const std::string& field, const GenerationCall& call) {
 // Converts the engine's error about a request.
 ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
   auto out = prompt_error(error, param_of(error.field, call), max_context);
-  // The engine does not know which of several fields gave the format.
+  // The engine does not know which of several fields set the format.
   if (out.status == 400 && error.field == "output_format" && !call.format_field.empty())
     out.message = fmt::format("[request] {}: {}", out.param, out.message);
   return out;
@@ -44,8 +44,8 @@ ApiError request_error(const Error& error, const GenerationCall& call, std::uint
 
 }  // namespace
 
-// Passes the engine's events to the job. The job owns the handles and the engine owns the sinks until all choices have
-// ended.
+// Passes the engine's events to the job. Until all choices have ended, the job owns the handles and the engine owns the
+// sinks.
 class GenerationJob::PromptSink final : public Sink {
  public:
   PromptSink(std::shared_ptr<GenerationJob> job, std::uint32_t prompt) : job_(std::move(job)), prompt_(prompt) {}
@@ -99,7 +99,7 @@ ApiResult<void> GenerationJob::submit_all() {
       for (auto& h : handles_) h.cancel();
       handles_.clear();
       auto error = request_error(handle.error(), call_, context_.max_context);
-      // If there are several prompts, the error names the one it is about.
+      // If there are several prompts, the error names the one that it is about.
       if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
         error.message = fmt::format("prompt[{}]: {}", i, error.message);
       return std::unexpected(std::move(error));
@@ -143,7 +143,8 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   if (call_.stream && !has_stream_begun_) return SinkResult::kFull;
   if (!choice.is_waiting) {
     if (event.is_token) {
-      // The time since the step that made the previous token; for the first token, since the request arrived.
+      // Observes the time since the step that made the previous token; for the first token, the time since the request
+      // arrived.
       if (choice.last_us == 0)
         series_.time_to_first_token->Observe(seconds_since(started_));
       else
@@ -179,7 +180,7 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
   if (--n_open_ == 0) conclude();
 }
 
-// Called when all choices have ended. The request is in the ledger before the client gets the end of the answer.
+// Called when all choices have ended. Writes the request into the ledger before the client gets the end of the answer.
 void GenerationJob::conclude() {
   AnswerTotals totals;
   auto& [usage, timings] = totals;
@@ -241,7 +242,7 @@ void GenerationJob::conclude() {
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
              context_.traceparent.empty() ? "" : ", traceparent ", context_.traceparent);
   context_.tenant->close_request(choices_.size(), usage.total_tokens);
-  handles_.clear();  // the handles own the sinks, which own this job
+  handles_.clear();  // because the handles own the sinks, which own this job
   record(usage, finish);
 }
 
@@ -274,7 +275,7 @@ void GenerationJob::put_whole(const AnswerTotals& totals) {
   whole_.body = writer_->whole(choices, totals);
 }
 
-// Stores the answer if the request wants that, before the client gets the end of the answer.
+// Stores the answer if the request wants that. It does so before the client gets the end of the answer.
 Status GenerationJob::keep() {
   const auto kept = writer_->kept();
   if (kept.empty()) return {};

@@ -1,5 +1,5 @@
-// One API call that generates text. It submits its prompts to the engine as requests, writes their events as an answer,
-// whole or streamed, and writes the call's row in the ledger.
+// GenerationJob is one API call that generates text. It submits its prompts to the engine as requests, writes their
+// events as an answer, whole or streamed, and writes the call's row in the ledger.
 // Thread rule: call start() once. The engine's drainer, the work queue and the I/O threads call the other members.
 #pragma once
 
@@ -24,27 +24,27 @@ struct JobServices {
   Engine& engine;
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& ends;  // completes answers; a queue of its own, so that they never wait behind new requests
+  WorkQueue& ends;  // completes answers; a queue of their own, so that they never wait behind requests that arrive
 };
 
-// The latency that the caller wants in milliseconds: until the first token, and per token on average. 0 if not given.
+// The latencies that the caller wants, in milliseconds: until the first token, and per token on average. 0: not given.
 struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
 
-// The caller, the model, and the connection for the answer.
+// What a job knows of its call: the caller, the model, and the connection for the answer.
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
-  AnswerHead head;                         // its model is the name that clients use
+  AnswerHead head;                         // its `model` is the name that clients use
   std::string engine_model;                // the engine's name of the model
-  std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
+  std::shared_ptr<const void> model_hold;  // see ServedModel::hold; held until all requests are submitted
   std::string endpoint;
   std::uint32_t max_context = 0;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
-  Headers headers;               // of the answer
-  std::string traceparent;       // W3C trace context of the caller, for the step timeline; empty if none
+  Headers headers;               // headers of the answer
+  std::string traceparent;       // the caller's W3C trace context, for the step timeline; empty: none
   WantedLatency wanted_latency;  // metrics count whether it was met; it does not change scheduling
   std::stop_token gone;          // stop is requested when the client disconnects
   ByteBudget::Hold held;         // counts the bytes of a conversation that will be stored
@@ -93,8 +93,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
-  std::atomic<bool> has_stream_begun_{false};  // the head and the events before all choices were sent
-  std::string last_events_;                    // end of the stream; sent when the ledger has the row
+  std::atomic<bool> has_stream_begun_{false};  // the head, and the events that come before all choices, were sent
+  std::string last_events_;                    // the end of the stream, sent when the ledger has the row
   HttpResponse whole_;
 };
 

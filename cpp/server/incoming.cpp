@@ -35,7 +35,7 @@ ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
     return std::unexpected(make_error(403, "[keys] this is an admin's key; requests need one of a tenant"));
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
-  // An Azure path names the model, whatever the body says.
+  // A path of Azure's API names the model, whatever the body says.
   if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
   return body;
 }
@@ -43,7 +43,7 @@ ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
 Request default_request(const Exchange& exchange) {
   Request defaults;
   defaults.temperature = 1;
-  // Without keys a request may ask for any class. The default is standard.
+  // If the server has no keys, a request may ask for any class. The default is standard.
   if (exchange.caller.is_admin) defaults.qos = "standard";
   if (!exchange.caller.qos_class.empty()) defaults.qos = exchange.caller.qos_class;
   return defaults;

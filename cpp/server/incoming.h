@@ -1,4 +1,5 @@
-// What handlers do with a request for generation or embeddings before its model has been found, and how they refuse it.
+// What handlers share before a request's model has been found: reading the body of a request for generation or
+// embeddings, and refusing it.
 // Thread rule: any thread; only one handler uses an Exchange.
 #pragma once
 
@@ -14,7 +15,7 @@ namespace zinc_rt::server {
 // Parses the body, a JSON object, and frees its text. If the path names a model, the field "model" is set to it.
 // Errors: 503 while the server accepts no requests, 403 for a key that belongs to no tenant, those of read_object.
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange);
-// Returns the values of fields that the body does not set.
+// Returns a request with the values of fields that a body may leave out.
 Request default_request(const Exchange& exchange);
 // If the request is a line of a batch, sets the class of all `requests` to batch, whatever the body says.
 void set_class(const Exchange& exchange, std::vector<Request>& requests);

@@ -41,8 +41,8 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// Raises a counter by the growth of a source's count since the last call. A counter may have several sources. If a
-// source restarted, its count began at 0 again.
+// Raises a counter by as much as a source's count has grown since the last call. A counter may have several sources. If
+// a source has restarted, its count began at 0 again.
 void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
                        double value) {
   auto& c = counter(name, help, labels);
@@ -52,8 +52,8 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
   last = value;
 }
 
-// Adds a value to a gauge. The next update removes the gauge, because the tenant or model may not exist then. Values
-// with equal labels are summed.
+// Adds a value to a gauge; values with equal labels are summed. The next update removes the gauge, because its tenant
+// or model may not exist then.
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);
@@ -141,7 +141,7 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
-    // Earlier versions of vLLM had these names, and some routers still read them.
+    // Earlier versions of vLLM used these names, and some routers still read them.
     show("vllm:gpu_cache_usage_perc", "as vllm:kv_cache_usage_perc", labels, used);
     raise_to("vllm:gpu_prefix_cache_queries_total", "as vllm:prefix_cache_queries_total", labels, name,
              number(m.prompt_tokens));
@@ -195,7 +195,7 @@ std::string Metrics::scrape(const TransportCounts& transport, double engine_age_
   raise_to("zinc:http_timeouts_total", "connections that took too long", {}, "",
            static_cast<double>(transport.timed_out));
   auto families = registry_.Collect();
-  // The same histograms under vLLM's names and labels, for all tenants together.
+  // The same histograms are repeated under vLLM's names and labels, for all tenants together.
   const std::map<std::string, std::string> kAlias{
       {"zinc:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
       {"zinc:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},

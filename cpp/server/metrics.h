@@ -1,5 +1,5 @@
-// Metrics for Prometheus. Their names begin with "zinc:" and they have a label for the tenant. Some are also reported
-// under vLLM's names, for dashboards and gateways that expect those.
+// Metrics counts and publishes metrics for Prometheus. Their names begin with "zinc:", and they have a label for the
+// tenant. Some are also published under vLLM's names, for dashboards and gateways that expect those.
 // Thread rule: any thread.
 #pragma once
 
@@ -27,7 +27,7 @@ class Metrics {
   struct Series {
     prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
     prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
-    std::map<std::string, prometheus::Counter*> finished;  // by finish reason
+    std::map<std::string, prometheus::Counter*> finished;  // key: the finish reason
   };
   Series& series(const std::string& tenant, const std::string& model);
   void finished(Series& series, const std::string& reason);
@@ -48,7 +48,7 @@ class Metrics {
   std::string scrape(const TransportCounts& transport, double engine_age_s, bool shows_tenants);
 
  private:
-  std::string label_of(const std::string& tenant);  // the name for the first 200 tenants, "other" for more
+  std::string label_of(const std::string& tenant);  // the tenant's name for the first 200 tenants, "other" for more
   prometheus::Gauge& gauge(const char* name, const char* help, const prometheus::Labels& labels);
   prometheus::Counter& counter(const char* name, const char* help, const prometheus::Labels& labels);
   void raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
@@ -62,8 +62,9 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
-  std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // set by the last update
-  // per counter and source: the value at the last update
+  // Gauges that the last update has set.
+  std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;
+  // Per counter and source: the source's value at the last update.
   std::map<std::pair<std::string, std::string>, double> sources_;
 };
 

@@ -46,8 +46,8 @@ void ResumableStream::start_stream(HttpResponse head) {
   watch(client);
 }
 
-// Registers for the client's disconnect. REQUIRES: the caller does not hold the mutex, because on_gone() calls back at
-// once if the client has disconnected already.
+// Asks to be told when the client disconnects. REQUIRES: the caller does not hold the mutex, because on_gone() calls
+// back at once if the client has disconnected already.
 void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
   client->on_gone([weak = weak_from_this(), client = client.get()] {
     if (const auto self = weak.lock()) self->client_left(client);
@@ -74,7 +74,7 @@ void ResumableStream::keep(std::string_view events) {
   trim();
 }
 
-// Drops events that were sent, as long as the limits are exceeded. REQUIRES: mutex_.
+// Drops events that were sent, as long as the limits are exceeded. REQUIRES: the caller holds mutex_.
 void ResumableStream::trim() {
   registry_.keeps(*this, kept_bytes_, is_over_);
   while ((kept_bytes_ > kMostKept || registry_.is_full(owner_)) && first_ < next_sent_ && !is_over_) {
@@ -85,7 +85,7 @@ void ResumableStream::trim() {
   }
 }
 
-// Sends as many events as the client accepts; if the stream has ended, all of them.
+// Sends as many events as the client accepts. If the stream has ended, sends all of them.
 void ResumableStream::send() {
   if (client_ == nullptr) return;
   for (; next_sent_ < first_ + events_.size(); ++next_sent_) {
@@ -182,7 +182,7 @@ bool ResumableStream::sweep(std::chrono::steady_clock::time_point now) {
     if (is_over_) return now - over_since_ < kWindow;
     if (client_ != nullptr || now - alone_since_ < kWindow) return true;
   }
-  discard();  // this makes the job end and call finish() or abort()
+  discard();  // makes the job end and call finish() or abort()
   return true;
 }
 
@@ -256,7 +256,7 @@ void StreamRegistry::erase(const std::string& id) {
   streams_.erase(it);
 }
 
-// Drops streams until the limits are kept. `owner` is the tenant whose streams have just grown.
+// Drops finished streams until the limits are kept. `owner` is the tenant whose streams have just grown.
 StreamRegistry::Streams StreamRegistry::make_room(const std::string& owner) {
   Streams dropped;
   const auto of_owner = [&] {
@@ -275,7 +275,7 @@ StreamRegistry::Streams StreamRegistry::make_room(const std::string& owner) {
   return dropped;
 }
 
-// Returns false if the owner has no finished stream.
+// Drops the owner's oldest finished stream. Returns false if the owner has none.
 bool StreamRegistry::drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped) {
   const auto oldest = over_.lower_bound({owner, 0});
   if (oldest == over_.end() || oldest->first.first != owner) return false;

@@ -1,5 +1,5 @@
-// Streams that survive the loss of their connection for a while. Events are numbered, and the last ones are kept. A
-// disconnected client reconnects with the number of the last event that it received.
+// ResumableStream is a stream that survives the loss of its connection for a while. Its events are numbered, and the
+// last ones are kept. A disconnected client reconnects with the number of the last event that it received.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,9 +20,9 @@ namespace zinc_rt::server {
 
 class StreamRegistry;
 
-// A job writes to this instead of the client's connection. While no client is connected, it accepts events until
-// kMostKept bytes wait, then write() returns false, as for a slow reader. If the registry is full, it keeps only events
-// that its client has not received, and accepts none while no client is connected.
+// A job writes to this object in place of the client's connection. While no client is connected, it accepts events
+// until kMostKept bytes wait; then write() returns false, as for a slow reader. If the registry is full, it keeps only
+// events that its client has not received, and accepts none while no client is connected.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
@@ -37,7 +37,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   void note(std::string name, std::string value) override;
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
-  bool write(std::string_view piece) override;  // piece: whole events
+  bool write(std::string_view piece) override;  // `piece` consists of whole events
   void finish(std::string_view last) override;
   void abort() override;
   void on_gone(std::function<void()> left) override;  // called when kWindow has passed, or by discard()
@@ -66,7 +66,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::mutex mutex_;
   std::shared_ptr<Connection> client_;
   HttpResponse head_;
-  std::deque<std::string> events_;  // numbers first_, first_ + 1, ...
+  std::deque<std::string> events_;  // the kept events; their numbers are first_, first_ + 1, ...
   std::uint64_t first_ = 1, next_sent_ = 1;
   std::size_t kept_bytes_ = 0, unsent_bytes_ = 0;
   bool is_started_ = false, is_over_ = false, is_whole_ = false;
@@ -74,9 +74,9 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::function<void()> left_;
 };
 
-// The streams that clients may reconnect to. The kept bytes are bounded per tenant and in total. Beyond a bound,
-// finished streams are dropped, the oldest first: those of the tenant that is over its bound, else those of the tenant
-// with the most bytes.
+// StreamRegistry lists the streams that clients may reconnect to. The kept bytes are limited per tenant and in total.
+// Beyond a limit, finished streams are dropped, the oldest first. They are streams of the tenant that is over its
+// limit, else of the tenant with the most bytes.
 class StreamRegistry {
  public:
   struct Limits {
@@ -94,7 +94,7 @@ class StreamRegistry {
 
   // Streams call this to report how many bytes they keep now.
   void keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over);
-  // Whether the bound of its tenant, or that of all streams, is reached.
+  // Returns whether the limit of this tenant, or of all streams together, is reached.
   bool is_full(const std::string& owner);
 
  private:
@@ -102,7 +102,7 @@ class StreamRegistry {
   struct Entry {
     std::shared_ptr<ResumableStream> stream;
     std::size_t n_bytes = 0;
-    std::uint64_t over_as = 0;  // number in the order in which streams ended, from 1; 0: it still runs
+    std::uint64_t over_as = 0;  // rises from 1 with each stream that ends; 0: it still runs
   };
   struct Dropped {
     std::string owner;
@@ -116,15 +116,16 @@ class StreamRegistry {
   Streams make_room(const std::string& owner);
   bool drop_oldest_of(const std::string& owner, const char* whose, std::size_t most, Streams& dropped);
 
-  static constexpr std::size_t kMostDropped = 4096;  // the ids of so many dropped streams are kept, to answer 410
-  static constexpr std::size_t kOfStream = 4096;     // bytes counted per stream in addition to its events
+  static constexpr std::size_t kMostDropped = 4096;  // how many ids of dropped streams are remembered, to answer 410
+  static constexpr std::size_t kOfStream = 4096;     // bytes that count per stream in addition to its events
   const Limits limits_;
   std::mutex mutex_;
   std::map<std::string, Entry> streams_;
-  std::map<std::string, std::size_t> by_owner_;  // bytes per owner; only owners with streams
+  std::map<std::string, std::size_t> by_owner_;  // key: owner; only owners with streams
   std::size_t n_bytes_ = 0;
   std::uint64_t n_over_ = 0;
-  std::map<std::pair<std::string, std::uint64_t>, std::string> over_;  // ids, by owner and Entry::over_as
+  // Key: owner and Entry::over_as; value: the stream's id.
+  std::map<std::pair<std::string, std::uint64_t>, std::string> over_;
   std::map<std::string, Dropped> dropped_;
 };
 

@@ -65,7 +65,7 @@ void Router::add(Route route) {
 }
 
 ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::string, std::string>& params) const {
-  // Azure's paths: /openai/v1/... is the same as /v1/...
+  // Azure's paths have a prefix: /openai/v1/... is the same as /v1/...
   constexpr std::string_view kAzure = "/openai", kAzureV1 = "/openai/v1/";
   const auto path = std::string_view(request.path).substr(request.path.starts_with(kAzureV1) ? kAzure.size() : 0);
   std::string methods;

@@ -1,5 +1,5 @@
-// Finds the handler for a method and path.
-// Thread rule: add all routes first; after that any thread.
+// Router finds the handler for a request's method and path.
+// Thread rule: add all routes first. After that, any thread.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,19 @@
 
 namespace zinc_rt::server {
 
-// One request while a handler works on it.
+// A request and its connection, while a handler works on it.
 struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;
-  Caller caller;  // set for routes of kKey and kAdmin
-  // stop is requested if the client disconnects before its answer is complete
+  Caller caller;  // set for routes with Access::kKey or kAdmin
+  // A stop is requested if the client disconnects before its answer is complete.
   std::stop_source gone;
-  std::map<std::string, std::string> params;  // values of the path's {names}
-  std::string id;                             // x-request-id of the answer: the client's, or a new one
-  bool is_of_batch = false;                   // a line of a batch, which runs at the lowest class
+  std::map<std::string, std::string> params;  // the values of the path's {names}
+  std::string id;                             // the answer's x-request-id: the client's, or one that was created here
+  bool is_of_batch = false;                   // true for a line of a batch, which runs at the lowest class
 };
 
+// Which key a caller needs.
 enum class Access : std::uint8_t {
   kOpen,   // no key is needed
   kKey,    // a tenant's or an admin's key
@@ -37,8 +38,8 @@ struct Route {
   Access access;
   bool is_quick;  // the handler runs on the I/O thread and must not block
   std::function<void(Exchange&)> handle;
-  std::size_t max_form_bytes =
-      0;  // not 0: the body is a form with files, multipart/form-data, of at most so many bytes
+  // If not 0, the body is a form with files (multipart/form-data) of at most this many bytes.
+  std::size_t max_form_bytes = 0;
 };
 
 class Router {

@@ -37,7 +37,7 @@ Status ServerCore::close() {
   batches.close();
   engine.close();  // ends running requests; the work queues then complete their answers
   for (auto* queue : {&slow, &probes, &work, &ends, &transfers}) queue->stop();
-  return store->close();  // after the ledger's last row and the answers that wait for it
+  return store->close();  // after the ledger's last row, and the answers that wait for it
 }
 
 std::string new_id() {
@@ -86,7 +86,7 @@ void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr
   exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
   core.work.post(owner_of(*exchange), [&core, &route, exchange] {
     if (exchange->gone.stop_requested()) return;
-    // Counts the body before it is parsed, which may take many times its size. Forms are not parsed.
+    // The body is counted before it is parsed, because parsing may take many times its size. Forms are not parsed.
     ByteBudget::Hold parsing;
     if (route.max_form_bytes == 0)
       if (const auto held =
@@ -211,7 +211,7 @@ class ServerImpl final : public Server {
       transport.why_loopback_only =
           "and without keys everyone there would be an admin: give --api-key and --admin-key, or keys in --config; or "
           "say --allow-anonymous";
-    ZRT_CHECK_OK(core_.batches.start(router_));  // before a client can add one
+    ZRT_CHECK_OK(core_.batches.start(router_));  // before a client can add a batch
     core_.last_alive_ms = steady_ms();           // loading may have taken longer than kHungMs
     ZRT_TRY(core_.transport,
             Transport::listen(transport, [this](const HttpRequest& request) { return judge(request); }));
@@ -246,10 +246,10 @@ class ServerImpl final : public Server {
     core_.is_draining = true;
     const auto start = steady_ms();
     const auto left_s = [&] { return timeout_s - 1e-3 * static_cast<double>(steady_ms() - start); };
-    // Calls for embeddings may still submit inputs, which a draining engine would refuse.
+    // Calls for embeddings may still submit inputs, which a draining engine would refuse. So they are waited for first.
     while (core_.n_embedding > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool has_ended = core_.engine.drain(1e3 * std::max(0.0, left_s()));
-    // Finished lines of batches still have to be written.
+    // The results of finished batch lines still have to be written.
     while (core_.batches.n_under_way() > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const double left = left_s();
     return core_.transport->drain(std::max(0.5, left)) && has_ended;
@@ -257,7 +257,7 @@ class ServerImpl final : public Server {
 
  private:
   // Decides about a request by its head. The head has the key and the path, so the body of a refused request is never
-  // read. Runs on an I/O thread.
+  // read. It runs on an I/O thread.
   HeadVerdict judge(const HttpRequest& request) {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
@@ -294,7 +294,8 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // REQUIRES: the main transport exists, because /metrics shows its counts.
+  // Starts the second listener, for probes and metrics. REQUIRES: the main transport exists, because /metrics shows its
+  // counts.
   Status listen_for_status(const ServerOptions& options) {
     if (options.metrics_listen.empty()) return {};
     const auto colon = options.metrics_listen.rfind(':');
@@ -336,8 +337,8 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // Finds the route and sets the caller and the path's parameters in `exchange`. Errors: all errors that can be found
-  // without the body.
+  // Finds the route, and sets the caller and the path's parameters in `exchange`. It returns every error that can be
+  // found without the body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
     auto site = site_;
     site.is_open = core_.tenants.is_open_to_all();
@@ -355,7 +356,7 @@ class ServerImpl final : public Server {
   void handle(const Route& route, const std::shared_ptr<Exchange>& exchange) {
     try {
       if (route.is_quick) return route.handle(*exchange);
-    } catch (const std::exception& error) {  // the connection answers 500
+    } catch (const std::exception& error) {  // the connection then answers 500
       log().error("a request ended by an exception: {}", error.what());
       return;
     }
@@ -366,7 +367,7 @@ class ServerImpl final : public Server {
     return std::ranges::any_of(cors_origins_, [&](const auto& one) { return one == "*" || one == origin; });
   }
 
-  // The answer to a browser that asks whether a page of another site may send a request (CORS preflight).
+  // Returns the answer to a browser that asks whether a page of another site may send a request (CORS preflight).
   HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
     auto wanted = request.header("access-control-request-headers");  // clients send many other headers
@@ -379,7 +380,7 @@ class ServerImpl final : public Server {
     return response;
   }
 
-  // Runs on the watch thread: checks that the engine's steps end, and without errors.
+  // Runs on the watch thread. Checks that the engine's steps end, and without errors.
   void watch() {
     constexpr std::uint64_t kMostFailures = 3;
     std::unique_lock lock(watch_mutex_);
@@ -402,7 +403,7 @@ class ServerImpl final : public Server {
     }
   }
 
-  std::unique_ptr<AccessLog> access_log_;  // outlives the transport
+  std::unique_ptr<AccessLog> access_log_;  // outlives the transport, which writes to it
   ServerCore core_;
   Router router_, status_router_;
   std::mutex watch_mutex_;

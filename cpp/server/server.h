@@ -1,4 +1,4 @@
-// The server: OpenAI's API over HTTP in front of one engine.
+// Server serves the APIs of OpenAI, Anthropic and Ollama over HTTP, in front of one engine.
 // Thread rule: any thread; start() and the destructor once.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace zinc_rt::server {
 
 struct ServerOptions {
   TransportOptions transport;
-  std::string state_path;  // StateStore::open
+  std::string state_path;  // see StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
   // If no keys are configured: allow an address that other machines can reach, and on loopback accept any Host header.
@@ -26,16 +26,16 @@ struct ServerOptions {
   // Folders from which the API may load models. Absent: the folders of the models at startup. Empty list: none.
   std::optional<std::vector<std::string>> model_dirs;
   std::uint64_t max_answer_bytes = 64 << 20;  // approximate limit on one answer
-  // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
+  // Origins (sites) whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
   AccessLogOf access_log = AccessLogOf::kRequests;
   // A second address, host:port, that answers probes, /metrics and /load without a key and without TLS; empty: none. It
-  // shows tenants' names if metrics_tenants is set.
+  // shows tenants' names only if metrics_tenants is set.
   std::string metrics_listen;
   bool metrics_tenants = false;
   Objectives objectives;
-  // Whether unknown fields of generating requests are ignored, and listed in the answer's header and the log. Otherwise
-  // they are refused.
+  // If true, unknown fields of generating requests are ignored, and listed in an answer's header and in the log. If
+  // false, they are refused.
   bool is_tolerant = false;
   std::optional<OnDemandOptions> on_demand;  // absent: only the configured models and those that admins load are served
 };
@@ -46,12 +46,12 @@ class Server {
   // engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
-  virtual ~Server() = default;  // as close()
+  virtual ~Server() = default;  // does the same as close()
   // Ends running requests. Errors: those of StateStore::close(). Later calls do nothing.
   virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
-  virtual std::uint16_t metrics_port() const = 0;  // of options.metrics_listen; 0: none
+  virtual std::uint16_t metrics_port() const = 0;  // the port of options.metrics_listen; 0: none
   virtual bool has_keys() const = 0;
   // Applies a reloaded configuration. Tenants, keys and limits change before this returns; models change later, on a
   // thread of the server. New models are loaded. Models that are gone, or whose file or options have changed, are
@@ -63,7 +63,7 @@ class Server {
   // Accepts no more requests and waits until running ones have been answered. Returns false if some were not answered
   // in time.
   virtual bool drain(double timeout_s) = 0;
-  // Whether the device fails every step. The process should then end, so that its supervisor restarts it.
+  // Returns whether the device fails every step. The process should then end, so that its supervisor restarts it.
   virtual bool is_failed() const = 0;
 };
 

@@ -1,5 +1,5 @@
-// Writes the answers of one API, whole or as the pieces of a stream. There is one class per API (write_*.cpp) and one
-// writer per answer; endpoints/generate.cpp has the table of classes.
+// AnswerWriter writes the answer to one API call, whole or as the pieces of a stream. There is one class per API
+// (write_*.cpp) and one writer per answer. endpoints/generate.cpp has the table of classes.
 // Thread rule: GenerationJob calls it from several threads, but from one at a time for each choice.
 #pragma once
 
@@ -21,7 +21,8 @@ struct AnswerHead {
   std::int64_t created_s = 0;
 };
 
-// Tokens as answers show them: the text, or "bytes:\xNN" if the token is a part of a character; and the raw bytes.
+// Returns tokens in the form in which answers show them. name() returns the token's text, or "bytes:\xNN" if the token
+// is a part of a character. bytes() returns the raw bytes.
 class TokenNames {
  public:
   TokenNames(const Engine& engine, std::string model) : engine_(engine), model_(std::move(model)) {}
@@ -33,9 +34,9 @@ class TokenNames {
   std::string model_;
 };
 
-// What one event adds to a choice.
+// What one event of the engine adds to the answer of a choice.
 struct AnswerPart {
-  std::uint32_t index = 0;  // of the choice
+  std::uint32_t index = 0;  // the choice's index
   bool is_first = false;    // nothing of this choice was written before
   std::string echo;         // the prompt, if the request wants it repeated; only with is_first
   const StreamEvent& event;
@@ -49,6 +50,7 @@ struct AnswerChoice {
   const Completion& first;  // the first choice of the same prompt, which holds the prompt's logprobs
 };
 
+// What all choices of the answer used together.
 struct AnswerTotals {
   Usage usage;
   Timings timings;
@@ -74,7 +76,7 @@ class AnswerWriter {
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) = 0;
 };
 
-// The arguments of a writer. They must outlive it.
+// What a writer is constructed from. It must outlive the writer.
 struct WriterInput {
   const AnswerHead& head;
   const GenerationCall& call;
@@ -82,10 +84,10 @@ struct WriterInput {
 };
 using MakeWriter = std::unique_ptr<AnswerWriter> (*)(const WriterInput&);
 
-std::unique_ptr<AnswerWriter> write_openai(const WriterInput& input);     // chats, completions and /generate
-std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input);   // Anthropic's /v1/messages
-std::unique_ptr<AnswerWriter> write_responses(const WriterInput& input);  // OpenAI's /v1/responses
-std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // Ollama's /api/chat and /api/generate
+std::unique_ptr<AnswerWriter> write_openai(const WriterInput& input);     // for chats, completions and /generate
+std::unique_ptr<AnswerWriter> write_messages(const WriterInput& input);   // for Anthropic's /v1/messages
+std::unique_ptr<AnswerWriter> write_responses(const WriterInput& input);  // for OpenAI's /v1/responses
+std::unique_ptr<AnswerWriter> write_ollama(const WriterInput& input);     // for Ollama's /api/chat and /api/generate
 
 // Returns Ollama's answer to a request that only loads or unloads a model.
 std::string ollama_loaded(Api api, const std::string& model, bool is_unloaded);

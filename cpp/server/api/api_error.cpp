@@ -23,22 +23,26 @@ const char* type_of(int status) {
   }
 }
 
-// The HTTP statuses of an engine error: if a request caused it, and if the file of a model did.
+// The HTTP statuses for one code of engine errors: if a client's request caused the error, and if a model's file did.
 struct StatusRow {
   StatusCode code;
   int request, model_file;
 };
 constexpr StatusRow kStatuses[] = {
     {StatusCode::kInvalidArgument, 400, 400},
-    {StatusCode::kNotFound, 404, 422},     // model_file: a part of the file is missing
-    {StatusCode::kExhausted, 400, 409},    // a request exceeds a limit; other models use the memory
-    {StatusCode::kUnavailable, 503, 422},  // the model may be loaded later; its format is not supported
-    {StatusCode::kCorrupt, 500, 422},      // the server's file is damaged; the file to load is
+    {StatusCode::kNotFound, 404, 422},  // model_file: a part of the file is missing
+    // A request exceeds a limit; or other models use the memory that this one needs.
+    {StatusCode::kExhausted, 400, 409},
+    // The model may be loaded later; or the file's format is not supported.
+    {StatusCode::kUnavailable, 503, 422},
+    // A file of the server is damaged; or the file to load is.
+    {StatusCode::kCorrupt, 500, 422},
     {StatusCode::kInternal, 500, 500},
     {StatusCode::kCancelled, 499, 499},  // the client has disconnected, so nobody reads this
 };
 
-// OpenAI's clients retry after these statuses. For the errors here a retry would fail too, so clients are told not to.
+// Returns whether clients must be told not to retry. OpenAI's clients retry after these statuses, but a retry would
+// fail too.
 bool is_final(const ApiError& error) {
   return error.is_final || error.status == 409 || error.status == 501;
 }
@@ -72,7 +76,7 @@ ApiError to_api_error(const Error& error, ErrorSource source) {
   out.is_final = error.reason == Reason::kBadLogits;
   const auto* row = std::ranges::find(kStatuses, error.code, &StatusRow::code);
   out.status = source == ErrorSource::kRequest ? row->request : row->model_file;
-  // A full queue has a retry time. A limit that the request itself exceeds has none.
+  // A full queue sets a retry time. A limit that the request itself exceeds sets none.
   if (error.code == StatusCode::kExhausted && error.retry_after_s > 0) out.status = 503;
   if (out.status == 503) out.retry_after_s = std::max(out.retry_after_s, 1.0);
   return out;

@@ -26,7 +26,7 @@ struct IntoMember {
   void operator()(std::monostate) const {}
   void operator()(float Request::* member) const { r.into(request.*member, number()); }
   void operator()(double Request::* member) const { r.into(request.*member, number()); }
-  // If the field's bounds allow values below 0, these mean "off".
+  // If the field's bounds allow values below 0, such a value means "off".
   void operator()(std::uint32_t Request::* member) const {
     if (const auto n = integer()) request.*member = static_cast<std::uint32_t>(std::max<std::int64_t>(*n, 0));
   }
@@ -43,7 +43,7 @@ struct IntoMember {
   void operator()(std::optional<std::uint64_t> Request::* member) const {
     if (const auto n = integer()) request.*member = static_cast<std::uint64_t>(*n);
   }
-  // The value is a text or a list of texts.
+  // The field is a text or a list of texts.
   void operator()(std::vector<std::string> Request::* member) const {
     const Json* given = r.fields().get(field.name);
     if (given == nullptr) return;
@@ -70,7 +70,7 @@ struct IntoMember {
                      fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), most()));
     for (const auto& [key, value] : bias->items()) {
       const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
-                         (key.size() == 1 || key[0] != '0');  // otherwise "5" and "05" would both name token 5
+                         (key.size() == 1 || key[0] != '0');  // so that "5" and "05" cannot both name token 5
       if (!is_id) return r.wrong(field.name, fmt::format("{} is no token id", show(key)));
       const double of_key = is_json_number(value) ? number_value(value) : NAN;
       if (!(of_key >= -100 && of_key <= 100))
@@ -108,7 +108,7 @@ ApiResult<void> BodyReader::finish() {
     if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
   if (error_) return std::unexpected(*error_);
   if (!taker_) return {};
-  // A field that is added to a reader alone, or to the table alone, fails every request.
+  // A field that was added only to a reader, or only to the table, fails every request, so that a test finds it.
   const auto& rows = names_of(*taker_);
   const auto complain = [&](std::string_view name, const char* what) {
     return std::unexpected(make_error(
@@ -125,7 +125,7 @@ ApiResult<void> BodyReader::finish() {
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request) {
   for (const RequestField& field : request_fields())
     if ((field.taken_by & taker) != 0) std::visit(IntoMember{r, field, request}, field.member);
-  // Such a low temperature is the same as greedy sampling.
+  // So low a temperature is the same as greedy sampling.
   if (request.temperature > 0 && request.temperature < 1e-4f) request.temperature = 0;
 }
 

@@ -1,4 +1,5 @@
-// Reads the fields of a request's body. Has the readers of fields that the generating endpoints share.
+// BodyReader reads the fields of a request's body. The functions below it read fields that several generating endpoints
+// share.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -17,9 +18,9 @@
 
 namespace zinc_rt::server {
 
-constexpr std::size_t kMaxIds = 1 << 22;  // token ids in a prompt
+constexpr std::size_t kMaxIds = 1 << 22;  // how many token ids a prompt may have
 
-// Reads a body's fields one after another. It keeps the first error and reads nothing after it.
+// Reads the fields of one JSON object, one after another. It keeps the first error and reads nothing after it.
 class BodyReader {
  public:
   // Reads a whole body, or an object in it whose fields are rows of the table of fields (zinc_rt/request_fields.h).
@@ -98,7 +99,7 @@ class BodyReader {
   void object(const char* name, Read&& read, const char* wanted = "an object") {
     if (const Json* value = fields_.get(name)) object_at(name, *value, read, wanted);
   }
-  // The same for an object whose fields are in the table of fields.
+  // Does the same for an object whose fields are in the table of fields.
   template <class Read>
   void object(const char* name, RequestField::TakenBy taker, Read&& read) {
     const Json* value = fields_.get(name);
@@ -106,12 +107,13 @@ class BodyReader {
     if (!value->is_object()) return wrong(name, fmt::format("{} is given, an object wanted", show(*value)));
     read_inner(BodyReader(*value, ignored_, taker, fields_.full_name(name) + "."), read);
   }
-  // The same for a value anywhere in the body.
+  // Does the same for a value at any place in the body.
   template <class Read>
   void object_at(const char* place, const Json& value, Read&& read, const char* wanted = "an object") {
     if (!value.is_object()) return wrong(place, fmt::format("{} is given, {} wanted", show(value), wanted));
     read_inner(BodyReader(value, ignored_, fields_.full_name(place) + "."), read);
   }
+  // Called after all fields were read. Returns the first error, or an error about a field that nobody has read.
   ApiResult<void> finish();
 
  private:
@@ -124,14 +126,14 @@ class BodyReader {
   Fields fields_;
   std::vector<std::string>* ignored_;
   std::optional<RequestField::TakenBy> taker_;
-  std::vector<std::string_view> rowless_;  // names without a row in the table of fields
+  std::vector<std::string_view> rowless_;  // names of fields that have no row in the table of fields
   std::optional<ApiError> error_;
 };
 
 // Reads the fields that only set a member of Request, as the rows of the table say (zinc_rt/request_fields.h).
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request);
-// Single fields that several APIs share by name.
-// OpenAI's reasoning effort, passed to the template as a variable. "none" turns thinking off.
+// The functions from here on read single fields that several APIs share by name.
+// Reads OpenAI's reasoning effort and passes it to the template as a variable. "none" turns thinking off.
 void read_effort(BodyReader& r, const char* name, Json& variables);
 // Reads service_tier, one of `names`, and the class that it requests.
 void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
@@ -153,8 +155,9 @@ void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
 void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
 // Sets a JSON schema, an object or true, as the answer's format.
 void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
-// OpenAI's tool_choice: auto, none, required, or an object. The object names a function, in its member `path` or, if
-// `path` is empty, at its top level, or it lists the allowed functions. "none" removes the tools.
+// Reads OpenAI's tool_choice: auto, none, required, or an object. The object names a function, or it lists the allowed
+// functions. The function's name is in the object's member `path`, or at its top level if `path` is empty. "none"
+// removes the tools.
 void read_tool_choice(BodyReader& r, const char* path, Request& request, Conversation& chat, GenerationCall& call);
 // Reads Ollama's fields "model" and "options" (read_ollama.cpp).
 void read_ollama_model(BodyReader& r, Request& request);

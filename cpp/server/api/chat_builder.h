@@ -1,4 +1,5 @@
-// Builds a chat's messages, in the form that templates take, from the blocks and items of other APIs.
+// ChatBuilder builds the messages of a chat, in the form that templates take, from the blocks and items of other APIs
+// (Anthropic's, Responses).
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -11,15 +12,15 @@ namespace zinc_rt::server {
 
 class ChatBuilder {
  public:
-  // Appends a text to the last message if that is open and has this role, else begins a message. The texts of one
-  // message are joined by line feeds, as parts of a chat message are.
+  // Appends a text to the last message, if it is still open and has this role; otherwise begins a message. The texts of
+  // one message are joined by line feeds, as the parts of a chat message are.
   void text(const char* role, const std::string& text);
   // Both add to the assistant's message. They begin one if the last message is not the assistant's.
   void reasoning(const std::string& text);
   void call(const std::string& id, const std::string& name, Json arguments);
-  // Adds a message of role tool.
+  // Adds a message of role "tool", the result of the call `id`.
   void result(const std::string& id, const std::string& text);
-  // Ends the last message, so that the next text begins a new one even if the role is the same.
+  // Ends the last message, so that the next text begins another one even if it has the same role.
   void close() { is_open_ = false; }
   // Inserts a text before all other system texts.
   void system_first(const std::string& text);
@@ -43,9 +44,10 @@ class ChatReader {
   ChatBuilder& chat() { return chat_; }
 
  protected:
-  // Reports an error about a value in the body; null: it is missing.
+  // Reports an error about a value in the body. A null value means that the value is missing.
   void wrong(const std::string& at, const Json& value, const std::string& wanted);
-  // The text member `name` of an object in the body. If it is missing, reports an error and returns an empty text.
+  // Returns the text member `name` of an object in the body. If it is missing, reports an error and returns an empty
+  // text.
   std::string string_in(const Json& object, const char* name, const std::string& at);
   // Returns the text if `content` is a text. If it is a list, returns the texts of its entries joined by line feeds;
   // `part` returns the text of an entry at a position.
@@ -56,11 +58,11 @@ class ChatReader {
   ChatBuilder chat_;
 };
 
-// Reads the body's tools into `chat`, in the form of OpenAI's chats. `read` converts the entry at a position; it
-// returns null to leave the entry out.
+// Reads the body's tools into `chat`, in the form of OpenAI's chats. `read` converts the tool at a position, or returns
+// null to leave it out.
 void read_tools(BodyReader& body, Conversation& chat,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
-// A function in the form of chats. `schema`: the field with its parameters.
+// Returns a function in the form of OpenAI's chats. `schema` names the field that holds its parameters.
 Json chat_tool(BodyReader& tool, const char* schema);
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// The messages and tools of a chat.
+// Reads the messages and tools of a chat.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ std::string_view complaint_about_name(const Json& name) {
   return text.empty() || text.size() > 256 || has_control_characters(text) ? kWanted : std::string_view();
 }
 
-// Checks a tool call in an assistant's message.
+// Checks a tool call in an assistant's message. Errors: 400.
 ApiResult<void> check_call(const Json& call, const std::string& at) {
   if (!call.is_object()) return wrong_field(at, show(call) + " is given, an object with a function wanted");
   Fields fields(call, at + ".");
@@ -80,21 +80,21 @@ ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
     if (content != nullptr) {
       ZRT_TRY(one["content"], read_content(*content, *role, at + ".content"));
     } else if (*role == "assistant") {
-      one["content"] = "";  // templates use `content` without testing whether it exists
+      one["content"] = "";  // because templates use `content` without testing whether it exists
     } else {
       return wrong_field(at + ".content", "it is missing");
     }
     if (calls != nullptr) {
       for (std::size_t k = 0; k < calls->size(); ++k)
         ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
-      one["tool_calls"] = *calls;  // arguments are unchanged; the engine converts them for the template
+      one["tool_calls"] = *calls;  // unchanged; the engine converts the arguments for the template
     }
     for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
-    // An assistant's message may have a refusal instead of content. It becomes the content, because templates show only
-    // that.
+    // An assistant's message may have a refusal in place of content. The refusal becomes the content, because templates
+    // render only that.
     ZRT_TRY(const auto refusal, fields.get_string("refusal", 16 << 20));
     if (refusal && *role != "assistant") return fields.wrong("refusal", "only in messages of the assistant");
     if (refusal && !refusal->empty()) {

@@ -10,14 +10,15 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMostNumberBytes = 16;  // a float in an answer with its comma, such as -1.17549435e-38
+// The longest text of a float in an answer with its comma, such as -1.17549435e-38.
+constexpr std::size_t kMostNumberBytes = 16;
 
 void put_base64(std::string& out, std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little, "the answer's floats are little endian");
   out += to_base64({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
-// Each number has the fewest digits that give the same float32 again.
+// Appends the numbers as a JSON list. Each number has the fewest digits from which the same float32 can be read.
 void put_numbers(std::string& out, std::span<const float> values) {
   out += '[';
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -25,7 +26,7 @@ void put_numbers(std::string& out, std::span<const float> values) {
   out += ']';
 }
 
-// Creates a request per input. The field is a text, a list of token ids, or a list of either.
+// Makes one request per input. The field is a text, a list of token ids, or a list of either.
 void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCall& call) {
   const Json* input = r.fields().get(field);
   if (input == nullptr) return r.wrong(field, "it is missing");
@@ -94,7 +95,7 @@ ApiResult<EmbeddingCall> parse_embedding(const Json& body, const Request& defaul
   if (const auto format = r.take(r.fields().get_choice("encoding_format", {"float", "base64"})))
     if (*format == "base64") call.form = EmbeddingForm::kBase64;
   r.into(q.dimensions, r.integer("dimensions", 1, INT32_MAX));
-  static_cast<void>(r.string("user", 1024));  // for the caller's own records; no effect here
+  static_cast<void>(r.string("user", 1024));  // for the caller's own records; has no effect here
   read_inputs(r, "input", q, call);
   ZRT_CHECK_OK(r.finish());
   return call;
@@ -107,7 +108,8 @@ ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& def
   BodyReader r(body, ignored);
   read_ollama(r, q, call);
   r.into(q.dimensions, r.integer("dimensions", 1, INT32_MAX));
-  static_cast<void>(r.boolean("truncate"));  // no effect: a text that is too long is an error, never truncated
+  // Has no effect: a text that is too long is an error and is never truncated.
+  static_cast<void>(r.boolean("truncate"));
   read_inputs(r, "input", q, call);
   ZRT_CHECK_OK(r.finish());
   return call;

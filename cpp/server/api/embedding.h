@@ -1,4 +1,4 @@
-// The bodies and answers of /v1/embeddings, and of Ollama's /api/embed and /api/embeddings.
+// Reads the bodies of /v1/embeddings and of Ollama's /api/embed and /api/embeddings, and writes their answers.
 // Thread rule: pure functions on plain values.
 #pragma once
 
@@ -10,6 +10,7 @@
 
 namespace zinc_rt::server {
 
+// How many inputs a call may have.
 inline constexpr std::size_t kMaxInputs = 2048;
 
 enum class EmbeddingForm : std::uint8_t {
@@ -22,10 +23,11 @@ enum class EmbeddingForm : std::uint8_t {
 struct EmbeddingCall {
   std::vector<Request> requests;  // one per input, in order
   EmbeddingForm form = EmbeddingForm::kNumbers;
-  std::uint32_t wanted_context = 0;  // the context length the client wants; 0: not given
+  std::uint32_t wanted_context = 0;  // the context length that the client wants; 0: not given
 };
 
-// Unknown fields are an error or, if `ignored` is not null, are appended to it.
+// Read a body. Absent fields keep the values of `defaults`. Unknown fields are an error or, if `ignored` is not null,
+// are appended to it.
 ApiResult<EmbeddingCall> parse_embedding(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embeddings(const Json& body, const Request& defaults, Ignored ignored = nullptr);

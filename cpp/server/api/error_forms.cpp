@@ -20,7 +20,7 @@ const char* messages_type_of(int status) {
 }
 
 struct FormRow {
-  std::string_view path;  // this path and all paths below it
+  std::string_view path;  // includes all paths below it
   MakeErrorResponse make;
 };
 constexpr FormRow kForms[] = {{"/v1/messages", messages_error}, {"/api", ollama_error}};
@@ -45,7 +45,7 @@ HttpResponse ollama_error(const ApiError& error) {
 }
 
 MakeErrorResponse error_form_of(std::string_view path) {
-  // Azure's names of the same paths.
+  // Azure's paths have "/openai" before the same paths.
   constexpr std::string_view kAzure = "/openai", kAzureV1 = "/openai/v1/";
   if (path.starts_with(kAzureV1)) path.remove_prefix(kAzure.size());
   for (const auto& [root, make] : kForms)

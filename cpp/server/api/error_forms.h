@@ -1,4 +1,5 @@
-// Writes errors in the form of the API that the path belongs to, whichever part of the server found them.
+// Chooses the form of an error by the API to which the request's path belongs. Every part of the server uses it, so
+// that clients always get errors in the form that they know.
 // Thread rule: pure functions.
 #pragma once
 
@@ -9,15 +10,16 @@
 
 namespace zinc_rt::server {
 
-// {"type": "error", "error": {"type", "message"}}, the form of Anthropic's API.
+// Writes an error in the form of Anthropic's API, {"type": "error", "error": {"type", "message"}}.
 HttpResponse messages_error(const ApiError& error);
-// {"error": "..."}, the form of Ollama's API.
+// Writes an error in the form of Ollama's API, {"error": "..."}.
 HttpResponse ollama_error(const ApiError& error);
 
-// Returns the form for a path. It is OpenAI's if the path belongs to no other API or is empty.
+// Returns the function that writes errors for a path. It writes OpenAI's form if the path is empty or belongs to no
+// other API.
 MakeErrorResponse error_form_of(std::string_view path);
 
-// The function for TransportOptions::refusal.
+// Implements TransportOptions::refusal.
 HttpResponse refusal_of_transport(int status, const std::string& path, const std::string& why);
 
 }  // namespace zinc_rt::server

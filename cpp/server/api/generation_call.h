@@ -1,5 +1,5 @@
-// The content of a request to a generating endpoint, and the readers of its body, one file per API: read_<api>.cpp.
-// Each field of a body is either used or refused with an error that names it.
+// GenerationCall is the content of a request to a generating endpoint. The functions below read it from the body, one
+// file per API: read_<api>.cpp. Each field of a body is either used or refused with an error that names it.
 // Thread rule: pure functions on plain values.
 #pragma once
 
@@ -20,21 +20,21 @@ struct GenerationCall {
   bool stream = false, include_usage = false;
   bool resumable = false;              // the stream continues for a while if its client disconnects
   bool echo = false;                   // the answer's text begins with the prompt
-  bool wants_logprobs = false;         // of generated tokens and, with `echo`, of prompt tokens
-  std::optional<std::uint32_t> n_top;  // how many likely tokens the answer lists; absent: Request::logprobs
-  // if set, the answer has a separate field with the prompt's logprobs and so many likely tokens
+  bool wants_logprobs = false;         // of generated tokens; with `echo` also of prompt tokens
+  std::optional<std::uint32_t> n_top;  // how many likely tokens the answer lists; absent: as many as Request::logprobs
+  // If set, the answer has a separate field with the prompt's logprobs and this many likely tokens.
   std::optional<std::uint32_t> prompt_logprobs;
   bool return_token_ids = false;
   bool wants_timings = false;
   bool include_reasoning = true;
   std::string format_field;          // the field that sets the output format; empty: none
-  bool names_the_tool = false;       // the client named the tool that must be called
-  bool seals_reasoning = false;      // the answer also has reasoning in the opaque form that clients send back
+  bool names_the_tool = false;       // the client named the tool that the model must call
+  bool seals_reasoning = false;      // the answer also has the reasoning in the opaque form that clients send back
   std::string service_tier;          // the client's value; empty: not given
   bool only_loads = false;           // the request generates nothing; it only loads the model
-  bool gives_model_back = false;     // keep_alive is 0: the model may be unloaded; with only_loads unload it now
-  std::uint32_t wanted_context = 0;  // 0: not said
-  std::string stored_input;          // for an answer that will be stored: its input items, a JSON list
+  bool gives_model_back = false;     // keep_alive is 0: the model may be unloaded; with only_loads, it is unloaded now
+  std::uint32_t wanted_context = 0;  // the context length that the client wants; 0: not given
+  std::string stored_input;          // if the answer will be stored: its input items, a JSON list
   std::string shown_again;           // request fields that the answer repeats, a JSON object; empty: none
 };
 
@@ -45,7 +45,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
-// Anthropic's API, OpenAI's Responses, and Ollama's.
+// Readers of Anthropic's API, OpenAI's Responses, and Ollama's API.
 ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
@@ -54,8 +54,8 @@ ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request&
 // Converts a chat's messages to the form that templates take: text parts are joined by line feeds, and role developer
 // becomes system. Errors: 400 that names the message and the field.
 ApiResult<Json> read_messages(const Json& messages, Ignored ignored = nullptr);
-// Reads the content of a message: a text, or a list of text parts. `role` is the message's; `at` is its place in the
-// body, for errors.
+// Reads the content of a message, which is a text or a list of text parts. `role` is the message's role; `at` is its
+// place in the body, for errors.
 ApiResult<Json> read_content(const Json& content, const std::string& role, const std::string& at);
 // Checks that `tools` is a list of functions. Errors: 400.
 ApiResult<void> check_tools(const Json& tools);

@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 64;
 
-// Rewords the library's error for clients. The library says "[json.exception.parse_error.101] parse error at line 1,
-// column 2: ...", or "[json.exception.out_of_range.406] number overflow parsing '1e999'".
+// Rewords an error of the JSON library for clients. The library's text is, for example,
+// "[json.exception.parse_error.101] parse error at line 1, column 2: ...", or "[json.exception.out_of_range.406] number
+// overflow parsing '1e999'".
 std::string complaint_of(const JsonFault& fault) {
   if (fault.kind == JsonFault::Kind::kDepth) return fmt::format("nested deeper than {}", kMaxDepth);
   if (fault.kind == JsonFault::Kind::kValue) return fault.what;
@@ -27,7 +28,7 @@ std::string complaint_of(const JsonFault& fault) {
     what.pop_back();
     what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
   }
-  std::string plain;  // the message may quote bytes that are not UTF-8
+  std::string plain;  // because the message may quote bytes that are not UTF-8
   for (const char c : what.substr(0, 200))
     if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
   return fmt::format("byte {}: {}", fault.byte, plain);
@@ -44,8 +45,8 @@ ApiResult<Json> parse_json(std::string_view text) {
 }
 
 std::uint64_t bytes_as_parsed(std::string_view text) {
-  // Bytes per list entry (with the spare room of a growing list), per object member, per list or object, and per
-  // string.
+  // How many bytes these take: a list's entry (with the spare room of a growing list), an object's member, a list or
+  // object itself, and a string.
   constexpr std::uint64_t kOfEntry = 32, kOfMember = 96, kOfContainer = 64, kOfString = 64;
   std::uint64_t bytes = 3 * text.size();
   bool is_in_string = false;
@@ -114,7 +115,7 @@ std::string as_text(const Json& value) {
 }
 
 std::string show(const Json& value) {
-  // Configuration files may have infinity and NaN. JSON has neither.
+  // Configuration files may have infinity and NaN, which JSON lacks.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
   std::string text = dump_json(value, {.ensure_ascii = true});
   if (text.size() > 60) text = text.substr(0, 57) + "...";

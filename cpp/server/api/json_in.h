@@ -1,4 +1,4 @@
-// Parses JSON from clients strictly and reads it field by field, so that every error names its field.
+// Parses JSON from clients strictly, and reads it field by field, so that every error names its field.
 // Thread rule: plain values.
 #pragma once
 
@@ -26,8 +26,8 @@ std::uint64_t bytes_as_parsed(std::string_view text);
 // Parses the request's body, which must be an object.
 ApiResult<Json> read_object(const HttpRequest& request);
 
-// An object from a client. Each get_* marks its field as known. A field that is null counts as absent. Errors: 400 that
-// names the field, the value and what is expected.
+// Fields reads the fields of a JSON object from a client. Each get_* marks its field as known. A field that is null
+// counts as absent. Errors: 400 that names the field, the value and what is expected.
 class Fields {
  public:
   // `prefix`, such as "stream_options.", is put before names in errors. REQUIRES: `object` outlives this.
@@ -39,12 +39,12 @@ class Fields {
   ApiResult<std::optional<double>> get_number(const char* name, double low, double high);
   ApiResult<std::optional<std::int64_t>> get_int(const char* name, std::int64_t low, std::int64_t high);
   ApiResult<std::optional<std::string>> get_string(const char* name, std::size_t max_bytes = 1 << 20);
-  // The value must be one of `values`.
+  // Reads a text that must be one of `values`.
   ApiResult<std::optional<std::string>> get_choice(const char* name, const std::vector<std::string>& values);
-  // A list of token ids.
+  // Reads a list of token ids.
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids,
                                                               const std::string& what = "token ids");
-  // The names of the fields that get_* has read.
+  // Returns the names of the fields that get_* has read.
   const std::set<std::string, std::less<>>& known() const { return known_; }
   std::string full_name(const char* name) const { return prefix_ + name; }
   // Returns an error of status 400 about a field.
@@ -61,7 +61,7 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
-// For requests that take no body. Errors: 400 unless the body is empty or an object without fields.
+// Checks the body of a request that takes no body. Errors: 400 unless the body is empty or an object without fields.
 ApiResult<void> expect_no_fields(const HttpRequest& request);
 
 // Returns the value as a whole number, or nullopt. Accepts 2, and also 2.0, because some languages have only one number

@@ -41,7 +41,7 @@ std::optional<std::string> read_quoted(std::string_view& text) {
   return std::nullopt;
 }
 
-// The parameters of a header: `; name=value; name="value"`. Errors: 400 for other text and for a repeated name.
+// Returns the parameters of a header: `; name=value; name="value"`. Errors: 400 for other text and for a repeated name.
 ApiResult<Parameters> read_parameters(std::string_view text, const char* header) {
   Parameters parameters;
   for (text = trimmed(text); !text.empty(); text = trimmed(text)) {
@@ -82,7 +82,7 @@ ApiResult<std::string> boundary_of(std::string_view content_type) {
   const auto found = std::ranges::find(parameters, "boundary", &Parameters::value_type::first);
   if (found == parameters.end()) return bad_form("Content-Type has no boundary");
   const auto& boundary = found->second;
-  constexpr std::size_t kMost = 70;  // RFC 2046
+  constexpr std::size_t kMost = 70;  // the limit in RFC 2046
   const bool is_good = std::ranges::all_of(boundary, [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
   if (boundary.empty() || boundary.size() > kMost || boundary.ends_with(' ') || !is_good)
     return bad_form(fmt::format("the boundary has {} bytes; 1 to {} printable ones wanted, the last one no space",
@@ -111,7 +111,7 @@ ApiResult<void> read_disposition(std::string_view value, FormPart& part) {
   return {};
 }
 
-// Reads the headers of a part. `head` does not include the empty line that ends them.
+// Reads the headers of a part of the form. `head` does not include the empty line that ends them.
 ApiResult<FormPart> read_part_head(std::string_view head) {
   FormPart part;
   bool has_disposition = false;

@@ -19,6 +19,7 @@ struct FormPart {
   std::string_view body;  // points into the body given to read_form()
 };
 
+// How many fields a form may have.
 constexpr std::size_t kMostFormParts = 16;
 constexpr std::size_t kMostPartHeadBytes = 4096;  // limit on the headers of one part
 

@@ -1,4 +1,4 @@
-// Parts of answers that several writers share. Thread rule: pure functions.
+// Writes parts of answers that the writers of several APIs share. Thread rule: pure functions.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::server {
 
-// {"prompt_tokens", "completion_tokens", "total_tokens", ..._details}
+// Returns {"prompt_tokens", "completion_tokens", "total_tokens", ..._details}.
 std::string usage_json(const Usage& usage);
 std::string timings_json(const Timings& timings);
 std::uint32_t n_characters(std::string_view utf8);

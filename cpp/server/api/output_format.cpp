@@ -25,7 +25,7 @@ void set_choices(BodyReader& r, const char* name, const Json& value, Request& q,
   set_format(r, name, std::move(format), q, call);
 }
 
-// Sets a schema that is an object, or JSON text, which vLLM's clients send.
+// Sets the schema from an object, or from JSON text, which vLLM's clients send.
 void set_any_schema(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string()) return set_schema(r, name, value, q, call);
   const auto parsed = parse_json(value.get_ref<const std::string&>());
@@ -33,7 +33,7 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
   set_schema(r, name, *parsed, q, call);
 }
 
-// An object, or JSON text of one, which vLLM's clients send.
+// Sets the structural tag from an object, or from its JSON text, which vLLM's clients send.
 void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string() && !value.is_object())
     return r.wrong(name, show(value) + " is given, an object or its text wanted");
@@ -119,7 +119,7 @@ const Json* find_in(const Json& object, const char* name) {
   return object.is_object() && it != object.end() ? &*it : nullptr;
 }
 
-// OpenAI's allowed_tools: only these may be called, so the model sees no others.
+// Reads OpenAI's allowed_tools. Only these tools may be called, so the prompt shows the model no others.
 void read_allowed_tools(BodyReader& r, const char* path, const Json& allowed, Request& q, Conversation& chat) {
   const auto wrong = [&](const std::string& what) { r.wrong("tool_choice", "allowed_tools: " + what); };
   const Json *mode = find_in(allowed, "mode"), *list = find_in(allowed, "tools");

@@ -1,11 +1,11 @@
-// The body of /v1/chat/completions.
+// Reads the body of /v1/chat/completions.
 #include "base/error.h"
 #include "server/api/body_reader.h"
 
 namespace zinc_rt::server {
 namespace {
 
-// {"type": "content", "content": a text or a list of text parts}
+// Reads the prediction: {"type": "content", "content": a text or a list of text parts}.
 void read_prediction(BodyReader& r, Request& q) {
   const Json* prediction = r.fields().get("prediction");
   if (prediction == nullptr) return;

@@ -1,4 +1,4 @@
-// The bodies of /v1/completions and /generate.
+// Reads the bodies of /v1/completions and /generate.
 #include "base/error.h"
 #include "server/api/body_reader.h"
 
@@ -20,7 +20,7 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   call.wants_logprobs = logprobs.has_value();
   if (logprobs) {
     call.n_top = static_cast<std::uint32_t>(*logprobs);
-    q.logprobs = std::max(1u, *call.n_top);  // with 0 the engine would compute none
+    q.logprobs = std::max(1u, *call.n_top);  // because with 0 the engine would compute none
   }
   if (call.echo && logprobs)
     q.prompt_logprobs = std::max(q.prompt_logprobs.value_or(0), static_cast<std::uint32_t>(*logprobs));

@@ -1,4 +1,4 @@
-// The body of /v1/messages, Anthropic's API.
+// Reads the body of /v1/messages, Anthropic's API.
 #include "base/error.h"
 #include "server/api/body_reader.h"
 #include "server/api/chat_builder.h"
@@ -6,11 +6,11 @@
 namespace zinc_rt::server {
 namespace {
 
-// Claude Code puts a line before the system prompt that changes with each request. With it, no cached prefix would ever
-// match, so it is removed.
+// Claude Code puts such a line, which changes with each request, before the system prompt. With the line no cached
+// prefix would ever match, so it is removed.
 constexpr std::string_view kBilling = "x-anthropic-billing-header:";
 
-// Reads one conversation.
+// Reads the messages of a conversation into a chat.
 class MessagesReader : public ChatReader {
  public:
   using ChatReader::ChatReader;
@@ -54,7 +54,7 @@ class MessagesReader : public ChatReader {
   void content(const std::string& role, const Json& content, const std::string& at) {
     if (content.is_string()) return chat_.text(role.c_str(), content.get<std::string>());
     if (!content.is_array()) return wrong(at, content, "a text or a list of blocks");
-    if (content.empty()) chat_.text(role.c_str(), "");  // an empty message is kept
+    if (content.empty()) chat_.text(role.c_str(), "");  // keeps an empty message
     for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i) block(role, content[i], place(at, i));
   }
 
@@ -83,7 +83,7 @@ class MessagesReader : public ChatReader {
         return chat_.call(id, string_in(block, "name", at), *input);
       }
       if (name == "thinking") return chat_.reasoning(string_in(block, "thinking", at));
-      if (name == "redacted_thinking") return;  // it is encrypted, so a template cannot show it
+      if (name == "redacted_thinking") return;  // it is encrypted, so a template cannot render it
     }
     wrong(at + ".type", *type,
           role == "user"        ? "text or tool_result (the models here read text alone)"
@@ -91,7 +91,7 @@ class MessagesReader : public ChatReader {
                                 : "text");
   }
 
-  // Chats have no field for a failed tool, so the result's text says it.
+  // Returns the text of a failed tool's result. Chats have no field for the failure, so the text begins with "Error".
   static std::string failure(const std::string& text) {
     constexpr std::string_view kSaid = "Error";
     if (text.starts_with(kSaid)) return text;
@@ -112,7 +112,7 @@ class MessagesReader : public ChatReader {
   }
 };
 
-// A tool in the form of chats. A tool that the server itself would have to run is refused.
+// Returns a tool in the form of chats. A tool that the server itself would have to run is refused.
 Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) {
   Json out;
   r.object_at(at.c_str(), tool, [&](BodyReader& one) {
@@ -121,10 +121,11 @@ Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) 
     const Json* schema = one.fields().get("input_schema");
     if (schema == nullptr || !schema->is_object())
       one.wrong("input_schema", "a JSON schema, which is an object, wanted");
-    static_cast<void>(one.fields().get("cache_control"));  // no effect: the prefix cache is always used
+    static_cast<void>(one.fields().get("cache_control"));  // has no effect: the prefix cache is always used
     for (const char* harmless : {"eager_input_streaming", "input_examples", "allowed_callers"})
       static_cast<void>(one.fields().get(harmless));
-    // Tools with deferred loading stay hidden until a search finds them. There is no such search here.
+    // Tools with deferred loading stay hidden until a search finds them. This server has no such search, so they are
+    // left out.
     if (one.boolean("defer_loading").value_or(false)) out = nullptr;
   });
   return out;
@@ -211,8 +212,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   });
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
-  // Fields without effect here: those for the sender's records; those about caching, which is always on; and edits of
-  // the history, which is used as sent.
+  // These fields have no effect here. Some are for the sender's records. Some are about caching, which is always on.
+  // Some edit the history, which is used as it was sent.
   read_metadata(r);
   r.pass_over({"cache_control", "context_management", "speed"});
   r.refuse("container", "this server runs no code");

@@ -1,4 +1,4 @@
-// The bodies of /api/chat and /api/generate, Ollama's API.
+// Reads the bodies of /api/chat and /api/generate, Ollama's API.
 #include <algorithm>
 #include <charconv>
 
@@ -57,12 +57,12 @@ void read_ollama_model(BodyReader& r, Request& q) {
 void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
   body.object("options", RequestField::kOllamaOptions, [&](BodyReader& r) {
     read_members(r, RequestField::kOllamaOptions, q);
-    // -1 and -2 mean: until the model ends the answer or the context is full.
+    // -1 and -2 mean that the answer ends when the model ends it or the context is full.
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
-    // The server decides how models are loaded, and penalties here cover the whole text, so these options have no
-    // effect.
+    // These options have no effect, because the server decides how models are loaded, and penalties here cover the
+    // whole text.
     r.pass_over({"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock",
                  "numa", "low_vram", "penalize_newline", "draft_num_predict", "mirostat_tau", "mirostat_eta"});
     r.refuse("mirostat", "it is not served", {0});
@@ -72,7 +72,7 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
 
 namespace {
 
-// Reads the fields that both bodies have.
+// Reads the fields that both bodies share.
 void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& chat) {
   q.parse_output = true;
   q.max_tokens = Request::kAllThatFit;
@@ -103,7 +103,8 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& 
   call.gives_model_back = read_keep_alive(r) == 0.0;
 }
 
-// A message in the form of chats. Ollama's calls have no ids, so they get some, in the order in which results follow.
+// Returns a message in the form of chats. Ollama's calls have no ids, so they get some here. Results take these ids in
+// the same order.
 Json chat_message(BodyReader& r, const Json& message, const std::string& at, std::vector<std::string>& open,
                   std::uint32_t& n_calls) {
   if (!message.is_object()) {
@@ -172,7 +173,7 @@ ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& def
   } else if (messages != nullptr) {
     r.wrong("messages", show(*messages) + " is given, a list wanted");
   }
-  call.only_loads = chat.messages.is_null();  // without messages the request only loads the model
+  call.only_loads = chat.messages.is_null();  // without messages, the request only loads the model
   if (const Json* tools = r.fields().get("tools")) {
     if (const auto good = check_tools(*tools); !good)
       r.wrong(good.error());

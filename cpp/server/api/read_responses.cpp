@@ -1,4 +1,4 @@
-// The body of /v1/responses, OpenAI's API.
+// Reads the body of /v1/responses, OpenAI's API.
 #include "base/base64.h"
 #include "base/error.h"
 #include "base/utf8.h"
@@ -8,7 +8,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Reads the input's items into a chat.
+// Reads the items of the input into a chat.
 class ResponsesReader : public ChatReader {
  public:
   using ChatReader::ChatReader;
@@ -95,8 +95,8 @@ class ResponsesReader : public ChatReader {
   }
 };
 
-// The functions in the form of chats. Other kinds of tools, which agents also list, are left out; the answer's `tools`
-// lists those that the model was given.
+// Returns a function in the form of chats. Agents also list other kinds of tools, which are left out. The answer's
+// `tools` lists only those that the model was given.
 Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at, Json& shown) {
   Json out;
   if (!tool.is_object() || !tool.contains("type")) {
@@ -116,7 +116,7 @@ Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at,
   return out;
 }
 
-// Reads text.format, which is response_format without its inner object.
+// Reads text.format, which is like response_format but without its inner object.
 void read_text_format(BodyReader& r, Request& q, GenerationCall& call) {
   const auto read = [&](BodyReader& one) {
     const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
@@ -162,7 +162,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.object("reasoning", [&](BodyReader& one) {
     read_effort(one, "effort", chat.variables);
-    // These have no effect: answers have the whole reasoning, never a summary.
+    // These fields have no effect, because answers have the whole reasoning and never a summary.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
   r.object("text", [&](BodyReader& one) {
@@ -184,7 +184,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   r.refuse("background", "an answer ends with its connection", {false});
   r.refuse("truncation", "a conversation that is too long is refused", {"disabled"});
   r.refuse("prompt", "there are no stored prompts here");
-  // It limits tool calls that the server itself runs. This server runs none.
+  // This field limits tool calls that the server itself runs. This server runs none.
   static_cast<void>(r.integer("max_tool_calls", 1, 1 << 20));
   r.refuse("top_logprobs", "logprobs are served by chats and completions", {0});
   read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);

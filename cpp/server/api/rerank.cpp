@@ -49,7 +49,7 @@ void begin(BodyReader& r, const Request& defaults, PairCall& call) {
   q.embed = true;
   q.max_tokens = 0;
   r.into(q.model, r.string("model", 4096));
-  static_cast<void>(r.string("user", 1024));  // for the caller's own records; no effect here
+  static_cast<void>(r.string("user", 1024));  // for the caller's own records; has no effect here
   call.requests.push_back(std::move(q));
 }
 
@@ -111,7 +111,8 @@ ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignor
 }
 
 std::uint64_t pair_answer_bytes(const PairCall& call) {
-  constexpr std::uint64_t kResult = 96, kEscape = 6;  // largest size in the answer of a result, and of one byte of text
+  // The most bytes in the answer per result, and per byte of text.
+  constexpr std::uint64_t kResult = 96, kEscape = 6;
   std::uint64_t bytes = 256 + kResult * call.second.size();
   if (call.returns_documents)
     for (const std::string& text : call.second) bytes += kEscape * text.size();

@@ -1,4 +1,4 @@
-// The bodies and answers of /v1/rerank (Jina's, Cohere's and vLLM's) and of /v1/score (vLLM's).
+// Reads the bodies of /v1/rerank (Jina's, Cohere's and vLLM's) and of /v1/score (vLLM's), and writes their answers.
 // Thread rule: pure functions on plain values.
 #pragma once
 
@@ -14,22 +14,23 @@ enum class PairForm : std::uint8_t { kRerank, kScore };
 
 struct PairCall {
   PairForm form = PairForm::kRerank;
-  std::vector<Request> requests;           // one element: the template of the call's requests
+  std::vector<Request> requests;           // one element: the template from which each pair's request is made
   std::vector<std::string> first, second;  // pair i is first[i] (first[0] if it is the only one) and second[i]
-  std::uint32_t top_n = 0;                 // largest number of results; 0: all
+  std::uint32_t top_n = 0;                 // the most results that the answer lists; 0: all
   bool returns_documents = false;
 
   const std::string& first_of(std::size_t i) const { return first.size() == 1 ? first[0] : first[i]; }
 };
 
-// Unknown fields are an error or, if `ignored` is not null, are appended to it.
+// Read a body. Absent fields keep the values of `defaults`. Unknown fields are an error or, if `ignored` is not null,
+// are appended to it.
 ApiResult<PairCall> parse_rerank(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
 // Returns an upper estimate of the answer's bytes.
 std::uint64_t pair_answer_bytes(const PairCall& call);
-// Writes the answer. `scores` has one per pair. The results of a rerank are sorted, best first; equal scores keep their
-// order.
+// Writes the answer. `scores` has one number per pair. The results of a rerank are sorted, best first; equal scores
+// keep their order.
 std::string pair_answer(const PairCall& call, const EmbeddingAnswer& answer, std::span<const double> scores);
 
 }  // namespace zinc_rt::server

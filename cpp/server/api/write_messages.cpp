@@ -1,4 +1,4 @@
-// The answers of /v1/messages, Anthropic's API: a list of blocks, whole or block by block.
+// Writes the answers of /v1/messages, Anthropic's API: a list of blocks, whole or block by block.
 #include <fmt/format.h>
 
 #include "base/json_text.h"
@@ -13,7 +13,7 @@ std::string event(const char* name, const std::string& fields) {
   return fmt::format("event: {}\ndata: {{\"type\":\"{}\"{}{}}}\n\n", name, name, fields.empty() ? "" : ",", fields);
 }
 
-// In Anthropic's API input_tokens excludes the prompt tokens from the cache.
+// Returns the usage as JSON. In Anthropic's API, input_tokens excludes the prompt tokens from the cache.
 std::string usage_of(const Usage& u) {
   return fmt::format(
       R"({{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{},"service_tier":"standard"}})",
@@ -83,8 +83,8 @@ class MessagesWriter final : public AnswerWriter {
         R"({{"id":"{}","type":"message","role":"assistant","model":{},"content":{},"stop_reason":{},"stop_sequence":{},"usage":{}}})",
         head_.id, json_string(head_.model), content, reason, sequence, usage);
   }
-  // Clients return a thinking block only if it has a signature. This value is a constant, because the block has its
-  // text.
+  // Clients send a thinking block back only if it has a signature. The signature is a constant, because the block
+  // itself has the text.
   static constexpr const char* kSignature = "zinc_rt";
 
   static std::string reason_of(const Completion& c) {
@@ -142,7 +142,7 @@ class MessagesWriter final : public AnswerWriter {
 
   const AnswerHead& head_;
   const GenerationCall& call_;
-  std::uint32_t index_ = 0;  // index of the open block, or of the next one
+  std::uint32_t index_ = 0;  // the index of the open block, or of the next one
   std::optional<PieceKind> open_;
   std::string stop_ = "null", stop_sequence_ = "null";
 };

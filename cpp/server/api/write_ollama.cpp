@@ -1,4 +1,4 @@
-// The answers of Ollama's /api/chat and /api/generate: one JSON object, or one per line of a stream.
+// Writes the answers of Ollama's /api/chat and /api/generate: one JSON object, or one object per line of a stream.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -26,13 +26,13 @@ class OllamaWriter final : public AnswerWriter {
       if (piece.kind == PieceKind::kCallBegin) name_ = piece.text, arguments_.clear();
       if (piece.kind == PieceKind::kCallArguments) arguments_ += piece.text;
       if (piece.kind != PieceKind::kCallEnd) continue;
-      // Ollama's clients expect each call in one line.
+      // Ollama's clients expect each call in a line of its own.
       if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
       text.clear();
       thinking.clear();
       out += line({}, {}, "[" + call_json(name_, arguments_) + "]", "false}");
     }
-    if (part.event.pieces.empty()) text = part.event.text;  // with raw prompts, whose output is not parsed
+    if (part.event.pieces.empty()) text = part.event.text;  // for raw prompts, whose output is not parsed
     if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
     return out;
   }
@@ -72,7 +72,7 @@ class OllamaWriter final : public AnswerWriter {
                          calls.empty() ? "" : R"(,"tool_calls":)" + calls);
     else
       out += R"("response":)" + json_string(text) + thought;
-    // Log-probabilities of the tokens since the last line, even if their text is held back.
+    // Writes the log-probabilities of the tokens since the last line, even if the text of these tokens is held back.
     if (call_.wants_logprobs && !logprobs_.empty()) {
       out += R"(,"logprobs":)" + logprobs_json(logprobs_, *call_.n_top, names_);
       logprobs_.clear();
@@ -80,7 +80,7 @@ class OllamaWriter final : public AnswerWriter {
     return out + R"(,"done":)" + done + "\n";
   }
 
-  // The fields after "done" in the last line. Times are in ns.
+  // Returns the fields after "done" in the last line. Times are in ns.
   std::string last(const AnswerTotals& totals) const {
     const Timings& t = totals.timings;
     const auto ns = [](double ms) { return static_cast<std::int64_t>(ms * 1e6); };
@@ -93,7 +93,7 @@ class OllamaWriter final : public AnswerWriter {
   const AnswerHead& head_;
   const GenerationCall& call_;
   const TokenNames& names_;
-  std::vector<TokenLogprob> logprobs_;  // not written yet
+  std::vector<TokenLogprob> logprobs_;  // log-probabilities that are not written yet
   std::string name_, arguments_, reason_;
 };
 

@@ -1,4 +1,4 @@
-// The answers of /v1/responses: a list of items (reasoning, messages, calls), whole or event by event.
+// Writes the answers of /v1/responses: a list of items (reasoning, messages, calls), whole or event by event.
 #include <fmt/format.h>
 
 #include "base/base64.h"
@@ -38,7 +38,7 @@ class ResponsesWriter final : public AnswerWriter {
     return event("response.failed", R"("response":)" + object("failed", shown, "null", "null"));
   }
   std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) override {
-    std::string events;  // only the items are used, which are collected at the same time
+    std::string events;  // not used; only the items are, which are collected at the same time
     for (const auto& piece : choices[0].completion.pieces) put(events, piece);
     end_choice(choices[0], false);
     return ended(totals);
@@ -141,7 +141,7 @@ class ResponsesWriter final : public AnswerWriter {
     return R"({"type":"output_text","annotations":[],"logprobs":[],"text":)" + json_string(text_) + "}";
   }
 
-  // Returns the open item as JSON. It has no content before it ends.
+  // Returns the open item as JSON. Before the item ends, it has no content.
   std::string item(std::string_view status) const {
     const bool is_begun = status == "in_progress";
     switch (open_) {
@@ -166,11 +166,11 @@ class ResponsesWriter final : public AnswerWriter {
   const AnswerHead& head_;
   const GenerationCall& call_;
   std::uint64_t n_events_ = 0;
-  std::uint32_t n_items_ = 0;  // that have ended
-  std::string items_;          // those, as JSON
+  std::uint32_t n_items_ = 0;  // how many items have ended
+  std::string items_;          // the ended items as JSON
   Item open_ = Item::kNone;
   std::string id_, text_, name_, call_id_;  // of the open item
-  bool is_cut_ = false;                     // max_output_tokens was reached
+  bool is_cut_ = false;                     // true if max_output_tokens was reached
   std::string kept_;
 };
 

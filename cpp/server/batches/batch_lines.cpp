@@ -15,7 +15,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Returns the text of a required field.
+// Returns the text of a required field. Errors: 400.
 ApiResult<std::string> needed_text(Fields& fields, const char* name, std::size_t max_bytes) {
   ZRT_TRY(auto value, fields.get_string(name, max_bytes));
   if (!value || value->empty()) return fields.wrong(name, "it is missing, a string wanted");
@@ -61,7 +61,7 @@ std::string cut(std::string text, std::size_t most) {
   return text + "...";
 }
 
-// The message may contain text of a client's line, so it is shortened.
+// Makes the error of a line. The message may contain text of a client's line, so it is shortened.
 LineError line_error(std::uint64_t number, std::string code, const std::string& message, const std::string& param) {
   return {number, std::move(code), cut(fmt::format("line {}: {}", number, message), kMostErrorBytes),
           cut(param, kMostErrorBytes / 4)};
@@ -109,7 +109,7 @@ bool BatchReader::next(std::string& text) {
 Result<BatchCheck> check_batch_file(const std::string& path, std::string_view endpoint, std::uint64_t most_lines) {
   ZRT_TRY(auto reader, BatchReader::open(path));
   BatchCheck check;
-  std::unordered_map<std::string, std::uint64_t> first;  // custom_id: the first line that has it
+  std::unordered_map<std::string, std::uint64_t> first;  // key: a custom_id; value: the first line that has it
   const auto complain = [&](LineError error) {
     if (check.errors.size() < kMostLineErrors) check.errors.push_back(std::move(error));
   };
@@ -139,7 +139,7 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
   std::string request_id;
   for (const auto& [name, value] : answer.headers)
     if (name == "x-request-id") request_id = value;
-  // An output line must be one line even if the body contains line ends.
+  // An output line must stay one line even if the body contains line ends.
   std::string body = answer.body;
   if (const auto value = read_any_json(body); !value)
     body = json_string(replace_invalid_utf8(body));
@@ -164,7 +164,7 @@ BatchUsage& BatchUsage::operator+=(const BatchUsage& other) {
 }
 
 BatchUsage usage_of(const Json& answer) {
-  // The first name is that in chats, completions and embeddings; the second is that in Responses.
+  // In each pair, the first name is used by chats, completions and embeddings, the second by Responses.
   constexpr const char* kNames[][2] = {{"prompt_tokens", "input_tokens"}, {"completion_tokens", "output_tokens"}};
   constexpr const char* kDetails[][2] = {{"prompt_tokens_details", "input_tokens_details"},
                                          {"completion_tokens_details", "output_tokens_details"}};

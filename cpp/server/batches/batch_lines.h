@@ -1,5 +1,5 @@
-// The lines of batch files: requests in the input, answers in the output. Each line is one JSON object; blank lines are
-// skipped. Thread rule: pure functions; a BatchReader by one thread at a time.
+// Reads and writes the lines of batch files: requests in the input, answers in the output. Each line is one JSON
+// object; blank lines are skipped. Thread rule: pure functions; a BatchReader by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace zinc_rt::server {
 
-// The paths that a line may call.
+// The paths that a line of a batch may call.
 inline constexpr const char* kBatchPaths[] = {"/v1/chat/completions", "/v1/completions", "/v1/embeddings",
                                               "/v1/responses"};
 bool is_batch_path(std::string_view path);
-std::string batch_path_names();  // with commas
+std::string batch_path_names();  // separated by commas, for error messages
 
 constexpr std::uint64_t kMostBatchLines = 50000;
 constexpr std::size_t kMostLineBytes = 16u << 20;  // the default limit on the body of an HTTP request
 constexpr std::size_t kMostCustomIdBytes = 512;
-constexpr std::size_t kMostLineErrors = 100;  // errors reported per file
+constexpr std::size_t kMostLineErrors = 100;  // how many errors are reported per file
 constexpr std::size_t kMostErrorBytes = 400;  // longer messages are cut
 
 struct BatchLine {
@@ -35,7 +35,7 @@ struct LineError {
   std::string code, message, param;
 };
 
-// Reads {"custom_id", "method": "POST", "url", "body"}. The line's url must be `endpoint` or, if that is empty, one of
+// Reads a line {"custom_id", "method": "POST", "url", "body"}. Its url must be `endpoint` or, if that is empty, one of
 // kBatchPaths.
 std::expected<BatchLine, LineError> read_batch_line(std::string_view text, std::uint64_t number,
                                                     std::string_view endpoint);
@@ -45,10 +45,10 @@ class BatchReader {
  public:
   // Errors: kNotFound.
   static Result<BatchReader> open(const std::string& path);
-  // Reads the next line that is not blank. Returns false at the end of the file. Of a line longer than kMostLineBytes,
-  // returns only so many bytes.
+  // Reads the next line that is not blank. Returns false at the end of the file. If a line is longer than
+  // kMostLineBytes, returns only its first kMostLineBytes bytes.
   bool next(std::string& text);
-  std::uint64_t number() const { return number_; }  // of the line that next() returned last
+  std::uint64_t number() const { return number_; }  // the number of the line that next() returned last
 
  private:
   std::ifstream in_;
@@ -63,7 +63,7 @@ struct BatchCheck {
 Result<BatchCheck> check_batch_file(const std::string& path, std::string_view endpoint,
                                     std::uint64_t most_lines = UINT64_MAX);
 
-// The beginning of each output line.
+// How each output line begins. LineFile refuses to append to a file whose last line begins differently.
 constexpr std::string_view kOutputLinesBegin = R"({"id":"batch_req_)";
 // Returns the output line for an answer, in OpenAI's form, without a line end. Its id is "batch_req_" + `id`.
 std::string answered_line(const std::string& id, const std::string& custom_id, const HttpResponse& answer);
@@ -71,16 +71,16 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
 std::string unanswered_line(const std::string& id, const std::string& custom_id, std::string_view code,
                             std::string_view message);
 
-// The token counts in answers.
+// Sums of the token counts in answers.
 struct BatchUsage {
-  std::uint64_t input = 0, cached = 0;      // cached: part of input
-  std::uint64_t output = 0, reasoning = 0;  // reasoning: part of output
+  std::uint64_t input = 0, cached = 0;      // cached is a part of input
+  std::uint64_t output = 0, reasoning = 0;  // reasoning is a part of output
 
   BatchUsage& operator+=(const BatchUsage& other);
 };
 // Returns the usage in an answer of any of kBatchPaths; all 0 if the answer has none.
 BatchUsage usage_of(const Json& answer);
-// The custom_id and usage of an output line. Errors: 400 if it is not such a line.
+// The custom_id and the usage in an output line. Errors: 400 if a line is not such a line.
 struct AnsweredLine {
   std::string custom_id;
   BatchUsage usage;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kBatchPrefix = "batch_";
 
 struct BatchStatusRow {
-  // time: the field with the time at which the status began; empty: created_at has it.
+  // time: the field with the time at which the status began. Empty: created_at has that time.
   const char *status, *time;
   bool is_last;
 };

@@ -1,4 +1,4 @@
-// A batch in the form of OpenAI's API.
+// Makes and changes a batch's object in the form of OpenAI's API. Batches stores it as JSON.
 // Thread rule: pure functions.
 #pragma once
 
@@ -17,10 +17,10 @@ struct BatchCall {
   std::string input_file_id, endpoint, completion_window;
   Json metadata;  // null, or an object of texts
 };
-// Errors: 400 that names the field.
+// Reads the body. Errors: 400 that names the field.
 ApiResult<BatchCall> read_batch_call(const Json& body);
 
-// A batch whose lines have not been read yet. Times are seconds since 1970.
+// Returns the object of a batch whose lines have not been read yet. Times are seconds since 1970.
 Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s, std::int64_t window_s);
 // Sets the status and the field with the time of that status, such as completed_at.
 void set_status(Json& batch, const char* status, std::int64_t now_s);
@@ -32,7 +32,7 @@ constexpr std::size_t kMostErrorListBytes = 16u << 10;  // of JSON text in a bat
 bool has_ended(const Json& batch);
 std::vector<const char*> unfinished_statuses();
 
-// The ids of a batch's two output files, computed from the batch's id.
+// Return the ids of a batch's two output files, which are computed from the batch's id.
 std::string output_id_of(std::string_view batch_id);
 std::string errors_id_of(std::string_view batch_id);
 

@@ -12,7 +12,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr double kWriteAgain_s = 1;  // the pause after output could not be written
+constexpr double kWriteAgain_s = 1;  // the pause, in seconds, after output could not be written
 constexpr double kLongestPause_s = 60;
 constexpr std::uint64_t kTellEach_bytes = 4096;
 
@@ -70,7 +70,7 @@ Status BatchRun::open_files() {
   return {};
 }
 
-// Checks that all existing output belongs to this input.
+// Checks that all existing output belongs to this input. Errors: kInvalidArgument.
 Status BatchRun::check_is_ours() {
   if (done_.empty()) return {};
   ZRT_TRY(auto reader, BatchReader::open(plan_.input));
@@ -161,9 +161,9 @@ void BatchRun::start_lines() {
   for (BatchLine line; n_under_way_ < most && next_line(line);) start(std::move(line));
 }
 
-// Returns how many lines run or wait in the engine at the same time: twice as many as the tenant may have slots of the
-// largest model. That keeps the slots filled. More would only delay a draining server, which waits for them. Also at
-// most half of the tenant's open requests and half of a model's queue, so that other requests find room.
+// Returns how many lines may run or wait in the engine at the same time. That is twice as many as the tenant may have
+// slots of the largest model, which keeps the slots filled. More would only delay a draining server, which waits for
+// them. It is at most half of the tenant's open requests and half of a model's queue, so that other requests find room.
 std::uint32_t BatchRun::window() const {
   constexpr std::uint32_t kSlotsOfNone = 8;  // the assumption if no model is loaded yet
   const auto settings = plan_.tenant->settings();
@@ -221,13 +221,13 @@ void BatchRun::start(BatchLine line) {
     const std::lock_guard lock(mutex_);
     under_way_[number].call = call;
   }
-  // abandon() may have run before this call was in the list.
+  // abandon() may have run before this call was in the list of running lines.
   if (const auto strong = is_abandoned_ ? call.lock() : nullptr) strong->cancel();
 }
 
 void BatchRun::cancel_lines() {
   drops_ = true;
-  // released without the lock, because the release of the last reference sends the answer
+  // These are released without the lock, because the release of the last reference sends the answer.
   std::vector<std::shared_ptr<InnerCall>> calls;
   {
     const std::lock_guard lock(mutex_);

@@ -1,6 +1,6 @@
-// Runs the lines of one batch, several at once, and appends each result to a file, so that a later run can continue
-// after a kill.
-// Thread rule: open() first. Then step() from one thread at a time, the other members from any.
+// BatchRun runs the lines of one batch, several at once. It appends each result to a file, so that a later run can
+// continue after a kill.
+// Thread rule: call open() first. Then step() from one thread at a time, the other members from any.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,10 @@
 
 namespace zinc_rt::server {
 
+// How many lines of a batch have been done.
 struct BatchCounts {
   std::uint64_t completed = 0, failed = 0;
-  BatchUsage usage;  // of completed lines
+  BatchUsage usage;  // of the completed lines together
 };
 
 // The reason why a batch ends before all of its lines have run.
@@ -33,14 +34,14 @@ enum class BatchEnding : std::uint8_t { kNone, kCancelled, kExpired, kFull };
 class BatchRun : public std::enable_shared_from_this<BatchRun> {
  public:
   struct Plan {
-    std::string input, output, errors;  // paths; results of failed lines go to `errors`
-    std::string endpoint;               // the `endpoint` of read_batch_line
+    std::string input, output, errors;  // paths of files; the results of failed lines go to `errors`
+    std::string endpoint;               // see read_batch_line
     std::shared_ptr<TenantEntry> tenant;
     // Called with the total bytes of output and errors so far. If it returns false, the tenant has no room for more and
     // the remaining lines are not run. Null: no limit.
     std::function<bool(std::uint64_t n_bytes)> has_room;
     std::function<void()> wake;                // called from any thread if step() has work; must not block
-    FileAccess access = FileAccess::kByUmask;  // of output and errors
+    FileAccess access = FileAccess::kByUmask;  // who may read the files `output` and `errors`
   };
   // Reads which lines earlier runs have finished. REQUIRES: check_batch_file found no error in `input`; core and router
   // outlive the run. Errors: those of the files; kInvalidArgument if the output does not belong to this input.
@@ -59,14 +60,14 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   Status sync();
 
   BatchCounts counts() const;
-  // running lines, and lines whose answer is not written yet
+  // How many lines run, or have an answer that is not written yet.
   std::uint32_t n_under_way() const { return n_under_way_; }
   BatchEnding ending() const { return ending_; }
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Answered {
-    std::uint64_t number;  // of the call; key in under_way_
+    std::uint64_t number;  // the number of the call, the key in under_way_
     HttpResponse answer;
   };
   struct UnderWay {
@@ -93,19 +94,19 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   const Plan plan_;
   BatchReader input_;
   LineFile output_, errors_;
-  std::unordered_set<std::string> done_;  // custom_ids with a result in a file
-  std::deque<BatchLine> waiting_;         // were refused for the moment
+  std::unordered_set<std::string> done_;  // custom_ids whose result is in a file
+  std::deque<BatchLine> waiting_;         // lines that were refused for the moment
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
-  std::unordered_map<std::uint64_t, UnderWay> under_way_;  // by number; under mutex_
+  std::unordered_map<std::uint64_t, UnderWay> under_way_;  // key: number; guarded by mutex_
   std::uint64_t n_started_ = 0;
-  std::uint64_t told_at_bytes_ = 0;  // the size at which plan_.has_room is called next
+  std::uint64_t told_at_bytes_ = 0;  // plan_.has_room is called again at this size
   bool is_read_ = false, has_complained_ = false;
   Clock::time_point paused_until_{};
 
   std::atomic<std::uint64_t> n_completed_{0}, n_failed_{0};
   std::atomic<std::uint32_t> n_under_way_{0};
   std::atomic<BatchEnding> ending_{BatchEnding::kNone};
-  std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: ignore answers, since the calls were cancelled
+  std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: ignores answers, because the calls were cancelled
   mutable std::mutex mutex_;
   std::vector<Answered> inbox_;
   BatchUsage usage_;

@@ -15,7 +15,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMostKept = 10000;  // batches of a tenant, including those that have ended
+constexpr std::size_t kMostKept = 10000;  // batches per tenant, including those that have ended
 constexpr std::int64_t kSweepEach_s = 3600;
 
 std::int64_t unix_s() {
@@ -206,7 +206,7 @@ std::string Batches::user_of(const std::string& tenant, const std::string& file_
   return {};
 }
 
-// Adds the current counts of a running batch. The state store already has those of a batch that has ended.
+// Adds the current counts of a running batch. If the batch has ended, the state store already has its counts.
 Json Batches::with_counts(const std::string& tenant, Json batch) const {
   const auto item = has_ended(batch) ? nullptr : item_of(tenant, batch["id"].get_ref<const std::string&>());
   const std::lock_guard lock(mutex_);

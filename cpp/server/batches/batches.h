@@ -1,6 +1,6 @@
-// The batches of all tenants. A tenant's batches run one after another, those of different tenants side by side.
-// Batches that have not ended at shutdown continue at the next start.
-// Thread rule: start() first, close() last; between them the other members from any thread.
+// Batches holds the batches of all tenants. A tenant's batches run one after another; those of different tenants run
+// side by side. A batch that has not ended at shutdown continues at the next start.
+// Thread rule: call start() first and close() last. Between them the other members may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace zinc_rt::server {
 
 class Batches {
  public:
-  static constexpr std::int64_t kWindow_s = 86400;     // a batch that has not ended by then expires
+  static constexpr std::int64_t kWindow_s = 86400;     // a batch that has not ended after this time expires
   static constexpr std::size_t kMostUnfinished = 256;  // per tenant
 
   explicit Batches(ServerCore& core) : core_(core) {}
@@ -32,7 +32,7 @@ class Batches {
   void look();
   // Ends the threads. Running lines are cancelled; after the next start() they run again.
   void close();
-  std::uint32_t n_under_way() const;  // lines
+  std::uint32_t n_under_way() const;  // how many lines are being run
 
   // These functions take and return OpenAI's batch objects. Errors: 400 that names the field; 404; 409 for a batch that
   // has ended; 429 for too many.
@@ -49,13 +49,14 @@ class Batches {
     std::string tenant, id, input;
     std::int64_t expires_at = 0;
     std::atomic<bool> is_cancelled{false};
-    std::shared_ptr<BatchRun> run;  // guarded by mutex_; null until its turn comes
+    std::shared_ptr<BatchRun> run;  // guarded by mutex_; null until it is this batch's turn
   };
   struct Lane {  // the queue of one tenant
     std::deque<std::shared_ptr<Item>> items;
     bool is_posted = false;
   };
-  // Changes a batch's object if `change` returns true. Returns the resulting object.
+  // A function that changes a batch's object and returns true, or returns false if nothing is to be changed. change()
+  // returns the resulting object.
   using Change = std::function<ApiResult<bool>(Json& batch)>;
   ApiResult<Json> change(const std::string& tenant, const std::string& id, const Change& change);
   Status put(const std::string& tenant, const Json& batch);
@@ -65,7 +66,7 @@ class Batches {
 
   void wake(const std::string& tenant);
   void advance(const std::string& tenant);
-  // returns true if the batch is over
+  // Returns true if the batch is over.
   bool work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<TenantEntry>& entry);
   bool take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run);
   void remove_outputs(const std::string& id) const;
@@ -80,7 +81,7 @@ class Batches {
   std::map<std::string, Lane> lanes_;
   std::mutex changing_;  // held during a change of an object; never locked while mutex_ is held
   std::int64_t swept_s_ = 0;
-  WorkQueue work_{2, 1, WorkQueue::Priority::kBehindSteps};  // the owner of a task is the tenant
+  WorkQueue work_{2, 1, WorkQueue::Priority::kBehindSteps};  // the owner of a task is its tenant
 };
 
 }  // namespace zinc_rt::server

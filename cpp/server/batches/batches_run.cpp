@@ -1,4 +1,4 @@
-// How batches are run, from their first line to their files.
+// Runs the batches, from their first line to their files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ void Batches::advance(const std::string& tenant) {
     lane->second.is_posted = false;
     items = lane->second.items;
   }
-  // A tenant that only a proxy names does not exist again until it sends a request.
+  // A tenant whom only a proxy names does not exist, after a restart, until it sends a request.
   const auto entry = core_.tenants.find(tenant);
   if (!entry) return;
   bool has_turn = true;
@@ -49,10 +49,10 @@ void Batches::advance(const std::string& tenant) {
     if (!work_on(item, entry)) {
       has_turn = false;
       if (!item_of(tenant, item->id))
-        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed in between
+        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile
       continue;
     }
-    core_.files.note_growing(tenant, item->id, 0);  // by now its output has rows in the state store
+    core_.files.note_growing(tenant, item->id, 0);  // by now the output has rows in the state store
     const std::lock_guard lock(mutex_);
     const auto lane = lanes_.find(tenant);
     if (lane == lanes_.end()) return;
@@ -67,7 +67,7 @@ bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<T
     auto begun = begin(*item, entry);
     if (!begun) {
       log().error("batch {}: {}", item->id, begun.error().message);
-      // 404: the tenant was removed; after another error the state store may work again
+      // 404 means that the tenant was removed. After another error, the state store may work again later.
       return begun.error().status == 404;
     }
     if (!*begun) return true;
@@ -84,7 +84,7 @@ bool Batches::work_on(const std::shared_ptr<Item>& item, const std::shared_ptr<T
   return run->step() && finish(*item, *run);
 }
 
-// Returns false if the tenant was removed meanwhile.
+// Sets the item's run. Returns false if the tenant was removed meanwhile.
 bool Batches::take_over(const std::shared_ptr<Item>& item, const std::shared_ptr<BatchRun>& run) {
   const std::lock_guard lock(mutex_);
   const auto lane = lanes_.find(item->tenant);
@@ -93,7 +93,7 @@ bool Batches::take_over(const std::shared_ptr<Item>& item, const std::shared_ptr
   return true;
 }
 
-// Returns null if the batch has ended already.
+// Opens the run of a batch. Returns null if the batch has ended already.
 ApiResult<std::shared_ptr<BatchRun>> Batches::begin(const Item& item, const std::shared_ptr<TenantEntry>& entry) {
   const auto input = core_.files.path_of(item.input);
   const auto unusable = [&](const Error& error) -> ApiResult<std::shared_ptr<BatchRun>> {
@@ -144,7 +144,8 @@ ApiResult<void> Batches::fail_batch(const Item& item, const std::vector<LineErro
   return {};
 }
 
-// Makes files of the output that was written. May be repeated if a kill or an error of the state store interrupted it.
+// Registers the output that was written as files. It may be repeated if a kill or an error of the state store
+// interrupted it.
 bool Batches::finish(const Item& item, BatchRun& run) {
   const auto done = [&]() -> ApiResult<void> {
     if (const auto synced = run.sync(); !synced) return std::unexpected(make_error(500, synced.error().message));
@@ -154,7 +155,7 @@ bool Batches::finish(const Item& item, BatchRun& run) {
       return true;
     }));
     const auto counts = run.counts();
-    // Returns the id of the file; null if the file has no lines.
+    // Returns the id of the file, or null if the file has no lines.
     const auto keep = [&](std::uint64_t n_lines, const std::string& id, const char* what) -> ApiResult<Json> {
       std::error_code ignored;
       if (n_lines == 0) std::filesystem::remove(core_.files.path_of(id), ignored);

@@ -9,14 +9,14 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64u << 10;
-constexpr std::chrono::milliseconds kFull{2};  // the pause before the next try if the client takes no bytes
+constexpr std::chrono::milliseconds kFull{2};  // the pause before the next try, if the client takes no bytes
 
 struct Sending {
   std::shared_ptr<Connection> connection;
   std::stop_token gone;
   std::string owner;
   std::ifstream in;
-  std::string piece;  // bytes that were read from the file and not yet taken by the client
+  std::string piece;  // bytes that were read from the file but not yet taken by the client
 };
 
 void send_piece(ServerCore& core, const std::shared_ptr<Sending>& sending) {

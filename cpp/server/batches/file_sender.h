@@ -1,5 +1,5 @@
 // Sends a file as an answer, piece by piece, so that a slow client occupies neither memory nor a thread.
-// Thread rule: send_file() from any thread.
+// Thread rule: any thread may call send_file().
 #pragma once
 
 #include <string>

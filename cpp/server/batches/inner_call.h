@@ -1,5 +1,5 @@
-// A request that the server makes to itself without a socket. It uses the same routes, quotas, ledger and metrics as
-// clients' requests, but is not in the access log.
+// InnerCall is a request that the server makes to itself without a socket: a line of a batch. It uses the same routes,
+// quotas, ledger and metrics as clients' requests, but is not in the access log.
 // Thread rule: any thread.
 #pragma once
 

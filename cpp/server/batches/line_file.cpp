@@ -71,7 +71,7 @@ Status LineFile::append(std::string_view line) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       const int why = errno;
-      // If the truncation fails, the next open repeats it.
+      // If the truncation fails, the next open() repeats it.
       if (done > 0 && ::ftruncate(fd_, static_cast<off_t>(begin)) != 0) errno = why;
       errno = why;
       return failed("write");

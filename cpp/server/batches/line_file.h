@@ -1,4 +1,4 @@
-// A file to which whole lines are appended. After a kill, the next run continues after the last whole line.
+// LineFile is a file to which whole lines are appended. After a kill, the next run continues after the last whole line.
 // Thread rule: one thread at a time; n_bytes() from any thread.
 #pragma once
 

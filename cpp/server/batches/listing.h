@@ -1,4 +1,4 @@
-// Lists that clients read page by page, in the form of OpenAI's API.
+// Reads which page of a list a client wants, and writes that page, in the form of OpenAI's API.
 // Thread rule: pure functions.
 #pragma once
 
@@ -15,6 +15,7 @@ namespace zinc_rt::server {
 // repeated field.
 ApiResult<Json> read_query(std::string_view query);
 
+// Which page of a list a client wants.
 struct ListPage {
   std::size_t limit = 20;
   std::string after;  // the page begins after this id; empty: at the first object
@@ -23,8 +24,8 @@ struct ListPage {
 // Reads limit, after and order from a query's fields. Errors: 400 that names the field.
 ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
 
-// {"object": "list", "data", "first_id", "last_id", "has_more"}; `shown` returns the JSON text of a row. Errors: 400 if
-// no object has the id `after`.
+// Returns {"object": "list", "data", "first_id", "last_id", "has_more"}. `shown` returns the JSON text of a row.
+// Errors: 400 if no object has the id `after`.
 ApiResult<std::string> list_of(ObjectTable& table, const ObjectQuery& query,
                                const std::function<std::string(const StoredObject&)>& shown);
 

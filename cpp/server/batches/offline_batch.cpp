@@ -26,7 +26,7 @@ Result<std::uint64_t> count_lines(const std::string& input) {
   return fail(StatusCode::kInvalidArgument, "[batch] {} cannot be run:{}", input, text);
 }
 
-// Whether the device fails every step, so that no line can be run.
+// Returns whether the device fails every step, so that no line can be run.
 bool is_device_lost(const Engine& engine) {
   constexpr std::uint64_t kMostFailures = 3;
   const auto stats = engine.stats();
@@ -50,7 +50,7 @@ Result<OfflineResult> run_lines(ServerCore& core, const Router& router, const Of
   result.before = run->counts();
   auto looked_ms = steady_ms();
   for (;;) {
-    // The waiting thread sets the time itself, because it only waits for the engine.
+    // This thread sets the time of the last sign of life itself, because it only waits for the engine.
     core.last_alive_ms = steady_ms();
     if (run->step()) break;
     if (steady_ms() > looked_ms + ServerCore::kWatchMs) {

@@ -1,4 +1,5 @@
-// Runs a batch from file to file without a server: it opens no port, has no tenants and stores no state.
+// Runs a batch from file to file without a server (`zinc-rt run-batch`): it opens no port, has no tenants and stores no
+// state.
 // Thread rule: one thread; `show` is called on it.
 #pragma once
 
@@ -19,7 +20,7 @@ struct OfflineBatch {
 };
 
 struct OfflineResult {
-  BatchCounts counts, before;  // `before`: lines done by earlier runs; `counts` includes them
+  BatchCounts counts, before;  // `before`: lines that earlier runs have done; `counts` includes them
   std::uint64_t total = 0;
 };
 

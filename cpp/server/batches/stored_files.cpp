@@ -31,7 +31,8 @@ Status StoredFiles::open(const std::string& folder) {
   if (folder.empty()) return {};
   std::error_code failure;
   fs::create_directories(folder, failure);
-  if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);  // only the owner may read the tenants' texts
+  // So that only the owner may read the tenants' texts.
+  if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);
   if (failure)
     return fail(StatusCode::kUnavailable,
                 "[files] {} cannot be made: {}; another --state file, or --state none, may do", folder,

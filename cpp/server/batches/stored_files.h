@@ -1,6 +1,6 @@
-// The files of tenants: uploads for batches, and the output of batches. The content is in a folder beside the state
-// file, the metadata in the state.
-// Thread rule: open() first; then any thread.
+// StoredFiles keeps the files of tenants: uploads for batches, and the output of batches. The contents are in a folder
+// beside the state file, the metadata in the state file.
+// Thread rule: call open() first. Then any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace zinc_rt::server {
 
 class StoredFiles {
  public:
-  static constexpr std::int64_t kKept_s = 30 * 86400;  // a file is removed so long after its creation
-  // The bounds on a tenant's files and on the rows of its files and batches. Beyond them new uploads and batches are
+  static constexpr std::int64_t kKept_s = 30 * 86400;  // a file is removed when it is this old
+  // The bounds on a tenant's files, and on the rows of its files and batches. Beyond them uploads and batches are
   // refused.
   static constexpr std::uint64_t kMostBytes = 1u << 30;
-  static constexpr std::size_t kMostFiles = 10000;            // of a tenant
+  static constexpr std::size_t kMostFiles = 10000;            // per tenant
   static constexpr std::size_t kMostUploadBytes = 100000000;  // per file
   static constexpr std::size_t kMostNameBytes = 255;
 
@@ -33,7 +33,8 @@ class StoredFiles {
   // Creates the folder. If `folder` is empty, the server stores no files and every function below returns an error.
   // Errors: kUnavailable.
   Status open(const std::string& folder);
-  // Errors: 501 if the server stores no files; the message says how to start it so that it does.
+  // Returns an error if the server stores no files. Errors: 501; the message says how to start the server so that it
+  // does.
   ApiResult<void> expect_kept() const;
 
   // Returns OpenAI's file object, as the functions below do. Errors: those of the disk and the state file; 400 beyond a
@@ -41,7 +42,7 @@ class StoredFiles {
   ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
   // Registers the existing data at path_of(id), such as a batch's output, as a file of the tenant. May be called twice.
   ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
-  // `param` is the name of the field that held the id, for the error 404.
+  // Returns the file's object. `param` is the name of the field that held the id, for the error 404.
   ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
   // Returns the JSON text of a list. If `purpose` is empty, lists all files. Errors: 400 if the tenant has no file
   // `after`.
@@ -61,7 +62,8 @@ class StoredFiles {
   // Removes files older than kKept_s, except those for which is_in_use returns true.
   void sweep(std::int64_t now_s,
              const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
-  // Removes data in the folder without a row, which a kill may leave. Keeps `others`, which are not adopted yet.
+  // Removes data in the folder that has no row, which a kill may leave behind. `others` are ids that are not adopted
+  // yet; their data is kept.
   Status remove_strays(const std::set<std::string>& others) const;
 
  private:
@@ -74,8 +76,8 @@ class StoredFiles {
   StateStore& store_;
   std::string folder_;
   mutable std::mutex mutex_;
-  std::map<std::string, std::map<std::string, std::uint64_t>>
-      growing_;  // bytes by tenant and id, for data without a row
+  // Bytes of data that has no row yet; key: tenant, then id.
+  std::map<std::string, std::map<std::string, std::uint64_t>> growing_;
 };
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// /v1/batches.
+// Handles /v1/batches.
 #include "base/error.h"
 #include "server/batches/listing.h"
 #include "server/core.h"

@@ -1,4 +1,4 @@
-// /v1/embeddings, and Ollama's /api/embed and /api/embeddings.
+// Handles /v1/embeddings, and Ollama's /api/embed and /api/embeddings.
 #include <fmt/format.h>
 
 #include "base/error.h"

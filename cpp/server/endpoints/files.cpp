@@ -1,4 +1,4 @@
-// /v1/files: the input and output files of batches.
+// Handles /v1/files: the input and output files of batches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace zinc_rt::server {
 namespace {
 
-// the largest file, and 64 KiB for the parts of the form around it
+// The largest file, and 64 KiB for the parts of the form around it.
 constexpr std::size_t kMostFormBytes = StoredFiles::kMostUploadBytes + (64u << 10);
 constexpr std::size_t kFilesShown = 10000;
 
-// The name is escaped because names in a form need not be UTF-8.
+// Returns an error about a part of the form. The texts are escaped, because names in a form need not be UTF-8.
 std::unexpected<ApiError> wrong_part(const std::string& name, const std::string& what) {
   return wrong_field(replace_invalid_utf8(name), replace_invalid_utf8(what));
 }

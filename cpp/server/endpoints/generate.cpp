@@ -1,4 +1,4 @@
-// /v1/chat/completions, /v1/completions, /generate.
+// Handles the generating endpoints: /v1/chat/completions, /v1/completions, /generate, and those of the other APIs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,14 +37,14 @@ std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
 
-// the length of `"0123456789abcdef",`
+// The length of `"0123456789abcdef",`, a hash in an answer.
 constexpr std::uint64_t kBytesOfHash = 19;
 
 // Checks an estimate of the answer's size, because the server keeps the answer until the client has read it. Errors:
 // 400 if the answer would be too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
-  // The bytes that each field adds, in the order in which an error names them.
+  // How many bytes each field adds to the answer, in the order in which an error names the fields.
   std::pair<const char*, std::uint64_t> parts[] = {
       {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {
@@ -89,23 +89,23 @@ ApiResult<void> check_generates(const ServedModel& model) {
       "model"));
 }
 
-// A path that generates text: how to read its body, how to write its answer, and how its ids begin.
+// A path that generates text: how its body is read, how its answer is written, and how its ids begin.
 struct Endpoint {
   const char* path;
   Parse parse;
   const char* prefix;
   MakeWriter make_writer = write_openai;
-  // Called before the body is read. `held` counts the bytes that the call adds.
+  // Called before the body is read. `held` counts the bytes that the call adds to the conversation.
   ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held) = nullptr;
   // Writes the answer to a request that only loads or unloads a model.
   std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
 
-// A parsed body whose model is not found yet.
+// A body that was parsed, before its model has been found.
 struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;
-  ByteBudget::Hold held;  // for a conversation that was read back or will be kept
+  ByteBudget::Hold held;  // for a conversation that was loaded or will be stored
 };
 
 ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
@@ -114,8 +114,8 @@ ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exc
   if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body, parsed->held));
   ZRT_TRY(parsed->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &parsed->ignored : nullptr));
   set_class(exchange, parsed->call.requests);
-  // From here on the messages exist. Until the answer has ended, so do the input and the copy of both that will be
-  // kept.
+  // From here on the parsed messages exist. The input, and the copy of both that will be stored, also exist until the
+  // answer has ended.
   std::uint64_t n_bytes = 2 * parsed->call.stored_input.size();
   if (n_bytes > 0 || parsed->held.size() > 0)
     for (const Request& request : parsed->call.requests)
@@ -139,7 +139,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   job.make_writer = endpoint.make_writer;
   job.make_error = error_form_of(exchange.request.path);
   job.endpoint = endpoint.path;              // not the path in the request, which may contain a model's name
-  job.head.id = endpoint.prefix + new_id();  // the key in the ledger, so clients cannot choose it
+  job.head.id = endpoint.prefix + new_id();  // the key in the ledger, so clients must not choose it
   job.head.model = model.id;
   job.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
   job.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);

@@ -1,4 +1,5 @@
-// /livez, /readyz, /health, /health_generate, /version, /metrics, /load, /is_sleeping, and traces of the engine's steps.
+// Handles /livez, /readyz, /health, /health_generate, /version, /metrics, /load, /is_sleeping, and traces of the
+// engine's steps.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,21 +17,21 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-// After this time, all steps that ended before the probe have been counted.
+// How long to wait before the first count of steps. By then all steps that ended before the probe have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
-// Receives one token that the engine generates. The probe ends within kProbeMs, whatever the engine does.
+// Takes one token that the engine generates for a probe. The probe ends within kProbeMs, whatever the engine does.
 class Probe final : public Sink {
  public:
   SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
   void end(std::uint32_t) override {}
 };
 
-// Returns what is wrong. Returns an empty text if a token came, or if none came but steps go on; `n_steps` is the
-// number of these.
+// Returns what is wrong with the engine. Returns an empty text if a token came, or if none came but steps go on;
+// `n_steps` is then the number of these steps.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   if (core.engine.models().empty()) return {};         // models are loaded on demand, and no request wants one now
-  const auto tenant = core.engine.tenant("(health)");  // no tenant can have this name
+  const auto tenant = core.engine.tenant("(health)");  // no real tenant can have this name
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
   Request request;
@@ -83,8 +84,8 @@ class SharedProbe {
   std::vector<Exchange> waiting_;  // the callers that wait for the running probe
 };
 
-// Names models whose weights seem broken. Such a server still counts as ready, because its other models may work, and a
-// prompt that makes one model overflow must not take the server out of service.
+// Returns a JSON that names models whose weights seem broken. Such a server still counts as ready. Its other models may
+// work, and a prompt that makes one model overflow must not take the server out of service.
 std::string ready_json(ServerCore& core) {
   std::string ids;
   for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);
@@ -98,7 +99,7 @@ std::map<std::string, std::string> ids_of(ServerCore& core) {
   return ids;
 }
 
-// If no step ends, returns the last figures and their age.
+// Returns the metrics as text. If no step ends, these are the last figures and their age.
 std::string scrape(ServerCore& core, bool shows_tenants) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
@@ -161,7 +162,7 @@ ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
   return fmt::format(R"({{"tracing":true,"n_records":{}}})", n_records);
 }
 
-// Answers with the trace itself, a file for ui.perfetto.dev.
+// Stops the trace and answers with the trace itself, a file for ui.perfetto.dev.
 ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
   char path[] = "/tmp/zinc_rt_trace_XXXXXX";
@@ -191,7 +192,7 @@ void add_probes(Router& router, ServerCore& core) {
   };
   router.add({"GET", "/readyz", Access::kOpen, true, ready});
   router.add({"GET", "/health", Access::kOpen, true, ready});
-  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // llama.cpp's name for it
+  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // llama.cpp's name of /health
   router.add({"GET", "/ping", Access::kOpen, true, ready});
 }
 
@@ -214,7 +215,7 @@ void add_health_routes(Router& router, ServerCore& core) {
                        fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
                                    or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
-  // This server never sleeps, but routers ask.
+  // This server never sleeps, but routers ask for it.
   router.add({"GET", "/is_sleeping", Access::kOpen, true,
               [&core](Exchange& exchange) { answer(core, exchange, R"({"is_sleeping":false})"); }});
   add_load_and_metrics(router, core, Access::kAdmin, true);

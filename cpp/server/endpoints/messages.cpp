@@ -1,4 +1,4 @@
-// /v1/messages/count_tokens.
+// Handles /v1/messages/count_tokens.
 #include "base/error.h"
 #include "server/api/answer_writer.h"
 #include "server/core.h"
@@ -9,7 +9,7 @@ namespace {
 
 ApiResult<Request> read_counted(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(auto body, read_object(exchange.request));
-  if (!body.contains("max_tokens")) body["max_tokens"] = 1;  // this path does not require it
+  if (!body.contains("max_tokens")) body["max_tokens"] = 1;  // because this path does not require it
   std::vector<std::string> ignored;
   ZRT_TRY(auto call, parse_messages(body, {}, core.is_tolerant ? &ignored : nullptr));
   return std::move(call.requests.front());

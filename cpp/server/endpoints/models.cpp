@@ -1,4 +1,4 @@
-// /v1/models, loading and unloading; /tokenize, /detokenize, /apply-template.
+// Handles /v1/models, loading and unloading of models, /tokenize, /detokenize and /apply-template.
 #include <fmt/format.h>
 
 #include "base/conversation.h"
@@ -20,7 +20,7 @@ Json describe_model(const ServedModel& model) {
   out.update(Json::parse(to_json(model.card, CardDetail::kListed)));
   if (model.card.tool_format.empty()) out["tool_format"] = Json();
   out.update(Json::parse(to_json(model.memory, CardDetail::kListed)));
-  out["capabilities"] = {capability_of(model.card)};  // the kind of requests that it accepts
+  out["capabilities"] = {capability_of(model.card)};  // the kind of requests that the model accepts
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   out["state"] = "loaded";
@@ -120,7 +120,7 @@ ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const Served
   return as_text(Json{{"prompt", *text}, {"content", *text}});
 }
 
-// For clients without a tokenizer of their own, such as lm-eval's.
+// Returns words of the tokenizer, for clients without a tokenizer of their own, such as lm-eval.
 Json tokenizer_words(ServerCore& core, const ServedModel& model) {
   const ModelCard::TokenizerCard& tokenizer = model.card.tokenizer;
   const auto word = [&](const std::optional<std::int32_t>& id) {
@@ -150,7 +150,7 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
-// llama.cpp's clients ask for this first: context length, slots and template of the first model.
+// Returns llama.cpp's /props: context length, slots and template of the first model. Its clients ask for it first.
 ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};
@@ -187,7 +187,7 @@ ApiResult<void> take(Fields& fields, const EngineOption& row, bool& out) {
   if (is_on) out = *is_on;
   return {};
 }
-// Reads the list; the engine checks its entries.
+// Reads a list of device numbers; the engine checks its entries.
 ApiResult<void> take(Fields& fields, const EngineOption& row, std::vector<std::uint32_t>& out) {
   constexpr std::size_t kMostDevices = 64;
   ZRT_TRY(const auto devices, fields.get_ids(row.name, kMostDevices, "numbers of devices"));
@@ -227,7 +227,7 @@ ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
   return Json{{"id", *id}, {"unloaded", true}}.dump();
 }
 
-// Describes a model. If it is not loaded, this does not load it.
+// Describes a model. If the model is not loaded, it stays so.
 ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
   const auto& name = exchange.params.at("id");
   if (const auto model = core.models.find(name)) return describe_model(*model).dump();
@@ -239,7 +239,7 @@ ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
 using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
 
-// Runs the work on the model that the body names; without a body, on the first model.
+// Runs `work` on the model that the body names; without a body, on the first model.
 std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {
   return [&core, work](Exchange& exchange) {
     auto body = exchange.request.method == "POST" ? read_object(exchange.request) : ApiResult<Json>(Json::object());

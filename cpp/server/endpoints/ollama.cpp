@@ -1,4 +1,4 @@
-// Ollama's paths without generation: /api/tags, /api/show, /api/ps, /api/version.
+// Handles Ollama's paths that generate nothing: /api/tags, /api/show, /api/ps, /api/version.
 #include <fmt/format.h>
 #include <openssl/sha.h>
 
@@ -16,7 +16,7 @@ std::string time_of(std::int64_t s) {
   return utc_time(std::chrono::system_clock::from_time_t(static_cast<std::time_t>(s)));
 }
 
-// Returns a stand-in for the digest of a model's files. It tells models apart, but the files are not read.
+// Returns a stand-in for the digest of a model's files. It tells models apart, but the files' contents are not read.
 std::string digest_of(const std::string& source) {
   unsigned char hash[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(source.data()), source.size(), hash);
@@ -61,7 +61,7 @@ Json entry_of(const ServedModel& model) {
 ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) list.push_back(entry_of(model));
-  // If a model is not loaded, only its file is known.
+  // If a model is not loaded, only its file's properties are known.
   for (const auto& model : core.on_demand.not_loaded())
     list.push_back({{"name", model.id},
                     {"model", model.id},
@@ -77,8 +77,8 @@ ApiResult<std::string> running(ServerCore& core, const Exchange&) {
   for (const auto& model : core.models.list()) {
     auto entry = entry_of(model);
     entry.erase("modified_at");
-    // A model of the configuration stays loaded. A model that a request has loaded is unloaded after it was idle for
-    // some time.
+    // A model of the configuration stays loaded, so it never expires. A model that a request has loaded is unloaded
+    // after it was idle for some time.
     entry["expires_at"] = "9999-12-31T23:59:59Z";
     entry["size"] = model.memory.allocated_bytes + model.memory.mapped_bytes;
     entry["size_vram"] = model.card.tier == "t_cpu" ? 0 : model.memory.allocated_bytes;

@@ -1,4 +1,4 @@
-// POST /v1/prefix: how much of a prompt the prefix cache holds.
+// Handles POST /v1/prefix, which tells how much of a prompt the prefix cache holds.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Reads the body of the chat or completion that would be sent.
+// Reads the body of the chat or completion that the client would send.
 ApiResult<Request> read_asked(ServerCore& core, const Exchange& exchange) {
   if (exchange.caller.tenant == nullptr) return std::unexpected(tenant_name(exchange).error());
   ZRT_TRY(const auto body, read_object(exchange.request));

@@ -1,4 +1,4 @@
-// /v1/rerank and /v1/score: how well texts answer a query, by a cross-encoder or by the cosine of embeddings.
+// Handles /v1/rerank and /v1/score: how well texts answer a query, by a cross-encoder or by the cosine of embeddings.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -15,13 +15,14 @@ constexpr const char* pair_field(PairForm form, bool is_first) {
   return kFields[form == PairForm::kScore ? 1 : 0][is_first ? 1 : 0];
 }
 
-// Returns "documents[3]", or only the field's name if the field has a single text.
+// Returns the place of a text in the body, such as "documents[3]", or only the field's name if the field has a single
+// text.
 EmbeddingTask::Place place_in(const PairCall& call, bool is_first, std::size_t i) {
   const std::string field = pair_field(call.form, is_first);
   return {field, (is_first ? call.first : call.second).size() > 1 ? fmt::format("{}[{}]", field, i) : field};
 }
 
-// For a model with pooling `rank`: one request per pair.
+// The task for a model with pooling `rank`, which computes scores: one request per pair.
 class PairsByModel final : public EmbeddingTask {
  public:
   explicit PairsByModel(PairCall call) : call_(std::move(call)) {}
@@ -39,7 +40,7 @@ class PairsByModel final : public EmbeddingTask {
   PairCall call_;
 };
 
-// For a model that computes embeddings: one request per text, first all first texts, then all second ones.
+// The task for a model that computes embeddings: one request per text, first all first texts, then all second ones.
 class PairsByCosine final : public EmbeddingTask {
  public:
   explicit PairsByCosine(PairCall call) : call_(std::move(call)) {}
@@ -58,7 +59,7 @@ class PairsByCosine final : public EmbeddingTask {
     for (std::size_t i = 0; i < call_.second.size(); ++i) {
       const auto& a = results.embeddings[call_.first.size() == 1 ? 0 : i];
       const auto& b = results.embeddings[call_.first.size() + i];
-      double cosine = 0;  // the cosine is the dot product, because the embeddings have length 1
+      double cosine = 0;  // the dot product, because the embeddings have length 1
       for (std::size_t k = 0; k < a.size(); ++k) cosine += double{a[k]} * b[k];
       scores.push_back(cosine);
     }

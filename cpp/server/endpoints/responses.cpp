@@ -1,4 +1,4 @@
-// Kept answers of /v1/responses, for tenants that may keep them: to continue from, to read, to delete.
+// Handles stored answers of /v1/responses, for tenants that may store them: continues from, reads and deletes them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,9 @@ ApiError no_response(const std::string& id, const char* param) {
                     param);
 }
 
-// Reads {"input", "response"} of a kept answer; `held` counts its bytes. Each kept answer includes the whole
-// conversation before it, so the size limit of a body applies to it. `n_more`: the bytes that the request adds.
+// Reads {"input", "response"} of a stored answer; `held` counts its bytes. Each stored answer includes the whole
+// conversation before it, so the size limit of a body applies to it. `n_more` is the number of bytes that the request
+// adds.
 ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param,
                           ByteBudget::Hold& held, std::uint64_t n_more = 0) {
   if (!exchange.caller.tenant) return std::unexpected(no_response(id, param));
@@ -86,7 +87,7 @@ ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange
                        "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
   const auto earlier = body.find("previous_response_id");
   if (earlier == body.end() || !earlier->is_string()) return {};
-  // The body of a batch line is not counted in a budget. It is small compared with a file of lines.
+  // The body of a batch line is not counted in a budget, because it is small compared with a file of lines.
   const auto n_more = std::max<std::uint64_t>(1, exchange.request.held.size());
   ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id", held, n_more));
   Json items = std::move(kept["input"]);

@@ -1,4 +1,4 @@
-// /v1/streams/{id}: lets clients reconnect to a stream after their connection broke, or end it.
+// Handles /v1/streams/{id}: lets clients reconnect to a stream after their connection broke, or end it.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace zinc_rt::server {
 namespace {
 
 ApiResult<std::shared_ptr<ResumableStream>> stream_of(ServerCore& core, const Exchange& exchange) {
-  // a caller with an admin's key has no streams
+  // A caller with an admin's key has no streams.
   return core.streams.find(exchange.params.at("id"), exchange.caller.tenant ? exchange.caller.tenant->name : "");
 }
 
@@ -29,7 +29,8 @@ ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto seen, seen_by(exchange.request));
   if (exchange.request.method != "HEAD") {
     ZRT_CHECK_OK(stream->attach(exchange.connection, seen));
-  } else {  // only asks whether the stream exists, so the current reader keeps its connection
+    // The client only asks whether the stream exists, so the current reader keeps its connection.
+  } else {
     HttpResponse head;
     head.content_type = "text/event-stream";
     exchange.connection->start_stream(std::move(head));

@@ -1,4 +1,4 @@
-// /v1/tenants: what tenants may use, and what they used.
+// Handles /v1/tenants: what tenants may use, and what they have used.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -19,8 +19,8 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-// Keys are shown as the first digits of their hash, as it is written in the configuration file. That is enough to tell
-// keys apart.
+// Returns the part of a key's hash that is shown: its first digits, as they are written in the configuration file. That
+// is enough to tell keys apart.
 constexpr std::string_view kHashScheme = "sha256:";
 constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
 std::string shown_hash(const std::string& hash) {
@@ -56,7 +56,8 @@ Json ledger_json(const TenantLedger& l) {
               {"queue_ms", {{"p50", l.p50_queue_ms}, {"p99", l.p99_queue_ms}}}};
 }
 
-// Returns the sums of the ledger, which are kept for ever, and the engine's counters since it started.
+// Returns a tenant's usage: the sums in the ledger, which are kept for ever, and the engine's counters since it
+// started.
 ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
   const auto totals = core.store->totals(entry->name);
@@ -98,7 +99,7 @@ ApiResult<std::string> show_one(ServerCore& core, const Exchange& exchange) {
   return describe_tenant(*entry).dump();
 }
 
-// The body is {"id": ..., settings...}.
+// Creates a tenant. The body is {"id": ..., settings...}.
 ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(auto body, read_object(exchange.request));
   if (!body.contains("id") || !body["id"].is_string()) return Fields(body).wrong("id", "a name wanted");
@@ -119,7 +120,7 @@ ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
-  const auto files = core.files.names(id);  // before the rows that list them are removed
+  const auto files = core.files.names(id);  // read before the rows that list them are removed
   ZRT_CHECK_OK(core.tenants.remove(id));
   core.batches.forget(id);
   if (files) core.files.remove_contents(*files);

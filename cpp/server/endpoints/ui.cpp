@@ -1,4 +1,5 @@
-// / and /ui/*: the chat page. The page contains no secrets: it gets its data from the other paths, with the user's key.
+// Handles / and /ui/*: the chat page. The page contains no secrets. It gets its data from the other paths, with the
+// user's key.
 #include <fmt/format.h>
 
 #include "server/core.h"
@@ -7,13 +8,13 @@
 namespace zinc_rt::server {
 namespace {
 
-// Allows the page to load nothing from other servers and to run nothing inline. So even if a model's text gets past the
-// page's sanitizer, it cannot run a script or reach another server.
+// This policy lets the page load nothing from other servers and run nothing inline. So even if a model's text gets past
+// the page's sanitizer, it cannot run a script or reach another server.
 constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// Clients of Ollama request this path to ask whether the server runs; browsers want the page.
+// Returns whether the client wants the page. Clients of Ollama request this path only to ask whether the server runs.
 bool wants_page(const HttpRequest& request) {
   const auto accept = request.header("accept");
   return accept.empty() || accept.contains("text/html");

@@ -8,9 +8,9 @@
 namespace zinc_rt::server {
 
 struct UiFile {
-  std::string_view name;  // index.html
+  std::string_view name;  // such as index.html
   std::string_view content_type;
-  std::string_view etag;  // including the quotes
+  std::string_view etag;  // with its quotes
   std::string_view bytes;
 };
 

@@ -52,8 +52,8 @@ ApiResult<std::string> ModelFolders::resolve(const std::string& path) const {
   if (std::ranges::any_of(path, [](unsigned char c) { return c < 0x20 || c == 0x7F; }))
     return refuse(400, "it has a control character");
   std::error_code error;
-  // If the path does not exist, the part that exists is resolved. "Outside of the folders" is checked before "does not
-  // exist", so that errors reveal nothing about files outside.
+  // If the path does not exist, only the part of it that exists is resolved. "Outside of the folders" is checked before
+  // "does not exist", so that errors reveal nothing about files outside.
   const auto canonical = fs::weakly_canonical(path, error);
   if (error) return refuse(error, path);
   if (!has(canonical)) return refuse(403, path + " is in none of the folders of models (model_dirs)");
@@ -62,7 +62,7 @@ ApiResult<std::string> ModelFolders::resolve(const std::string& path) const {
   if (::access(canonical.c_str(), R_OK) != 0) return refuse(std::error_code(errno, std::generic_category()), path);
   if (kind == fs::file_type::regular) return canonical.string();
   if (kind != fs::file_type::directory) return refuse(400, path + " is neither a file nor a folder");
-  // The files in an MLC folder are opened by name later, so no link among them may lead outside.
+  // The files in an MLC folder are opened later by their names, so no link among them may lead outside.
   for (fs::directory_iterator at(canonical, error), end; !error && at != end; at.increment(error)) {
     const auto file = fs::weakly_canonical(at->path(), error);
     if (error) return refuse(error, at->path().string());

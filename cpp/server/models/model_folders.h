@@ -1,4 +1,4 @@
-// Restricts the files that the API may load as models to certain folders.
+// ModelFolders restricts the files that the API may load as models to certain folders.
 // Thread rule: any thread.
 #pragma once
 

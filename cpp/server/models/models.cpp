@@ -38,12 +38,12 @@ bool is_good_model_id(std::string_view id) {
 
 namespace {
 
-// The input with which reads_tools() tests a template.
+// The messages and tools with which reads_tools() tests a template.
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
-// Returns a text that changes if the file is replaced by another one of the same name.
+// Returns a text that changes if the model's file is replaced by another one of the same name.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);
@@ -78,14 +78,15 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   return model;
 }
 
-// Returns the id, with a number if the id was used before, so that the counters of two models are never mixed.
+// Returns a name for the engine: the id, with a number if the id was used before. So the counters of two models are
+// never mixed.
 std::string Models::new_engine_name(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto n = ++n_loads_[id];
   return n == 1 ? id : fmt::format("{}#{}", id, n);
 }
 
-// Loads the model into the engine. Requests cannot find it yet.
+// Loads a model into the engine. Requests cannot find it yet.
 Result<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, LoadedBy by) {
   const auto name = new_engine_name(id);
   ZRT_CHECK_OK(engine_.add_model(spec.path, name, spec.options));
@@ -140,7 +141,8 @@ Status Models::remove(ServedModel& model) {
   return engine_.remove_model(model.engine_name);  // waits until the model's requests have ended
 }
 
-// The new model replaces the old one in the list before the old one is removed, so that every request finds a model.
+// Loads a changed model again. It replaces the old one in the list before the old one is removed, so that every request
+// finds a model.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
   auto model = open(spec, id, LoadedBy::kConfiguration);
   if (!model) return std::unexpected(of_model_file(model.error()));
@@ -148,7 +150,7 @@ ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
     const std::lock_guard lock(mutex_);
     forget_template(id);
     const auto former = std::ranges::find(models_, id, &ServedModel::id);
-    if (former == models_.end()) {  // it was unloaded meanwhile
+    if (former == models_.end()) {  // the old one was unloaded meanwhile
       models_.push_back(std::move(*model));
       return {};
     }
@@ -194,7 +196,7 @@ ApiResult<void> Models::unload(const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = std::ranges::find(models_, model->engine_name, &ServedModel::engine_name);
-    if (it == models_.end()) return std::unexpected(not_found(id));  // another thread removed it meanwhile
+    if (it == models_.end()) return std::unexpected(not_found(id));  // another thread has removed it meanwhile
     place = it - models_.begin();
     models_.erase(it);
     forget_template(model->id);

@@ -1,4 +1,4 @@
-// The models that are served: the ids that clients use, and the engine's names behind them.
+// Models lists the models that are served, and maps the ids that clients use to the engine's names.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::server {
 
-constexpr std::uint32_t kQueueCap = 16384;  // default length of a model's queue
+constexpr std::uint32_t kQueueCap = 16384;  // the default length of a model's queue
 // Sets the queue's length to kQueueCap, which is more than the engine's default, unless the options set it.
 void widen_queue(EngineOptions& options);
 
@@ -40,7 +40,7 @@ struct ServedModel {
   std::uint32_t max_context = 0;
   std::uint32_t queue_cap = 0;  // how many choices may wait in its queue
   ModelSpec spec;
-  std::string source;  // identifies the file it was loaded from: path, size and time of change
+  std::string source;  // identifies the file: its path, size and time of change
   LoadedBy loaded_by = LoadedBy::kConfiguration;
   ModelCard card;
   ModelMemory memory;
@@ -50,10 +50,11 @@ struct ServedModel {
   std::shared_ptr<const void> hold;
 };
 
-// What requests may use a model for: "completion", "embedding" or "rerank".
+// Returns what requests may use a model for: "completion", "embedding" or "rerank".
 const char* capability_of(const ModelCard& card);
 
-// Ids appear in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
+// Returns whether a text can be a model's id. Ids appear in paths, logs and metrics, so they have 1 to 256 bytes of
+// UTF-8 without control characters.
 bool is_good_model_id(std::string_view id);
 
 class Models {
@@ -75,11 +76,12 @@ class Models {
   // a request. Errors: 404 that lists the existing ids.
   ApiResult<ServedModel> find(const std::string& name) const;
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
-  // Whether the template's text changes if tools are given. Also true if the template fails to produce a text.
+  // Returns whether the template's text changes if tools are given. Also returns true if the template fails to produce
+  // a text.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
   // Sets n_bad_logits to the engine's count. Does nothing for an unknown name.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
-  std::vector<std::string> with_bad_logits() const;  // ids
+  std::vector<std::string> with_bad_logits() const;  // the ids of models with such requests
 
   static std::string default_id(const std::string& path);
 
@@ -97,8 +99,8 @@ class Models {
   Engine engine_;
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
-  std::map<std::string, std::uint32_t> n_loads_;  // by id
-  // Cached results about templates, by id and the request's template variables. Their number is limited, because
+  std::map<std::string, std::uint32_t> n_loads_;  // key: id
+  // Cached results about templates; key: id, and the request's template variables. Their number is limited, because
   // variables come from clients.
   static constexpr std::size_t kMostKnown = 1024;
   void forget_template(const std::string& id);  // REQUIRES: mutex_

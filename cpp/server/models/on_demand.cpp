@@ -25,7 +25,7 @@ bool is_busy(const ServedModel& model, const EngineStats& stats) {
   return now != stats.models.end() && now->running + now->waiting > 0;
 }
 
-// The idle time of a model without a use: longer than any keep_alive.
+// The idle time of a model that was never used. It is longer than any keep_alive.
 constexpr std::int64_t kLongAgoMs = std::int64_t{1} << 60;
 
 bool is_ours(const ServedModel& model) {
@@ -48,7 +48,7 @@ std::optional<OnDemandOptions> OnDemand::options() const {
   return options_;
 }
 
-// May read a folder, so the caller should hold no lock.
+// Returns the models that may be loaded. This may read a folder, so the caller should hold no lock.
 std::vector<OfferedModel> OnDemand::offered() const {
   const auto o = options();
   return o ? o->offered() : std::vector<OfferedModel>{};
@@ -81,7 +81,7 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
   return error;
 }
 
-// Finds a loaded model by its id, or by another name by which it was requested before.
+// Returns a loaded model, found by its id or by another name by which it was requested before.
 ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name, const std::string& owner) {
   auto model = models_.find(name);
   const std::lock_guard lock(mutex_);
@@ -100,7 +100,7 @@ void OnDemand::find(const std::string& name, Asker asker, Then then) {
   const auto* wanted = pick(offered, name);
   if (wanted == nullptr) return then(std::unexpected(not_found(name, offered)));
   if (!name.empty() && name != wanted->id) {
-    // So that later requests with this name need not read the folder.
+    // Remembers the name, so that later requests with it need not read the folder.
     const std::lock_guard lock(mutex_);
     ids_[to_lower(name)] = wanted->id;
   }
@@ -162,7 +162,7 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
       waiting_.erase(wanted.id);
       return;
     }
-    // The stricter rules for batch lines apply only if no other request waits for the model.
+    // The stricter rules for batch lines apply only if no other kind of request waits for the model.
     const auto eager = std::ranges::find_if(
         waiting, [&](const Waiter& waiter) { return is_there(waiter) && !waiter.asker.is_of_batch; });
     asker = (eager == waiting.end() ? first : eager)->asker;
@@ -184,13 +184,13 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted, const Asker& a
   if (auto there = models_.find(wanted.id)) return there;
   if (is_draining_) return std::unexpected(shutting_down());
   const auto o = options();
-  if (!o) return models_.find(wanted.id);  // the configuration has changed: returns find()'s error
+  if (!o) return models_.find(wanted.id);  // the configuration has changed, so that this returns find()'s error
   const auto begin = steady_ms();
   ZRT_CHECK_OK(make_room(o->max_loaded, asker));
   for (;;) {
     auto loaded = models_.load({wanted.path, wanted.id, {}, o->engine}, LoadedBy::kRequest);
     if (loaded) break;
-    constexpr int kNoMemory = 409;  // it cannot mean "id taken": find() above did not find the id
+    constexpr int kNoMemory = 409;  // it cannot mean "id taken" here, because find() above did not find the id
     if (loaded.error().status == kNoMemory && unload_idlest(asker)) continue;
     log().error("model {} was not loaded: {}", wanted.id, loaded.error().message);
     loaded.error().param = "model";
@@ -215,12 +215,12 @@ ApiResult<void> OnDemand::make_room(std::uint32_t most, const Asker& asker) {
 std::string OnDemand::idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats) {
   const auto now = steady_ms();
   const std::lock_guard lock(mutex_);
-  std::map<std::string, int> n_held;  // number of models that each owner used lately
+  std::map<std::string, int> n_held;  // how many models each owner has used lately
   for (const auto& model : loaded) {
     if (!is_ours(model)) continue;
     Use& use = uses_[model.id];
     std::erase_if(use.by_owner, [&](const auto& one) { return now - one.second > kLatelyMs; });
-    if (now - use.last_ms > kLatelyMs) use.by_owner.clear();  // given back
+    if (now - use.last_ms > kLatelyMs) use.by_owner.clear();  // nobody holds the model any more
     for (const auto& [owner, when] : use.by_owner) ++n_held[owner];
   }
   const int mine = n_held[asker.owner];
@@ -268,7 +268,7 @@ void OnDemand::look(const EngineStats& stats) {
     if (!is_ours(model)) continue;
     auto& use = uses_[model.id];
     if (is_busy(model, stats)) {
-      // The owners' requests may still be running, so their last use is now.
+      // The owners' requests may still be running, so this moment counts as their last use.
       for (auto& [owner, when] : use.by_owner)
         if (use.last_ms - when < kLatelyMs) when = steady_ms();
       use.last_ms = steady_ms();

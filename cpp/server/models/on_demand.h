@@ -1,4 +1,4 @@
-// Loads models when a request names them, and unloads them when nobody has used them for a while.
+// OnDemand loads a model when a request names it, and unloads models that nobody has used for a while.
 // Thread rule: any thread. Loads and unloads run only on the queue of slow tasks, one after another.
 #pragma once
 
@@ -22,35 +22,35 @@ namespace zinc_rt::server {
 // A model that may be loaded.
 struct OfferedModel {
   std::string id, path;
-  std::vector<std::string> aliases;  // other names
-  std::uint64_t bytes = 0;           // of its files
-  std::int64_t created_s = 0;        // when its file was last written
+  std::vector<std::string> aliases;  // other names by which clients may call it
+  std::uint64_t bytes = 0;           // the size of its files
+  std::int64_t created_s = 0;        // when its file was last written; seconds since 1970
 };
 
 struct OnDemandOptions {
-  // The models that exist now. Called for each listing and for each unknown name, from any thread.
+  // Returns the models that exist now. It is called for each listing and for each unknown name, from any thread.
   std::function<std::vector<OfferedModel>()> offered;
   EngineOptions engine;          // the options for each model
-  std::uint32_t max_loaded = 3;  // largest number of models loaded at the same time; at least 1
+  std::uint32_t max_loaded = 3;  // how many models may be loaded at the same time; at least 1
   double keep_alive_s = 300;     // a model that is idle for longer is unloaded; below 0: never
 };
 
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // The request that asks for a model.
+  // The request that asks for a model, as far as loading depends on it.
   struct Asker {
     std::string owner;
     std::stop_token gone;
     std::shared_ptr<TenantEntry> payer;  // the tenant whose rate of loads is limited; null: no limit
-    bool is_of_batch = false;            // it unloads no model that others used lately
+    bool is_of_batch = false;            // a line of a batch unloads no model that others used lately
   };
 
-  // All of these must outlive the queues' last task.
+  // All arguments must outlive the last task of the queues.
   OnDemand(Engine& engine, Models& models, WorkQueue& work, WorkQueue& slow, const std::atomic<bool>& is_draining)
       : engine_(engine), models_(models), work_(work), slow_(slow), is_draining_(is_draining) {}
 
-  void set(std::optional<OnDemandOptions> options);  // nullopt: only loaded models are found
+  void set(std::optional<OnDemandOptions> options);  // nullopt: only models that are loaded can be found
 
   // Calls `then` with the model of this name. If the model is loaded, calls it at once on this thread. Otherwise loads
   // the model, then calls it on a thread of `work`; if the client has disconnected by then, `then` is destroyed without
@@ -81,18 +81,18 @@ class OnDemand {
   // A model that another tenant used within this time is not unloaded to make room, unless that tenant would still hold
   // more models than the asking one.
   static constexpr std::int64_t kLatelyMs = 30'000;
-  static constexpr std::size_t kMostWaiting = 4096;  // requests waiting for one model
+  static constexpr std::size_t kMostWaiting = 4096;  // how many requests may wait for one model
 
   static double idle_s(const Use& use);
   std::optional<OnDemandOptions> options() const;
   std::vector<OfferedModel> offered() const;
-  // Returns the model with this name or alias; letter case does not count. For an empty name returns the only model.
-  // Null if there is none.
+  // Returns the model with this name or alias; letter case is ignored. An empty name returns the only model. Returns
+  // null if there is none.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
   ApiResult<ServedModel> find_loaded(const std::string& name, const std::string& owner);
 
-  // On the slow queue.
+  // The functions below run on the slow queue.
   void load_for_waiters(const OfferedModel& wanted);
   ApiResult<ServedModel> load(const OfferedModel& wanted, const Asker& asker);
   ApiResult<void> make_room(std::uint32_t most, const Asker& asker);
@@ -109,10 +109,10 @@ class OnDemand {
   const std::atomic<bool>& is_draining_;
   mutable std::mutex mutex_;
   std::optional<OnDemandOptions> options_;
-  // by id; a model has an entry while it is loading or waiting to be loaded
+  // Key: id. A model has an entry while it is loading or waiting to be loaded.
   std::map<std::string, std::vector<Waiter>> waiting_;
-  std::map<std::string, Use> uses_;         // by id, for models that requests loaded
-  std::map<std::string, std::string> ids_;  // ids of requested models by their other names, in lower case
+  std::map<std::string, Use> uses_;         // key: id; only models that requests loaded
+  std::map<std::string, std::string> ids_;  // key: another name of a requested model, in lower case; value: its id
 };
 
 }  // namespace zinc_rt::server

@@ -1,5 +1,6 @@
-// The rows of files and batches in a StateFile. An API request reads one row, a page of rows, or a sum that an index
-// answers. Reads use the file's reading connection, so that they never delay the ledger's writer.
+// ObjectTable stores the objects of files and batches as rows of a StateFile. An API request reads one row, a page of
+// rows, or a sum that an index answers. Reads use the file's reading connection, so that they never delay the ledger's
+// writer.
 // Thread rule: any thread.
 #pragma once
 
@@ -15,7 +16,7 @@ namespace zinc_rt::server {
 
 inline constexpr const char *kFileKind = "file", *kBatchKind = "batch";
 
-// A file or a batch; `body` is its object in OpenAI's API.
+// A file or a batch. `body` is its object in OpenAI's API.
 struct StoredObject {
   std::string kind, tenant, id;
   std::int64_t time_s = 0;            // creation time in seconds since 1970
@@ -29,12 +30,12 @@ struct ObjectName {
 };
 
 struct ObjectSum {
-  std::uint64_t n_objects = 0, n_bytes = 0;  // n_bytes: of the rows and their contents
+  std::uint64_t n_objects = 0, n_bytes = 0;  // n_bytes: the bytes of the rows and of their contents
 };
 
 struct ObjectQuery {
   std::string kind, tenant;
-  std::string label;  // empty: all
+  std::string label;  // empty: objects with any label
   std::string after;  // the page begins after this id; empty: at the first object
   bool is_ascending = false;
   std::size_t limit = 0;
@@ -48,11 +49,11 @@ class ObjectTable {
  public:
   explicit ObjectTable(StateFile& file) : file_(file) {}
 
-  // Inserts the row, or replaces the one of the same kind, tenant and id. It is committed before this returns. Errors
-  // of all functions here: kUnavailable if a write fails, kCorrupt if a read fails.
+  // Inserts the object, or replaces the one of the same kind, tenant and id. It is committed before this returns.
+  // Errors of all functions here: kUnavailable if a write fails, kCorrupt if a read fails.
   Status put(const StoredObject& object);
   Result<std::optional<StoredObject>> find(const std::string& kind, const std::string& tenant, const std::string& id);
-  // returns false if there was none
+  // Returns false if there was no such object.
   Result<bool> remove(const std::string& kind, const std::string& tenant, const std::string& id);
   // Returns a page of objects, ordered by time, then id. Returns nullopt if the tenant has no object of this kind with
   // the id `after`.

@@ -1,5 +1,5 @@
-// A prepared statement of SQLite: bind() the values in order, then step() or run().
-// Thread rule: one thread at a time, holding the lock of the database connection.
+// Statement is a prepared statement of SQLite. Call bind() for the values in order, then step() or run().
+// Thread rule: one thread at a time, which holds the lock of the database connection.
 #pragma once
 
 #include <sqlite3.h>

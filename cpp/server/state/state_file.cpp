@@ -15,7 +15,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// In version 1 keys had no made_s; in version 2 responses and objects had no size, and objects no label.
+// The version of the schema. In version 1 keys had no made_s. In version 2 responses and objects had no size, and
+// objects no label.
 constexpr int kVersion = 3;
 constexpr int kBusyMs = 1000;  // how long to wait while another process has locked the file
 constexpr const char* kSchema = R"(
@@ -35,7 +36,7 @@ CREATE TABLE IF NOT EXISTS tenants (name TEXT PRIMARY KEY, settings TEXT NOT NUL
 CREATE TABLE IF NOT EXISTS keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, made_s INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 )";
 
-// Sums and orders need only these indexes, not the texts of the rows.
+// With these indexes, sums and orders do not read the texts of the rows.
 constexpr const char* kIndexes = R"(
 DROP INDEX IF EXISTS responses_by_tenant;
 CREATE INDEX IF NOT EXISTS responses_by_size ON responses (tenant, time_s, id, size);
@@ -44,7 +45,7 @@ CREATE INDEX IF NOT EXISTS objects_by_tenant ON objects (tenant, kind, time_s, i
 CREATE INDEX IF NOT EXISTS objects_by_label ON objects (kind, label);
 CREATE INDEX IF NOT EXISTS objects_by_time ON objects (kind, time_s);
 )";
-// A column that files of an earlier version lack, and the value for their rows.
+// A column that files of an earlier version lack, and the value that their rows get.
 struct AddedColumn {
   const char *table, *column, *type, *value;
 };
@@ -59,11 +60,11 @@ constexpr AddedColumn kAdded[] = {
      "LENGTH(CAST(body AS BLOB)) + CASE WHEN json_valid(body) THEN COALESCE(json_extract(body, '$.bytes'), 0) ELSE 0 "
      "END"},
 };
-// Checks the tables that the ledger and the tenants need. The texts of responses and objects may be gigabytes and are
-// not read.
+// SQLite checks these tables when the file is opened, because the ledger and the tenants need them. The texts of
+// responses and objects may be gigabytes and are not read.
 constexpr const char* kCheckedTables[] = {"requests", "totals", "tenants", "keys"};
 
-// Creates the file with access for its owner only, because it holds users' texts, or restricts the access to an
+// Creates the file so that only its owner can access it, because it holds users' texts; or restricts the access to an
 // existing file. If it cannot be created, SQLite's open reports the reason.
 void make_private(const std::string& path, bool is_created) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_created ? O_CREAT : 0), 0600);
@@ -102,7 +103,7 @@ Status StateFile::open_file() {
                 db_ == nullptr ? "no memory" : sqlite3_errmsg(db_));
   };
   if (!path_.empty()) {
-    make_private(path_, true);  // SQLite's log files get the same access as the file
+    make_private(path_, true);  // SQLite gives its log files the same access as this file
     for (const char* ending : {"-wal", "-shm"}) make_private(path_ + ending, false);
   }
   if (sqlite3_open_v2(path_.empty() ? ":memory:" : path_.c_str(), &db_,
@@ -185,7 +186,7 @@ Status StateFile::look() {
   if (!Statement(db_, "VACUUM INTO ?").bind(part).run())
     return fail(StatusCode::kUnavailable, "[state] {} was removed while the server ran, and cannot be written anew: {}",
                 path_, sqlite3_errmsg(db_));
-  // The log files beside the old file do not belong to the new one.
+  // The log files beside the old file do not belong to the new one, so they are removed.
   close();
   for (const char* ending : {"-wal", "-shm"}) std::filesystem::remove(path_ + ending, failure);
   std::filesystem::rename(part, path_, failure);
@@ -194,8 +195,8 @@ Status StateFile::look() {
   return {};
 }
 
-// Makes all changes in one transaction, so that a kill leaves a file of the earlier version. If it returns false, the
-// connection has the error and must be closed.
+// Upgrades the schema. All changes are made in one transaction, so that a kill leaves a file of the earlier version. If
+// this returns false, the connection has the error and must be closed.
 bool StateFile::bring_up_to_date() {
   const auto add_columns = [&] {
     return std::ranges::all_of(kAdded, [&](const AddedColumn& added) {

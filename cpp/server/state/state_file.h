@@ -1,7 +1,7 @@
-// The SQLite file of a StateStore. open() upgrades it to this program's version. look() detects that the file was
-// removed or replaced while in use.
-// It has two connections. One writes and is guarded by lock(). The other reads, is guarded by read(), and neither waits
-// for writers nor delays them. A database in memory has only the first.
+// StateFile is the SQLite file of a StateStore. open() upgrades an older file to this program's version. look() detects
+// that the file was removed or replaced while in use.
+// It has two connections. One writes; lock() guards it. The other reads; read() guards it. Reads neither wait for
+// writers nor delay them. A database in memory has only the first.
 // Thread rule: lock(), read(), remove(), in_transaction() and `path` from any thread. If several threads use the
 // object, all other members need lock().
 #pragma once
@@ -26,7 +26,7 @@ class StateFile {
   // Opens the file and brings its schema up to date. If `path` is empty, the database is in memory. Errors:
   // kUnavailable, kCorrupt.
   Status open(const std::string& path);
-  // Runs SQLite's check of all pages. Returns the first fault; empty if there is none.
+  // Runs SQLite's check of all pages. Returns the first fault, or an empty text if there is none.
   std::string damage() const;
   // Checks that the path still leads to the open file. If the file was removed, writes it again, because the open file
   // is still complete. Errors: kUnavailable if another file has the name or writing failed. The caller must not hold

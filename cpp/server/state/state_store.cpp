@@ -20,7 +20,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr int kDaysOfRequests = 31;  // rows of single requests are kept so long; their sums for ever
+constexpr int kDaysOfRequests = 31;  // days that rows of single requests are kept; their sums are kept for ever
 constexpr std::chrono::seconds kRetry{1};
 
 std::string utc_day(std::int64_t time_s) {
@@ -160,7 +160,7 @@ class Store final : public StateStore {
                .bind(response.body)
                .run())
         return false;
-      // Deletes the oldest rows beyond the tenant's limit. The index responses_by_size covers the query.
+      // Deletes the tenant's oldest rows beyond its limit. The index responses_by_size covers the query.
       return Statement(file_.db(),
                        "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY time_s "
                        "DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
@@ -206,8 +206,8 @@ class Store final : public StateStore {
 
   using Waiting = std::vector<std::pair<UsageRow, std::function<void()>>>;
 
-  // Rows that cannot be written are kept and tried again, because a full disk may get free space and another process
-  // may unlock the file. Callbacks of rows are called after the first try.
+  // Writes the waiting rows. Rows that cannot be written are kept and tried again, because a full disk may get free
+  // space and another process may unlock the file. Their callbacks are called after the first try.
   void write_all() {
     std::vector<UsageRow> rows;
     std::unique_lock lock(queue_mutex_);
@@ -231,7 +231,7 @@ class Store final : public StateStore {
     for (const UsageRow& row : rows) log().error("[state] missing in the ledger: {}", to_text(row));
   }
 
-  // Logs once when trouble begins, and once when it ends.
+  // Logs once when writing begins to fail, and once when it works again.
   void note(const Status& status, std::size_t n_rows) {
     const std::lock_guard lock(trouble_mutex_);
     if (status && !trouble_.empty()) log().info("the ledger can be written again, {} requests were waiting", n_rows);
@@ -242,7 +242,7 @@ class Store final : public StateStore {
   Status write(const std::vector<UsageRow>& rows) {
     return file_.in_transaction([&] {
       if (utc_day(std::time(nullptr)) != forgotten_day_) forget_old();
-      // A row that exists already was committed by an earlier try that seemed to fail.
+      // If the row exists already, an earlier try that seemed to fail has committed it.
       Statement request(file_.db(), "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
       Statement total(
           file_.db(),

@@ -1,7 +1,7 @@
-// The data that is kept after the process ends: what each tenant used, the tenants and keys made at run time, stored
-// answers, files and batches. It is a SQLite file in WAL mode, so committed data survives a kill at any moment. One
-// writer thread commits all waiting rows in one transaction. Reads use a connection of their own, so they never delay
-// the ledger.
+// StateStore keeps data beyond the end of the process: what each tenant used, the tenants and keys made at run time,
+// stored answers, files and batches. It is a SQLite file in WAL mode, so that committed data survives a kill at any
+// moment. One writer thread commits all waiting rows in one transaction. Reads use a connection of their own, so that
+// they never delay the ledger.
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 
@@ -18,13 +18,14 @@
 
 namespace zinc_rt::server {
 
-// The ledger's row of one finished API request. Its token counts are those of the answer's `usage`.
+// A row of the ledger, for one finished API request. Its token counts are those of the answer's `usage`.
 struct UsageRow {
   std::string id, tenant, model, endpoint, finish;
-  std::int64_t time_s = 0;  // since 1970
+  std::int64_t time_s = 0;  // seconds since 1970
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };
 
+// The sum of a tenant's ledger rows with the same model, day and finish reason.
 struct UsageTotal {
   std::string model, day, finish;  // day: in UTC, such as 2026-11-21
   std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
@@ -32,35 +33,36 @@ struct UsageTotal {
 
 struct StoredKey {
   std::string hash;         // SHA-256 in hex
-  std::int64_t made_s = 0;  // since 1970; 0: not known
+  std::int64_t made_s = 0;  // seconds since 1970; 0: not known
 };
 
 struct StoredTenant {
-  std::string name, settings;   // JSON, in the form of PATCH /v1/tenants
-  std::vector<StoredKey> keys;  // made at run time
+  std::string name, settings;   // settings: JSON, in the form of PATCH /v1/tenants
+  std::vector<StoredKey> keys;  // keys that were made at run time
 };
 
 // A stored answer of /v1/responses, with the conversation before it.
 struct StoredResponse {
   std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
-  std::int64_t time_s = 0;       // since 1970
+  std::int64_t time_s = 0;       // seconds since 1970
 };
 
 class StateStore {
  public:
-  static constexpr std::int64_t kResponsesKept_s = 86400;     // how long answers are stored
-  static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes per tenant; beyond, the oldest are removed
+  static constexpr std::int64_t kResponsesKept_s = 86400;  // how long answers are stored
+  // Bytes per tenant; beyond them the oldest answers are removed.
+  static constexpr std::uint64_t kMostResponses = 64u << 20;
 
   // If `path` is empty, the data is in memory. Errors: kUnavailable for a file that cannot be opened or written;
   // kCorrupt for one that is not a state file, is damaged, or is of a later version.
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
-  virtual ~StateStore() = default;  // as close()
+  virtual ~StateStore() = default;  // does the same as close()
 
   // Adds a row to the ledger. Calls `committed` when the row is committed, or when writing it failed. After a failure
   // the row is logged, trouble() reports the reason, and writing is retried every second until it succeeds.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
-  // Returns why rows cannot be written now; empty if they can. The store notices within kLook that its file was removed
-  // or replaced. A removed file is written again; if another file took its name, nothing is written.
+  // Returns why rows cannot be written now, or an empty text if they can. The store notices within kLook that its file
+  // was removed or replaced. A removed file is written again. If another file took its name, nothing is written.
   virtual std::string trouble() const = 0;
   static constexpr std::chrono::milliseconds kLook{500};
   // Commits all recorded rows. Later calls do nothing. Errors: kUnavailable with the number of rows that could not be
@@ -75,7 +77,7 @@ class StateStore {
   virtual Result<std::optional<std::uint64_t>> response_bytes(const std::string& tenant, const std::string& id) = 0;
   // Returns the stored body, or nullopt if the tenant has no answer with this id.
   virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
-  // returns false if there was none
+  // Returns false if there was no such answer.
   virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;
 
   virtual ObjectTable& objects() = 0;  // files and batches

@@ -11,7 +11,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// The text after "Bearer" (any letter case) and spaces. Empty if the header uses another scheme.
+// Returns the text after "Bearer" (in any letter case) and spaces. Returns an empty text if the header uses another
+// scheme.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
   const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };

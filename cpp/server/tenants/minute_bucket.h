@@ -1,4 +1,4 @@
-// A rate limit per minute: a token bucket.
+// MinuteBucket limits a rate per minute, such as a tenant's requests.
 // Thread rule: one thread at a time.
 #pragma once
 

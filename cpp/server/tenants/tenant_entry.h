@@ -1,4 +1,4 @@
-// The server's state of one tenant: its settings and its open requests.
+// TenantEntry is what the server keeps of one tenant: its settings and its open requests.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace zinc_rt::server {
 
-// Converts the engine's error about a quota.
+// Converts the engine's error about a quota to an answer.
 ApiError quota_error(const Error& error);
 
 class TenantEntry {
@@ -39,7 +39,7 @@ class TenantEntry {
   mutable std::mutex mutex_;
   TenantSettings settings_;
   void put_rates(Headers& headers, MinuteBucket::Clock::time_point now);  // REQUIRES: mutex_
-  // REQUIRES: mutex_, unless no other thread has the object
+  // Sets the rates of the buckets from the settings. REQUIRES: mutex_, unless no other thread has the object.
   void set_rates();
   MinuteBucket requests_, tokens_, loads_;
   std::uint32_t n_open_ = 0;

@@ -1,4 +1,4 @@
-// The limits of a tenant, and the rules for its name.
+// TenantSettings holds the limits of a tenant. The rules for its name are here too.
 // Thread rule: plain values.
 #pragma once
 
@@ -12,12 +12,12 @@
 namespace zinc_rt::server {
 
 constexpr std::size_t kMaxTenantNameBytes = 128;
-// Names appear in paths (/v1/tenants/{id}), logs and metrics. In paths `me` means the caller's own tenant, so no tenant
-// may have that name.
+// Returns whether a text can be a tenant's name. Names appear in paths (/v1/tenants/{id}), logs and metrics. In paths
+// `me` means the caller's own tenant, so no tenant may have that name.
 bool is_good_tenant_name(std::string_view name);
 inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.@: wanted, and neither me, . nor ..";
 
-// The quota, which the engine enforces, and the limits that the server enforces. A limit of 0 means none.
+// The quota, which the engine enforces, and the limits that the server enforces. A limit of 0 means no limit.
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;

@@ -11,7 +11,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::size_t kMaxBehalf = 1024;  // limit on tenants created for the callers of one proxy
+constexpr std::size_t kMaxBehalf = 1024;  // how many tenants may be created for the callers of one proxy
 
 // Returns a header by its name in the Gateway API or, if absent, by llm-d's name.
 std::string_view either_header(const HttpRequest& request, std::string_view name) {
@@ -50,7 +50,7 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
           found = &key;
     if (found == nullptr) return std::unexpected(std::move(refused));
     if (found->tenant.empty()) return Caller{nullptr, true};
-    entry = tenants_.at(found->tenant);  // found, since a tenant's keys are removed with it
+    entry = tenants_.at(found->tenant);  // exists, because a tenant's keys are removed with it
   }
   if (!entry->settings().is_proxy) return Caller{std::move(entry)};
   Caller caller{entry};
@@ -71,7 +71,7 @@ void TenantRegistry::set_objectives(Objectives objectives) {
   objectives_ = std::move(objectives);
 }
 
-// Returns the tenant of that name. If there is none, creates one with the proxy's limits.
+// Returns the tenant of that name. If there is none, creates it with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))

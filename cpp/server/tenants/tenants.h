@@ -1,4 +1,5 @@
-// The tenants and their API keys. Finds the tenant that a request's key belongs to. Keys are stored as SHA-256 hashes.
+// TenantRegistry holds the tenants and their API keys, and finds the tenant to whom a request's key belongs. Keys are
+// stored as SHA-256 hashes.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,14 +15,15 @@
 
 namespace zinc_rt::server {
 
+// Who sent a request.
 struct Caller {
   std::shared_ptr<TenantEntry> tenant{};
   bool is_admin = false;
-  std::string qos_class{};  // the class that a proxy's objective header maps to; empty if none
-  bool is_proxied = false;  // a proxy called; its headers about the request are trusted
+  std::string qos_class{};  // the class to which a proxy's objective header maps; empty: none
+  bool is_proxied = false;  // a proxy sent the request; its headers about the request are trusted
 };
 
-// Maps values of the header x-gateway-inference-objective to classes.
+// Maps values of the header x-gateway-inference-objective to classes (interactive, standard, batch).
 using Objectives = std::map<std::string, std::string>;
 
 class TenantRegistry {
@@ -31,14 +33,14 @@ class TenantRegistry {
     TenantSettings settings;
     std::vector<std::string> key_hashes;
   };
-  // While there is no key, every caller is the tenant "default" and an admin.
+  // Until a key exists, every caller is the tenant "default" and an admin.
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
   void set_objectives(Objectives objectives);
-  // Applies the whole configuration, also on reload. Tenants that are no longer in it lose their keys. Errors: one key
-  // for two tenants; a reload that leaves no key at all.
+  // Applies the whole configuration, at startup and on each reload. A tenant that a reload removes from the file loses
+  // its keys. Errors: one key for two tenants; a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
-  // Finds the owner of the request's key (api_keys.h). Errors: 401; 400 for two keys.
+  // Returns the owner of the request's key (api_keys.h). Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
@@ -58,7 +60,7 @@ class TenantRegistry {
   // What may be shown about a key; the key itself never is.
   struct KnownKey {
     std::string hash;
-    // creation time, seconds since 1970; 0 if not known, as for keys in the configuration file
+    // Creation time in seconds since 1970; 0 if not known, as for keys of the configuration file.
     std::int64_t made_s = 0;
     bool is_configured = false;
   };
@@ -72,7 +74,7 @@ class TenantRegistry {
  private:
   struct Key {
     std::string hash, tenant;  // an empty tenant means an admin
-    std::int64_t made_s = 0;   // creation time, for keys made at run time
+    std::int64_t made_s = 0;   // creation time in seconds since 1970, for keys made at run time
   };
   static Result<std::vector<Key>> keys_of(const std::vector<Configured>& tenants,
                                           const std::vector<std::string>& admin_key_hashes);

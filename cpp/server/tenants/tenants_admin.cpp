@@ -1,4 +1,4 @@
-// Tenants and keys that admins make, change and remove while the server runs.
+// Handles tenants and keys that admins create, change and remove while the server runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::int64_t now_s() {
 
 }  // namespace
 
-// REQUIRES: mutex_.
+// Stores the tenant's settings and keys in the state file. REQUIRES: the caller holds mutex_.
 ApiResult<void> TenantRegistry::store(const TenantEntry& entry) {
   StoredTenant stored{entry.name, entry.settings().to_json().dump(), {}};
   for (const Key& key : stored_keys_)
@@ -36,7 +36,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
   const std::lock_guard lock(mutex_);
   if (tenants_.contains(name))
     return std::unexpected(make_error(409, fmt::format("[tenants] \"{}\" is there already", name)));
-  // From the first key on, callers without a key are refused, so an admin must already have a key.
+  // Once a key exists, callers without a key are refused. So an admin must have a key before that.
   if (std::ranges::none_of(configured_keys_, [](const Key& k) { return k.tenant.empty(); }))
     return std::unexpected(
         make_error(409, "[tenants] tenants need an admin key: start the server with --admin-key or admin_keys"));
@@ -119,7 +119,7 @@ ApiResult<std::string> TenantRegistry::revoke_key(const std::string& name, std::
   return hash;
 }
 
-// Removes the tenant from the engine. Its running requests continue.
+// Removes the tenant from the engine. Its running requests go on.
 void TenantRegistry::forget(const std::string& name) {
   if (const auto removed = engine_.remove_tenant(name); !removed) log().error("{}", removed.error().message);
 }

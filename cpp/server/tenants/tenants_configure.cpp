@@ -1,4 +1,4 @@
-// Tenants and keys of the configuration file, read at startup and again on reload.
+// Handles tenants and keys of the configuration file, which is read at startup and again on reload.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Result<std::vector<TenantRegistry::Key>> TenantRegistry::keys_of(const std::vect
   return keys;
 }
 
-// Applies the settings of all tenants, or on an error of none. REQUIRES: mutex_.
+// Applies the settings of all tenants or, on an error, of none. REQUIRES: the caller holds mutex_.
 Status TenantRegistry::apply(const std::vector<Configured>& tenants) {
   std::vector<std::pair<std::shared_ptr<TenantEntry>, TenantSettings>> changed;
   std::vector<std::string> made;
@@ -62,20 +62,20 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
   }
   const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
-  // Reads keys first, so that an error in them changes nothing.
+  // Keys are read first, so that an error in them changes nothing.
   ZRT_TRY(auto keys, keys_of(tenants, admin_key_hashes));
   const auto is_in_file = [&](const std::string& name) {
     return std::ranges::find(tenants, name, &Configured::name) != tenants.end();
   };
-  const auto is_kept = [&](const Key& key) { return !is_in_file(key.tenant); };  // of those made at run time
+  const auto is_kept = [&](const Key& key) { return !is_in_file(key.tenant); };  // for keys that were made at run time
   if (keys.empty() && std::ranges::none_of(stored_keys_, is_kept) &&
       !(configured_keys_.empty() && stored_keys_.empty()))
     return fail(StatusCode::kInvalidArgument,
                 "[config] no key is left, which would make everyone an admin; to open the server, start it anew");
   ZRT_CHECK_OK(apply(tenants));
   configured_keys_ = std::move(keys);
-  // For tenants in the file, settings made at run time are dropped. A tenant that was removed from the file can be
-  // changed and removed by admins like others.
+  // For tenants in the file, settings that were made at run time are dropped. Admins can change and remove a tenant
+  // that was removed from the file, like any other.
   std::erase_if(stored_keys_, [&](const Key& key) { return !is_kept(key); });
   for (const auto& [name, entry] : tenants_)
     if (is_in_file(name) || configured_names_.contains(name)) entry->is_configured = is_in_file(name);

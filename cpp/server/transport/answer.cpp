@@ -8,7 +8,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
-// Clients ignore any number of these before the final response (RFC 9110, section 15.2).
+// An interim response. Clients ignore any number of them before the final response (RFC 9110, section 15.2).
 constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string http_date() {
@@ -43,9 +43,9 @@ void Answer::put_head(const HttpResponse& r, bool has_length) {
   auto out = std::back_inserter(out_);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason_phrase(r.status), http_date());
   if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
-  if (!has_length && !options_.is_http_1_0)
-    fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
-  else if (has_length && r.status != 304)  // with 304 the header would describe the body that is not sent
+  if (!has_length && !options_.is_http_1_0) fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
+  // With 304 the header would describe the body that is not sent.
+  else if (has_length && r.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
   for (const auto& [name, value] : headers_) fmt::format_to(out, "{}: {}\r\n", name, value);
   for (const auto& [name, value] : r.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
@@ -99,7 +99,7 @@ bool Answer::write(std::string_view piece) {
     const std::lock_guard lock(mutex_);
     if (!is_started_) return false;
     if (!is_stream_ || is_over_ || is_gone_ || piece.empty()) return true;
-    // If no bytes wait, a piece larger than the limit is accepted.
+    // If no bytes wait, even a piece larger than the limit is accepted.
     if (!out_.empty() && out_.size() + piece.size() > options_.max_unsent_bytes) return false;
     put_piece(piece);
     last_write_ = std::chrono::steady_clock::now();
@@ -169,7 +169,7 @@ void Answer::describe(AnsweredRequest& request) {
 
 bool Answer::probe() {
   const std::lock_guard lock(mutex_);
-  if (is_over_) return true;  // sending its last bytes probes the connection too
+  if (is_over_) return true;  // sending the answer's last bytes probes the connection too
   if (is_started_ ? !has_events_ : options_.is_http_1_0) return false;
   if (is_started_)
     put_piece(kHeartbeat);

@@ -1,5 +1,5 @@
-// The answer that is being sent to a client. Handlers append bytes on any thread; the I/O thread removes and sends
-// them. Thread rule: any thread.
+// Answer is the answer that is being sent to a client. Handlers append bytes on any thread; the I/O thread removes and
+// sends them. Thread rule: any thread.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace zinc_rt::server {
 
 struct AnswerOptions {
-  MakeRefusal refusal = plain_refusal;  // for a request that its handler drops without an answer
+  MakeRefusal refusal = plain_refusal;  // makes the answer to a request that its handler drops without an answer
   std::string path = {};                // the request's path
   std::size_t max_unsent_bytes = 0;
   bool is_head = false;      // the method is HEAD: send no body

@@ -1,4 +1,4 @@
-// Limits the bytes that unanswered requests hold in memory: in total, per peer and per owner.
+// ByteBudget limits the bytes that unanswered requests hold in memory: in total, per peer and per owner.
 // Thread rule: any thread; a Hold may be used by one thread at a time.
 #pragma once
 
@@ -14,8 +14,8 @@ class ByteBudget {
  public:
   struct Limits {
     std::size_t in_all = 0;
-    std::size_t per_address = 0;  // of one peer
-    std::size_t per_owner = 0;    // of one owner; bytes without an owner count only for their address
+    std::size_t per_address = 0;  // per peer
+    std::size_t per_owner = 0;    // per owner; bytes without an owner count only for their address
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
@@ -51,7 +51,7 @@ class ByteBudget {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::size_t held_ = 0;
-  std::map<std::string, std::size_t> by_address_, by_owner_;  // bytes; only entries above 0
+  std::map<std::string, std::size_t> by_address_, by_owner_;  // bytes; only addresses and owners that hold some
 };
 
 }  // namespace zinc_rt::server

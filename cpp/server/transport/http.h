@@ -1,4 +1,4 @@
-// The handlers' view of HTTP: a request, and the connection for its answer.
+// HTTP as handlers see it: a request, and the connection for its answer.
 // Thread rule: HttpRequest and HttpResponse are plain values; a Connection may be used from any thread.
 #pragma once
 
@@ -24,7 +24,7 @@ struct HttpRequest {
   std::string address;    // the peer's IP address, without a port
   ByteBudget::Hold held;  // counts the body's bytes until the request has been handled
 
-  // The first header of that name (in lower case); empty if there is none.
+  // Returns the first header of that name (in lower case), or an empty text if there is none.
   std::string_view header(std::string_view name) const;
 };
 
@@ -35,7 +35,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// The facts about a request whose answer has ended, for a log.
+// What a log needs to know about a request whose answer has ended.
 struct AnsweredRequest {
   std::string address;
   std::string method, path;  // empty if the head could not be parsed
@@ -43,13 +43,14 @@ struct AnsweredRequest {
   std::uint64_t bytes = 0;   // bytes that were sent, with the head
   double time_ms = 0;        // from the first byte of the request that was processed to the last byte of the answer
   bool is_whole = false;     // false: the client disconnected before the end, or the answer was aborted
-  Headers notes;             // Connection::note, HeadVerdict::notes
+  Headers notes;             // from Connection::note and HeadVerdict::notes
 };
 
-// Returns the answer to a refused request. `path` is empty if it is not known; `why` says what is wrong.
+// The type of functions that return the answer to a refused request. `path` is empty if it is not known; `why` tells
+// what is wrong.
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& path, const std::string& why)>;
-HttpResponse plain_refusal(int status, const std::string& path,
-                           const std::string& why);  // as plain text; 429 and 503 with Retry-After
+// Answers as plain text; 429 and 503 have the header Retry-After.
+HttpResponse plain_refusal(int status, const std::string& path, const std::string& why);
 
 // Sends the answer to one request. A handler calls respond() once, or start_stream(), write() any number of times and
 // finish(). If all owners release the Connection without an answer, the client gets status 500. Calls have no effect

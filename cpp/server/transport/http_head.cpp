@@ -26,7 +26,7 @@ HeadScan bad(std::string complaint, int status = 400) {
   return {HeadScan::kBad, 0, status, std::move(complaint)};
 }
 
-// Checks "method SP target SP HTTP/1.x". Returns what is wrong; empty if it is valid.
+// Checks that a line has the form "METHOD target HTTP/1.x". Returns what is wrong; an empty text if it is valid.
 std::string check_request_line(std::string_view line) {
   const auto first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return "the request line is not \"METHOD target HTTP/1.1\"";
@@ -42,8 +42,8 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
-// Headers that may occur only once. If there are two, a proxy in between may have used another one than this program
-// would.
+// Headers that may occur only once. If there were two, a proxy in between might have used another one than this
+// program.
 constexpr std::string_view kOnce[] = {"host",
                                       "content-length",
                                       "transfer-encoding",
@@ -62,14 +62,14 @@ constexpr std::string_view kOnce[] = {"host",
 struct Seen {
   std::size_t n_headers = 0;
   std::array<bool, std::size(kOnce)> once{};
-  int status = 400;  // the status for `complaint`
+  int status = 400;  // the status that goes with `complaint`
 
   bool has(std::string_view name) const {
     return once[static_cast<std::size_t>(std::ranges::find(kOnce, name) - std::begin(kOnce))];
   }
 };
 
-// Whether the text is a host name, or an IPv6 address in brackets, with or without a port.
+// Returns whether the text is a host name, or an IPv6 address in brackets, with or without a port.
 bool is_host(std::string_view host) {
   const auto are_all = [](std::string_view text, std::string_view marks) {
     return std::ranges::all_of(text, [&](unsigned char c) {

@@ -11,6 +11,7 @@
 
 namespace zinc_rt::server {
 
+// The result of checking the head of a message.
 struct HeadScan {
   enum State { kMore, kWhole, kBad } state = kMore;
   std::size_t size = 0;   // kWhole: bytes of the head, with the empty line that ends it
@@ -21,14 +22,15 @@ struct HeadScan {
 // Checks the bytes of a message received so far. Returns kBad as soon as no further bytes could make them valid.
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 
-// A request target: the path with its query, plus the host if the target is a full URL (RFC 9112, section 3.2.2).
+// A request target, split into the path with its query and, if the target is a full URL (RFC 9112, section 3.2.2), the
+// host.
 struct Target {
   std::string host, path;  // path is empty if the target is neither a path nor a URL
 };
 Target split_target(std::string_view target);
 
-// Returns the path in the request line, even if the rest of the head is malformed or missing. Empty if the path is not
-// complete.
+// Returns the path in the request line, even if the rest of the head is malformed or missing. Returns an empty text if
+// the path is not complete.
 std::string path_of_head(std::string_view bytes);
 
 // Returns the text without leading and trailing spaces and tabs, which are not part of a header's value.

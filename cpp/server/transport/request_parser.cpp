@@ -43,7 +43,8 @@ HeadScan read_head(std::string_view head, const TransportOptions& options, Parse
     return complaint("an Expect that is not \"100-continue\"", 417);
   request.method = std::string(message.method_string());
   const auto [host, target] = split_target(message.target());
-  if (!host.empty()) message.set(http::field::host, host);  // a host in the request target takes precedence over Host
+  // A host in the request target takes precedence over the header Host.
+  if (!host.empty()) message.set(http::field::host, host);
   const auto mark = target.find('?');
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
   if (!percent_decode(std::string_view(target).substr(0, mark), request.path))

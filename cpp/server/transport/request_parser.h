@@ -1,5 +1,5 @@
-// Parses head and body with Boost.Beast, after scan_head has accepted the head.
-// Thread rule: a Parser by one thread at a time.
+// Parses head and body with Boost.Beast, after scan_head() has accepted the head.
+// Thread rule: one thread at a time per Parser.
 #pragma once
 
 #include <boost/beast/http.hpp>
@@ -17,7 +17,7 @@ namespace http = boost::beast::http;
 
 using Parser = http::request_parser<GrowingBody>;
 
-// Each returns kBad with the error's text and the status to answer with.
+// Each of these returns a HeadScan of state kBad, with the error's text and the status to answer with.
 HeadScan complaint(std::string text, int status = 400);
 HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes);
 HeadScan too_large(std::size_t max_body_bytes);
@@ -26,7 +26,7 @@ HeadScan too_large(std::size_t max_body_bytes);
 // the body yet, because the handler may set one.
 HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request);
 
-// Whether the client waits for "100 Continue" before it sends the body. HTTP/1.0 clients never do.
+// Returns whether the client waits for "100 Continue" before it sends the body. HTTP/1.0 clients never do.
 bool expects(const Parser& parser);
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// SessionOf: start, reading and end of a connection.
+// The parts of SessionOf that start, read from and end a connection.
 #include <poll.h>
 
 #include "base/log.h"
@@ -20,7 +20,7 @@ void SessionOf<Stream>::sweep(Clock::time_point now) {
     self->is_late_ = true;
     self->deadline_ = Clock::time_point::max();
     if (self->phase_ == Phase::kRequest)
-      self->wake_.cancel();  // serve_one or read_body then answers 408
+      self->wake_.cancel();  // serve_one() or read_body() then answers 408
     else
       self->close();
   });
@@ -51,7 +51,7 @@ Task SessionOf<Stream>::run() {
       while (co_await serve_one()) {
       }
       co_await say_goodbye();
-    } catch (const std::exception& error) {  // mostly out of memory: only this connection ends
+    } catch (const std::exception& error) {  // mostly out of memory; only this connection ends
       log().error("a connection ended by an exception: {}", error.what());
     }
   }

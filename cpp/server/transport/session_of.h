@@ -1,5 +1,5 @@
-// One connection, over TCP or TLS: a reader that fills `in_`, and a loop that takes requests from it and sends their
-// answers. Both run on the strand, and check their conditions again after each wait.
+// SessionOf is one connection over TCP or TLS. It consists of a reader that fills `in_`, and a loop that takes requests
+// from it and sends their answers. Both run on the strand, and check their conditions again after each wait.
 // How a disconnect is detected: a TCP reset is noticed at once, in every phase. After an orderly close by the client
 // (FIN) it may be gone, or over plain TCP it may have closed only its sending half. Because of the second case its
 // requests are still answered, and Answer::probe() sends a few bytes to find out whether the client still reads.
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::server {
 
-// The most received bytes that may wait to be parsed.
+// How many received bytes may wait to be parsed.
 constexpr std::size_t kReadAhead = 64u << 10;
 
 template <class Stream>
@@ -71,7 +71,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // Answers a request without reading its body. If the client is sending a short body, it is read and discarded, so
   // that the connection can be used again.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
-  // The limit on the body's bytes.
+  // Returns the limit on the body's bytes.
   std::size_t limit_of(const HeadVerdict& verdict) const;
   // Reads the body. Sets `bad` to kBad with the answer if the body is refused. `owner` is HeadVerdict::owner_words.
   Task read_body(Parser& parser, std::size_t max_bytes, const std::string& owner, ByteBudget::Hold& held,
@@ -103,13 +103,13 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   const std::string address_;
   Executor executor_;
   Stream stream_;
-  Timer wake_, space_;  // the loop waits on wake_; the reader on space_, while `in_` is full
+  Timer wake_, space_;  // the loop waits on wake_; while `in_` is full, the reader waits on space_
   std::string in_;
   ByteBudget::Hold in_held_;
   std::shared_ptr<Answer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t n_requests_ = 0;
-  std::string path_;  // the request's path, for refusals; empty while not known
+  std::string path_;  // the request's path, for refusals; empty until it is known
   AnsweredRequest record_;
   Clock::time_point begun_;
   // If the time limit of kRequest passes, the client gets an error; in other phases the connection is closed.

@@ -1,4 +1,4 @@
-// SessionOf: requests of a connection and their answers.
+// The parts of SessionOf that take a connection's requests and send their answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr auto kProbeDelay =
-    std::chrono::milliseconds(250);  // so long after the client's close, without an answer, a probe is sent
+    // If the client has closed its side and no answer has begun, a probe is sent after this time.
+    std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -62,8 +63,8 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
-    // Bytes without a line feed cannot complete a head, so they need no scan. The first bytes are scanned in any case,
-    // because they may belong to another protocol.
+    // Without a line feed, further bytes cannot complete a head, so they need no scan. The first bytes are scanned in
+    // any case, because they may belong to another protocol.
     const bool is_new = in_.size() > n_scanned && (n_scanned == 0 || in_.find('\n', n_scanned) != std::string::npos ||
                                                    in_.size() > o.max_head_bytes);
     n_scanned = in_.size();
@@ -148,7 +149,8 @@ std::shared_ptr<Answer> SessionOf<Stream>::make_answer(const Parser& parser, boo
   options.is_head = message.method() == http::verb::head;
   options.keep_alive = may_go_on && message.keep_alive() && !is_quitting_ && !shared_->is_draining;
   options.is_http_1_0 = message.version() == 10;
-  // Captures `io` first: the lambda may be the last owner of the io_context, which must outlive the executor.
+  // `io` is captured first, because the lambda may be the last owner of the io_context, which must outlive the
+  // executor.
   return std::make_shared<Answer>(options, [io = io_, weak = this->weak_from_this(), executor = executor_] {
     asio::post(executor, [weak] {
       if (const auto self = weak.lock()) self->wake_.cancel();
@@ -200,7 +202,7 @@ template <class Stream>
 std::size_t SessionOf<Stream>::limit_of(const HeadVerdict& verdict) const {
   const std::size_t most = shared_->options.max_body_bytes;
   if (verdict.max_body_bytes <= most) return most;
-  // Checks first whether the body could ever fit the budget. The statuses below tell the client to retry.
+  // This checks first whether the body could ever fit the budget. The statuses below tell the client to retry.
   const auto& budget = shared_->bodies->limits();
   return std::max(most, std::min({verdict.max_body_bytes, budget.in_all, budget.per_address, budget.per_owner}));
 }

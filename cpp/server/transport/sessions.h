@@ -1,4 +1,4 @@
-// The open connections, and the state that they share.
+// Sessions holds the open connections and the state that they share.
 // Thread rule: any thread.
 #pragma once
 
@@ -22,11 +22,11 @@ class Session {
   virtual ~Session() = default;
   virtual void start() = 0;
   virtual void sweep(Clock::time_point now) = 0;  // enforces time limits; sends heartbeats
-  virtual void stop() = 0;                        // closes the socket now
-  virtual void quit() = 0;                        // closes after the request that is being answered
+  virtual void stop() = 0;                        // closes the socket at once
+  virtual void quit() = 0;                        // closes when the request that is being answered is done
 };
 
-// Shared by all sessions; it outlives them.
+// The state that all sessions share; it outlives them.
 struct Sessions {
   Sessions(const TransportOptions& options, Transport::Handler handler);
 
@@ -46,8 +46,8 @@ struct Sessions {
   void leave(const std::shared_ptr<Session>& session, const std::string& address);
 };
 
-// A session on an accepted socket, with TLS if `tls` is not null. It shares ownership of the io_context, because
-// answers may outlive the transport and post to it.
+// Makes a session on an accepted socket, with TLS if `tls` is not null. The session shares ownership of the io_context,
+// because answers may outlive the transport and post to it.
 std::shared_ptr<Session> make_session(std::shared_ptr<Sessions> shared, std::shared_ptr<asio::io_context> io,
                                       const std::string& address, Socket socket, asio::ssl::context* tls);
 

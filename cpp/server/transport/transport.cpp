@@ -104,7 +104,7 @@ class TransportImpl final : public Transport {
     io_->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
-    // Runs the completion handlers of the closed sockets. They own sessions, and sessions own the io_context.
+    // Runs the completion handlers of the closed sockets, because they own sessions, and sessions own the io_context.
     io_->restart();
     io_->poll();
   }
@@ -115,7 +115,7 @@ class TransportImpl final : public Transport {
       Socket socket(asio::make_strand(*io_));
       auto [ec] = co_await acceptor_.async_accept(socket, kAwait);
       if (!acceptor_.is_open()) co_return;
-      if (ec) {  // mostly out of descriptors; some will be free when open connections end
+      if (ec) {  // mostly out of descriptors; some become free when open connections end
         log().warn("a connection could not be taken: {}", ec.message());
         Timer pause(acceptor_.get_executor(), std::chrono::milliseconds(50));
         co_await pause.async_wait(kAwait);
@@ -127,7 +127,7 @@ class TransportImpl final : public Transport {
       auto session = make_session(shared_, io_, address, std::move(socket), tls_ ? &*tls_ : nullptr);
       if (!shared_->enter(session, address)) {
         ++shared_->refused;
-        continue;  // the socket is closed with its session
+        continue;  // its session closes the socket
       }
       ++shared_->accepted;
       session->start();

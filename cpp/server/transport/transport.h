@@ -1,6 +1,6 @@
-// HTTP/1.1 over TCP, plain or TLS. A handler sees the head of each request and decides whether its body is read. The
-// complete request then goes to the function that the handler named, which answers through a Connection. This library
-// knows only sockets and HTTP: no models, tenants or JSON.
+// Transport serves HTTP/1.1 over TCP, plain or with TLS. A handler sees the head of each request and decides whether
+// its body is read. The complete request then goes to the function that the handler named, which answers through a
+// Connection. This library knows only sockets and HTTP: no models, tenants or JSON.
 // Thread rule: listen() starts I/O threads, which call the handler; it must not block. All members from any thread.
 #pragma once
 
@@ -22,14 +22,14 @@ struct TransportOptions {
   std::string tls_cert, tls_key;   // PEM files; both or neither
   std::size_t max_head_bytes = 32u << 10;
   std::size_t max_body_bytes = 16u << 20;
-  std::size_t max_unsent_bytes = 256u << 10;  // of one answer; a stream takes no more until the client has read
+  std::size_t max_unsent_bytes = 256u << 10;  // per answer; beyond it a stream takes no more until the client has read
   std::uint32_t max_connections = 16384;
   std::uint32_t max_connections_per_address = 8192;
   // Timeouts in seconds: for the head, from its first byte or the start of the connection; for the body; between two
   // requests; for the client to take what was sent; between two heartbeats of a stream.
   double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
   double body_stall_timeout_s = 10;  // seconds between two pieces of a body
-  // Limits on bytes of bodies that are being read or wait for a handler. Beyond, requests are refused.
+  // Limits on the bytes of bodies that are being read or wait for a handler. Beyond them requests are refused.
   ByteBudget::Limits bodies{256u << 20, 128u << 20, 112u << 20};
   // The limit on bytes from clients that are not part of a request yet, not counting kFreeInput per connection. A
   // connection beyond it is closed.
@@ -54,6 +54,7 @@ struct HeadVerdict {
   std::size_t max_body_bytes = 0;
 };
 
+// Counters for the metrics.
 struct TransportCounts {
   std::uint64_t accepted = 0, refused = 0, requests = 0, bad_requests = 0, timed_out = 0;
   std::uint32_t open = 0;
@@ -68,7 +69,7 @@ class Transport {
   // Starts to listen. Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable if the
   // port is taken.
   static Result<std::unique_ptr<Transport>> listen(const TransportOptions& options, Handler handler);
-  virtual ~Transport() = default;  // as close()
+  virtual ~Transport() = default;  // does the same as close()
 
   virtual std::uint16_t port() const = 0;
   virtual TransportCounts counts() const = 0;
