@@ -24,7 +24,7 @@ struct AsmOptions {
   bool text = false, json = false;
 };
 
-// Classes of instructions, by how their names begin. The first row that matches counts.
+// A class of instructions, by how their names begin. The first row that matches counts.
 struct ClassRow {
   std::string_view prefix;
   const char* name;
@@ -50,13 +50,13 @@ constexpr ClassRow kInstructionClasses[] = {{"v_wmma", "wmma"},
                                             {"scratch_", "scratch"}};
 constexpr const char* kColumns[] = {"valu", "wmma", "approximate", "salu", "smem", "vmem", "lds", "wait", "scratch"};
 
-// Per SIMD of RDNA3 and RDNA4 cards with 192 KiB of registers, for waves of 32 lanes.
+// Limits per SIMD (LDS: per unit) of RDNA3 and RDNA4 cards with 192 KiB of registers, for waves of 32 lanes.
 constexpr std::uint32_t kVgprsOfASimd = 1536, kVgprStep = 24, kMostWaves = 16, kLdsOfAUnit = 64 << 10;
 std::uint32_t waves_by_vgprs(std::uint32_t n) {
   return std::min(kMostWaves, kVgprsOfASimd / ((n + kVgprStep - 1) / kVgprStep * kVgprStep));
 }
 
-// Counts instructions from `first` on, until the code ends or the next kernel begins.
+// Counts the instructions from `first` on, by class, until the code ends or the next kernel begins.
 std::map<std::string, std::uint64_t> count(const Disassembler& disassembler, std::span<const std::byte> image,
                                            std::uint64_t first, std::uint64_t end, bool text) {
   std::map<std::string, std::uint64_t> counts;
@@ -90,7 +90,7 @@ class Listing {
       const std::uint64_t end = i + 1 < object.kernels.size() ? object.kernels[i + 1].entry : object.image.size();
       if (options_.text) print_out("{}:\n", kernel.name);
       auto counts = count(disassembler, object.image, kernel.entry, end, options_.text);
-      // How many workgroups fit into a compute unit by their LDS; 0 if the kernel uses no LDS.
+      // How many workgroups fit into a compute unit because of their LDS; 0 if the kernel uses no LDS.
       const std::uint32_t groups = kernel.lds_bytes == 0 ? 0 : kLdsOfAUnit / kernel.lds_bytes;
       std::vector<std::string> row{kernel.name,
                                    std::to_string(kernel.n_vgprs()),

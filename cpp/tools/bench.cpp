@@ -53,13 +53,13 @@ void StatusLine::show(const std::string& text) const {
 
 void add_bench(CLI::App& app, int& exit) {
   auto o = std::make_shared<BenchOptions>();
-  o->model.engine.max_slots = 1;  // raised to what --batch asks for
+  o->model.engine.max_slots = 1;  // raised later to what --batch asks for
   auto& command = *app.add_subcommand("bench", "speed of prefill and decoding, alone, in batches, at long contexts");
   command.footer(
       "Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md\n"
       "A server under load: zinc-rt bench serve --help");
   add_model_options(command, o->model);
-  command.get_option("MODEL")->required(false);  // because bench serve takes no MODEL
+  command.get_option("MODEL")->required(false);  // because `bench serve` takes no MODEL
   add_bench_serve(command, exit);
   const CLI::Range tokens(1, 1 << 24), streams(1, 1 << 10);
   command.add_option("--prompt", o->prompt, "tokens of the prompt in prefill")->check(tokens)->capture_default_str();

@@ -1,4 +1,4 @@
-// Shared by the parts of zinc-rt bench: the options, the measurements and the reports.
+// What the parts of `zinc-rt bench` share: the options, the measurements and the reports.
 // Thread rule: one thread.
 #pragma once
 
@@ -12,19 +12,22 @@
 
 namespace zinc_rt::tools {
 
-constexpr std::uint32_t kShortPrompt = 16;  // tokens in the prompts of streams whose decoding is measured
+// Tokens in the prompts of the streams whose decoding is measured.
+constexpr std::uint32_t kShortPrompt = 16;
 
 struct BenchOptions {
   ModelOptions model;
   std::uint32_t prompt = 512, gen = 128, reps = 5;
   std::uint32_t depth = kShortPrompt;  // tokens in the context of each stream of `batch` when decoding begins
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
-  // Guesses: each stream of `decode` and `batch` decodes the same tokens twice, first without guesses, then with a
-  // prediction of which each token is right with this probability. Absent: nothing is guessed.
+  // Measures the gain of guessed tokens. Each stream of `decode` and `batch` decodes the same tokens twice. First it
+  // gets no guesses. Then it gets a prediction of which each token is right with this probability. Absent: guesses are
+  // not measured.
   std::optional<double> guess_right;
   std::uint64_t seed = 1;
-  std::string only;                     // prefill, decode, batch or context; empty: all
-  std::vector<std::string> kv_quality;  // if not empty: measure the quality of these KV cache types instead of speed
+  std::string only;  // prefill, decode, batch or context; empty: all
+  // If not empty: the quality of these KV cache types is measured in place of speed.
+  std::vector<std::string> kv_quality;
   std::string json_path, markdown_path;
   bool roofline = false;
 };
@@ -32,7 +35,7 @@ struct BenchOptions {
 enum class BenchPhase : std::uint8_t { kPrefill, kDecode, kBatch, kContext };
 const char* to_string(BenchPhase phase);
 
-// One value per repetition.
+// The values of a measurement, one per repetition.
 struct Samples {
   std::vector<double> values;
 
@@ -41,18 +44,20 @@ struct Samples {
   double max() const;
 };
 
-// The result of one configuration.
+// The result of one configuration, such as decoding with 4 streams.
 struct BenchRow {
   BenchPhase phase = BenchPhase::kDecode;
   std::uint32_t n_streams = 1;
-  std::uint32_t n_tokens = 0;  // prefill: tokens of the prompt; else tokens that each stream decodes per repetition
-  std::uint32_t context = 0;   // tokens in a stream's context when the measurement begins
-  Samples tokens_per_s;        // the sum over all streams
-  std::uint64_t n_steps = 0;   // engine steps per repetition; only for prefill
-  Samples without_guesses;  // tokens_per_s of the runs before those with guesses; only with BenchOptions::guess_right
+  // Prefill: tokens of the prompt; otherwise tokens that each stream decodes per repetition.
+  std::uint32_t n_tokens = 0;
+  std::uint32_t context = 0;  // tokens in a stream's context when the measurement begins
+  Samples tokens_per_s;       // sum over all streams
+  std::uint64_t n_steps = 0;  // engine steps per repetition; only for prefill
+  // Tokens per second of the runs without guesses; only with BenchOptions::guess_right.
+  Samples without_guesses;
 };
 
-// The results of a run. `card` and `plan` are what the engine reports of the model and its memory.
+// The results of a whole run. `card` and `plan` are what the engine reports about the model and its memory.
 struct BenchResult {
   nlohmann::ordered_json card, plan;
   int n_threads = 0;
@@ -66,7 +71,7 @@ struct BenchResult {
 // options leave nothing to measure.
 Result<BenchResult> measure_engine(BenchOptions& options);
 
-// The rate at which threads sum a buffer: an upper bound for reading weights.
+// How fast threads sum a buffer, which is an upper bound for the speed of reading weights.
 struct ReadRate {
   std::uint64_t bytes = 0;  // size of the buffer
   int n_threads = 1;
@@ -81,22 +86,22 @@ struct Int8Peak {
   Samples gop_per_s;
 };
 
-// Compares a measured row with the rates above.
+// Compares a measured row with the rates of the machine.
 struct RooflineRow {
   std::size_t row = 0;             // index in BenchResult::rows
   double step_ms = 0;              // time of a decode step, or of a whole prefill
-  std::uint64_t weight_bytes = 0;  // read per step; 0 if that depends on the text (mixture of experts)
-  std::uint64_t kv_bytes = 0;      // read per step, including recurrent state
-  // 10^9 operations per step (a multiply-add is two); matrix_gop: those of matrix products
+  std::uint64_t weight_bytes = 0;  // bytes read per step; 0 if that depends on the text (mixture of experts)
+  std::uint64_t kv_bytes = 0;      // bytes read per step, including recurrent state
+  // Operations per step, in 10^9; a multiply-add is two. matrix_gop: only those of matrix products.
   double gop = 0, matrix_gop = 0;
   double gb_per_s = 0, gop_per_s = 0;  // 0 if not known
-  // gb_per_s divided by the rate of a buffer of the weights' size, or of the large buffer
+  // gb_per_s divided by the rate of a buffer of the weights' size, and by the rate of the large buffer.
   double of_own_size = 0, of_large = 0;
   double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if there is no peak
 };
 
 struct Roofline {
-  // for all threads and for one, with a large buffer and with one of the weights' size
+  // Rates for all threads and for one, each with a large buffer and with one of the weights' size.
   std::vector<ReadRate> rates;
   std::optional<Int8Peak> int8_peak;  // with all threads; absent if tier or activations use no 8-bit products
   std::vector<RooflineRow> rows;
@@ -104,7 +109,7 @@ struct Roofline {
 Result<Roofline> measure_roofline(const BenchResult& result);
 
 // Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how much its logits differ from
-// those with an f32 cache. Also writes it to files if paths are given.
+// those with an f32 cache. If paths are given, it also writes the result to files.
 extern const char kProse[];
 Status bench_kv_quality(const BenchOptions& o);
 

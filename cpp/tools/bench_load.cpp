@@ -1,5 +1,5 @@
-// The load of zinc-rt bench: requests of random token ids run through the engine. Times are those at which the steps
-// that generated the tokens ended.
+// The load of `zinc-rt bench`: it runs requests of random token ids through the engine. The measured times are those at
+// which the steps ended that generated the tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,20 +15,21 @@
 namespace zinc_rt::tools {
 namespace {
 
-// For one stream: when the steps that generated its tokens ended, in microseconds.
+// When the steps ended that generated a stream's tokens, in microseconds.
 using Moments = std::vector<std::uint64_t>;
 
-// The largest number of tokens in a repetition of the context sweep, so that the context hardly grows.
+// How many tokens a repetition of the context sweep has at most, so that the context hardly grows.
 constexpr std::uint32_t kWindow = 32;
-// Untimed tokens at the start of a context sweep. The first step at a new depth builds its launches (T-CUDA: 3 to 8 ms,
-// once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
+// How many tokens at the start of a context sweep are not timed. The first step at a new depth builds its launches
+// (T-CUDA: 3 to 8 ms, once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
 constexpr std::uint32_t kWarmTokens = 4;
 
 double seconds_between(std::uint64_t from, std::uint64_t to) {
   return static_cast<double>(std::max<std::uint64_t>(to - from, 1)) * 1e-6;
 }
 
-// Records when each token was generated. It has no reader, because a reader would take processor time from the engine.
+// Records when each token was generated. Nobody reads its events, because a reader would take processor time from the
+// engine.
 class MomentSink final : public Sink {
  public:
   explicit MomentSink(std::size_t n_tokens) { moments_.reserve(n_tokens); }
@@ -37,7 +38,7 @@ class MomentSink final : public Sink {
     return SinkResult::kTaken;
   }
   void end(std::uint32_t) override {}
-  // REQUIRES: the request has ended.
+  // Returns the times. REQUIRES: the request has ended.
   const Moments& moments() const { return moments_; }
 
  private:
@@ -46,14 +47,14 @@ class MomentSink final : public Sink {
 
 struct LoadRun {
   std::vector<Moments> streams;
-  std::vector<std::vector<std::int32_t>> token_ids;  // by stream
-  // for the first stream: from the call to the end of the step that gave its first token
+  std::vector<std::vector<std::int32_t>> token_ids;  // index: stream
+  // Of the first stream: from the call to the end of the step that generated its first token.
   double prefill_s = 0;
   std::vector<std::string> clamps;
 };
 
-// Returns the tokens per second of all streams while all of them decode: from when the last stream got its first token
-// to when the first stream got its last.
+// Returns the tokens per second of all streams together while all of them decode. That is from when the last stream got
+// its first token to when the first stream got its last.
 Result<double> decode_rate(const LoadRun& run) {
   auto from = run.streams[0].front(), to = run.streams[0].back();
   for (const Moments& stream : run.streams) {
@@ -84,8 +85,8 @@ class Load {
     return Load(std::move(engine), std::move(session), o.seed);
   }
 
-  // Runs this many requests at the same time until each has generated its tokens. Nothing is guessed, since random
-  // weights repeat themselves.
+  // Runs this many requests at the same time until each has generated its tokens. Guesses are off, because models with
+  // random weights repeat themselves.
   Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
     requests_.assign(n_streams, {});
     for (Request& request : requests_) {
@@ -98,8 +99,8 @@ class Load {
     return run_requests(gen);
   }
 
-  // Runs the requests of the last run once more. Of the tokens that they generated, each is guessed right with this
-  // probability.
+  // Runs the requests of the last run once more, with guesses. Of the tokens that they generated before, each is
+  // guessed right with probability `right`.
   Result<LoadRun> run_again(const LoadRun& before, double right) {
     std::bernoulli_distribution is_right(right);
     for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -151,7 +152,7 @@ class Load {
   Session session_;
   std::mt19937_64 random_;
   std::uniform_int_distribution<std::int32_t> any_;
-  std::vector<Request> requests_;  // of the last run
+  std::vector<Request> requests_;  // the requests of the last run
 };
 
 bool wants(const BenchOptions& o, BenchPhase phase) {
@@ -163,7 +164,7 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0, {}});
   if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0, {}});
   for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0, {}});
-  // One row per context. A context that is too long for the model is cut so that the timed tokens still fit.
+  // There is one row per context. A context that is too long for the model is cut so that the timed tokens still fit.
   const std::uint32_t window = std::min(o.gen, kWindow), all = kWarmTokens + o.reps * window + 1;
   for (const auto wanted : o.context) {
     const std::uint32_t context = std::min(wanted, max_context > all ? max_context - all : 1);
@@ -200,7 +201,7 @@ Status repeat_row(Load& load, BenchRow& row, std::optional<double> right, BenchR
     constexpr int kTries = 20;
     Result<double> rate = 0.0;
     for (int i = 0; i < kTries; ++i) {
-      // The first token comes from the prompt. The tokens after it are timed.
+      // The first token is picked at the end of the prompt, so only the tokens after it are timed.
       ZRT_TRY(run, load.run(row.n_streams, row.context, row.n_tokens + 1));
       rate = decode_rate(run);
       if (rate) break;
@@ -219,7 +220,8 @@ Status repeat_row(Load& load, BenchRow& row, std::optional<double> right, BenchR
   return {};
 }
 
-// Fills the context once. The repetitions are parts of one generation, after its untimed first tokens.
+// Measures decoding at a long context. The context is filled once. The repetitions are parts of one generation, after
+// its untimed first tokens.
 Status measure_context(Load& load, BenchRow& row, std::uint32_t reps) {
   ZRT_TRY(const auto run, load.run(1, row.context, kWarmTokens + reps * row.n_tokens + 1));
   for (std::uint32_t rep = 0; rep < reps; ++rep) {

@@ -1,4 +1,5 @@
-// zinc-rt bench --kv-quality: measures how much quality each type of KV cache loses, on a text in the program.
+// The part of `zinc-rt bench` that runs with --kv-quality: measures how much quality each type of KV cache loses, on a
+// text that is embedded in the program.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -16,8 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kQualityWindow = 2048;     // in tokens; each window is computed on its own
-constexpr std::uint32_t kLeastQualityWindow = 64;  // a shorter rest of the text is not used
+constexpr std::uint32_t kQualityWindow = 2048;     // tokens; each window is computed on its own
+constexpr std::uint32_t kLeastQualityWindow = 64;  // tokens; a shorter rest of the text is not used
 constexpr std::string_view kExactCache = "f32";    // the type that the others are compared with
 constexpr std::string_view kUsualCache = "f16";    // the type whose bytes are shown as 100%
 
@@ -25,7 +26,7 @@ struct QualityRow {
   std::string kv_dtype;
   std::uint64_t bytes_per_token = 0;
   double perplexity = 0;
-  double change = 0;        // of the perplexity, relative to that with the exact cache
+  double change = 0;        // change of the perplexity, relative to that with the exact cache
   double change_error = 0;  // its standard error, from the variation of the change over the tokens
   double kl = 0;            // mean over tokens of KL(exact || this), in nats
   double top1 = 0;          // fraction of the tokens whose most likely successor is the same as with the exact cache
@@ -36,7 +37,7 @@ struct Quality {
   std::vector<QualityRow> rows;
 };
 
-// Returns log(sum of e^x) over a row.
+// Returns the logarithm of the sum of e^x over a row.
 double log_sum(std::span<const float> row) {
   const double max = *std::ranges::max_element(row);
   double sum = 0;
@@ -45,7 +46,7 @@ double log_sum(std::span<const float> row) {
 }
 
 struct QualitySums {
-  // lost: difference to the exact cache's log likelihood
+  // `lost` is how much log likelihood is lost compared with the exact cache.
   double log_likelihood = 0, kl = 0, lost = 0, lost_squares = 0;
   std::uint32_t n = 0, n_same = 0;
 
@@ -100,7 +101,7 @@ Result<std::vector<std::span<const std::int32_t>>> windows_of(std::span<const st
 
 using Window = std::span<const std::int32_t>;
 
-// Returns the logits of all rows of each window.
+// Returns the logits of all rows, one list per window.
 Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vector<Window>& windows,
                                                   std::string_view name, const StatusLine& status) {
   std::vector<std::vector<float>> logits;
@@ -112,7 +113,7 @@ Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vec
   return logits;
 }
 
-// Measures each type, including the exact one against itself. Only one engine is open at a time, and each runs once.
+// Measures each type, and also the exact one against itself. Only one engine is open at a time, and each runs once.
 Result<Quality> measure_quality(const BenchOptions& o) {
   std::vector<std::string> types{std::string(kExactCache), std::string(kUsualCache)};
   for (const auto& name : o.kv_quality)

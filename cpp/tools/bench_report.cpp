@@ -1,4 +1,4 @@
-// Prints and writes the results of zinc-rt bench.
+// Prints and writes the results of `zinc-rt bench`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,7 +41,7 @@ std::string percent(double part) {
   return part > 0 ? fmt::format("{:.0f}%", 100 * part) : "-";
 }
 
-// Returns lines that say what was run.
+// Returns lines that tell what was run: model, tier, settings.
 std::vector<std::string> setting_lines(const BenchResult& result) {
   const auto text = [&](const char* key) { return result.card.value(key, std::string()); };
   return {

@@ -1,6 +1,6 @@
-// zinc-rt bench --roofline: compares the bytes and operations of a step with the rates at which this machine reads
-// memory and multiplies bytes, measured in the same run. The read test sums 64-bit words, which costs the processor
-// less than plain loads.
+// The part of `zinc-rt bench` that runs with --roofline. It compares the bytes and operations of a step with the rates
+// at which this machine reads memory and multiplies bytes, measured in the same run. The read test sums 64-bit words,
+// which costs the processor less than plain loads.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@
 namespace zinc_rt::tools {
 namespace {
 
-// Sizes of the measured memory. Above kMostLarge no cache has an effect.
+// The sizes of the measured memory. With more than kMostLarge bytes no cache has an effect.
 constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;
-constexpr std::uint64_t kPiece = 1u << 20;   // bytes that a thread takes from the list at a time
-constexpr std::uint64_t kRounds = 1u << 13;  // of multiply-adds, per thread and call
+constexpr std::uint64_t kPiece = 1u << 20;   // a thread takes so many bytes from the list at a time
+constexpr std::uint64_t kRounds = 1u << 13;  // multiply-adds per thread and call
 constexpr double kLeastSeconds = 0.05;       // per sample; passes are repeated until it is reached
 
-// Zeroed memory. Uses large pages if the system has them.
+// A buffer of zeroed memory. It uses large pages if the system has them.
 class WordBuffer {
  public:
   explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes) {
@@ -48,7 +48,7 @@ class WordBuffer {
 };
 
 std::uint64_t sum_words(std::span<const std::uint64_t> words) {
-  std::uint64_t sums[16] = {};  // independent sums, so that the compiler can vectorize
+  std::uint64_t sums[16] = {};  // several sums, so that the compiler can vectorize
   std::size_t i = 0;
   for (; i + 16 <= words.size(); i += 16)
     for (std::size_t lane = 0; lane < 16; ++lane) sums[lane] += words[i + lane];
@@ -65,7 +65,7 @@ Result<Samples> read_rates(ThreadPool& pool, std::span<std::uint64_t> words, std
     return words.subspan(first, std::min<std::size_t>(kPiece / 8, words.size() - first));
   };
   pool.parallel_for(n_pieces, [&](std::uint64_t index, int) { std::ranges::fill(piece(index), index); });
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pool.n_threads()) * 8);  // one cache line for each thread
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(pool.n_threads()) * 8);  // one cache line per thread
   std::uint64_t wanted = 0;
   for (std::uint64_t index = 0; index < n_pieces; ++index) wanted += index * piece(index).size();
   Samples out;
@@ -111,8 +111,8 @@ Result<std::optional<Int8Peak>> measure_int8_peak(const BenchResult& result) {
   return peak;
 }
 
-// The numbers from which a step's bytes and operations are computed. Layers with a window differ from the others only
-// by the window.
+// The numbers from which a step's bytes and operations are computed. Layers with a window differ from other layers only
+// in the window.
 struct StepWork {
   double weight_bytes, kv_bytes_per_token, state_bytes, matrix_parameters, head_parameters;
   double attention_dim, n_attention, n_sliding, window;  // attention_dim: sum over all query heads of a layer
@@ -137,7 +137,8 @@ struct StepWork {
     if (n_attention <= 0) return 0;
     return context - n_sliding / n_attention * std::max(0.0, context - window);
   }
-  // Scores and weighted sum: each takes one multiplication and one addition per element.
+  // Returns the operations for the scores and the weighted sum. Each takes one multiplication and one addition per
+  // element.
   double attention_ops(double context) const { return 4 * attention_dim * n_attention * seen(context); }
   double kv_bytes(double context) const { return kv_bytes_per_token * seen(context) + state_bytes; }
 };

@@ -1,4 +1,4 @@
-// zinc-rt bench serve: puts a load on any server with OpenAI's API and reports what the clients measured.
+// `zinc-rt bench serve`: puts a load on any server with OpenAI's API, and reports what the clients measured.
 #include "tools/bench_serve.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool read_between(std::string_view text, Number low, Number high, Number& out) {
   return read_number(text, out) && out >= low && out <= high;
 }
 
-// Fills in the tenants' settings from the common options and the tenants' own.
+// Fills in each tenant's settings, from the common options and its own.
 Status settle(ServeBenchCommand& c) {
   auto& o = c.options;
   if (c.api_key.empty()) c.api_key = options::get("ZINC_RT_API_KEY");

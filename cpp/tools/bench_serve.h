@@ -1,5 +1,5 @@
-// Shared by the parts of zinc-rt bench serve: the requested load, the result of each request, and the reports. Thread
-// rule: one thread.
+// What the parts of `zinc-rt bench serve` share: the requested load, the result of each request, and the reports.
+// Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -27,15 +27,16 @@ struct ServeTenant {
   double start_s = 0;            // when its load begins, in seconds
   TokenRange prompt{128, 128}, output{64, 64};
 };
-// "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B". Parts that are missing have the values of
+// Parses "NAME,key=K,clients=N,rate=R,requests=N,start=S,prompt=A-B,output=A-B". Missing parts get the values of
 // `others`. Errors: kInvalidArgument that names the wrong part.
 Result<ServeTenant> parse_serve_tenant(const std::string& text, const ServeTenant& others);
 
+// What is measured: which server, which tenants, and how their requests look.
 struct ServeBenchOptions {
   std::string url, model, api = "chat";
   std::vector<ServeTenant> tenants;
   std::uint32_t shared_prefix = 0;  // tokens of a prefix that is put before each prompt
-  // the fraction of requests with the common prefix; each other request has a prefix of its own
+  // The fraction of requests that begin with the common prefix. Each other request has a prefix of its own.
   double shared_part = 1;
   double drop_part = 0;   // the fraction of requests that disconnect before their end
   double duration_s = 0;  // seconds in which requests may begin; 0: until each tenant has sent n_requests
@@ -45,7 +46,7 @@ struct ServeBenchOptions {
   nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // added to each request's body
 };
 
-// The result of a request. Times are in seconds since the load began.
+// The result of one request. Times are in seconds since the load began.
 struct ServeSample {
   enum How : std::uint8_t { kOk, kDropped, kFailed };
 
@@ -54,22 +55,22 @@ struct ServeSample {
   double asked_s = 0;  // open loop: the scheduled time, even if the request was sent later
   double end_s = 0;
   std::vector<double> pieces_s;  // when each piece of text arrived
-  // the HTTP status (200, 429, ...), or why there is none
+  // The HTTP status (200, 429, ...), or the reason why there is none.
   std::string status;
   std::string words;  // the error message of a failed request
-  // the server's counts; without them, the number of pieces
+  // The server's counts. If it sends none, output_tokens is the number of pieces.
   std::uint32_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
 };
 
 struct ServeBenchResult {
   ServeBenchOptions options;  // with the model's name, if the server lists one
-  double tokens_per_word =
-      0;                      // of the words that prompts are made of; 0: the server does not say, so lengths are words
-  double wall_s = 0;          // until the end of the last request
-  bool is_cut_short = false;  // ended by Ctrl-C
-  std::vector<ServeSample> samples;  // in the order in which they ended
+  // Tokens per word of the prompts. 0: the server does not report tokens, so lengths are counted in words.
+  double tokens_per_word = 0;
+  double wall_s = 0;                 // when the last request ended
+  bool is_cut_short = false;         // the user ended the run by Ctrl-C
+  std::vector<ServeSample> samples;  // in the order of their ends
 };
-// Sends the load and measures. Errors: kUnavailable with the server's message if the server does not answer a first
+// Sends the load and measures. Errors: kUnavailable with the server's message, if the server does not answer a first
 // request.
 Result<ServeBenchResult> measure_server(ServeBenchOptions options);
 
@@ -77,8 +78,8 @@ Result<ServeBenchResult> measure_server(ServeBenchOptions options);
 double first_piece_ms(const ServeSample& sample);
 nlohmann::ordered_json serve_bench_json(const ServeBenchResult& result);
 std::string serve_bench_text(const ServeBenchResult& result, bool markdown);
-// Returns an SVG image: times to the first token over time, their distribution, tokens per second, largest gaps between
-// pieces.
+// Returns an SVG image with four plots: times to the first token over time, their distribution, tokens per second, and
+// the largest gaps between pieces.
 std::string serve_bench_svg(const ServeBenchResult& result);
 
 }  // namespace zinc_rt::tools

@@ -1,4 +1,4 @@
-// The load of zinc-rt bench serve: which client sends which request when, and the results.
+// The load of `zinc-rt bench serve`: it decides which client sends which request when, and collects the results.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
-// Words that are one token in most vocabularies, together with the space before them.
+// Words that are one token in most vocabularies, together with the space before them. Prompts are made of them.
 constexpr const char* kWords[] = {"time",    "people", "water",  "house",  "light",    "world", "night",  "music",
                                   "paper",   "river",  "stone",  "green",  "small",    "great", "under",  "after",
                                   "first",   "three",  "never",  "always", "think",    "place", "point",  "right",
@@ -31,7 +31,7 @@ constexpr const char* kWords[] = {"time",    "people", "water",  "house",  "ligh
                                   "story",   "young",  "write",  "white",  "children", "begin", "almost", "carry",
                                   "country", "father", "mother", "school", "answer",   "table", "north",  "south"};
 
-constexpr double kPauseAfterFailure_s = 0.1;  // for a client in the closed loop
+constexpr double kPauseAfterFailure_s = 0.1;  // how long a client in the closed loop waits after a failure
 constexpr double kEarlyDrop_s = 0.5;          // half of the clients that hang up do so within this time
 
 volatile std::sig_atomic_t serve_interrupted = 0;
@@ -56,7 +56,7 @@ bool happens(std::mt19937_64& random, double part) {
   return std::uniform_real_distribution<>(0, 1)(random) < part;
 }
 
-// A running request. The client's thread fills the sample until the request has ended.
+// A request that is running. The client's thread fills the sample until the request has ended.
 struct Flight {
   ServeSample sample;
   std::uint32_t drop_at_piece = UINT32_MAX;
@@ -64,7 +64,7 @@ struct Flight {
 };
 
 struct PromptLengths {
-  double fixed = 0;            // tokens of a prompt without any words, such as those of a template
+  double fixed = 0;            // tokens of a prompt without any words, such as the tokens of a template
   double tokens_per_word = 0;  // 0: not known
 
   std::uint32_t words_for(double tokens) const {
@@ -175,7 +175,7 @@ class ServerLoad {
     return out;
   }
 
-  // Plans a request of tenant t for that time, if one is left to send.
+  // Plans to send a request of tenant t at that time, if the tenant has one left to send.
   void plan_send(std::uint32_t t, double at_s) {
     const auto& tenant = options_.tenants[t];
     if (tenant.n_requests > 0 && tenants_[t].n_planned >= tenant.n_requests) return;
@@ -289,7 +289,7 @@ class ServerLoad {
     for (const auto& [id, flight] : flights_) flight->handle->cancel();
   }
 
-  // [######........] 12 s, 40 under way, 120 ended, 2 failed, 310 tokens/s
+  // Shows progress, such as: [######........] 12 s, 40 under way, 120 ended, 2 failed, 310 tokens/s
   void show(const StatusLine& line) {
     const double now = now_s();
     if (now - shown_s_ < 0.5) return;

@@ -1,4 +1,4 @@
-// The plots of zinc-rt bench serve: four plots in one self-contained SVG file.
+// Draws the results of `zinc-rt bench serve`: four plots in one self-contained SVG file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", 
 constexpr const char* kFailure = "#c00000";
 constexpr double kWidth = 1040, kHeight = 690, kLeft = 62, kTop = 84, kPlotWidth = 430, kPlotHeight = 240,
                  kColumn = 520, kRow = 310;
-constexpr std::size_t kMostPoints = 4000;  // per tenant; if there are more, every n-th point is drawn
+constexpr std::size_t kMostPoints = 4000;  // points per tenant; if there are more, only every n-th is drawn
 
 const char* colour(std::size_t tenant) {
   return kColours[tenant % std::size(kColours)];
@@ -42,7 +42,8 @@ struct Axis {
   double low = 0, high = 1;
   bool is_log = false;
 
-  double part(double value) const {  // 0 for low, 1 for high
+  // Returns where the value lies on the axis: 0 at `low`, 1 at `high`.
+  double part(double value) const {
     if (is_log) return std::log(std::max(value, low) / low) / std::log(high / low);
     return (value - low) / (high - low);
   }
@@ -68,7 +69,7 @@ struct Axis {
 Axis linear_axis(double most) {
   return {0, most > 0 ? most * 1.05 : 1, false};
 }
-// Returns an axis that begins at the largest of 1, 2, 5, 10, ... that is below all values.
+// Returns a logarithmic axis. It begins at the largest of 1, 2, 5, 10, ... that is below all values.
 Axis log_axis(double least, double most) {
   if (!(least > 0) || !(most > 0)) return {1, 10, true};
   double low = std::pow(10, std::floor(std::log10(least)));
@@ -132,10 +133,10 @@ class Plot {
   std::string out_;
 };
 
-// The curves. Each has one list per tenant.
+// The curves of the plots. Each has one list per tenant.
 struct Curves {
-  std::vector<std::vector<std::pair<double, double>>> ttft;  // time of the request in s, milliseconds
-  std::vector<std::vector<double>> rate, worst_gap;          // tokens/s; ms. By time, in kBins equal parts
+  std::vector<std::vector<std::pair<double, double>>> ttft;  // (time of the request in s, milliseconds)
+  std::vector<std::vector<double>> rate, worst_gap;          // tokens/s; ms. The time is divided into kBins parts
   std::vector<double> failed_s;
   double least_ttft = 1e300, most_ttft = 0, most_rate = 0, least_gap = 1e300, most_gap = 0;
 };
@@ -184,7 +185,7 @@ std::vector<std::pair<double, double>> over_time(const std::vector<double>& bins
   return out;
 }
 
-// For each of the sorted values, returns (value, percentage of the values that are at most as large).
+// Returns, for each of the sorted values, (value, percentage of the values that are at most as large).
 std::vector<std::pair<double, double>> distribution(const std::vector<std::pair<double, double>>& points) {
   std::vector<double> values;
   for (const auto& [at, value] : points) values.push_back(value);

@@ -1,4 +1,4 @@
-// Prints and writes the results of zinc-rt bench serve.
+// Prints and writes the results of `zinc-rt bench serve`.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,18 +13,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The nearest-rank quantile; 0 if there are no values. REQUIRES: the values are sorted.
+// Returns the nearest-rank quantile; 0 if there are no values. REQUIRES: the values are sorted.
 double quantile(const std::vector<double>& sorted, double p) {
   if (sorted.empty()) return 0;
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];
 }
 
-// Sums for one tenant, or for all.
+// What the report says about one tenant, or about all together.
 struct ServeSums {
   std::string name;
   std::uint64_t n = 0, n_ok = 0, n_dropped = 0, n_failed = 0;
-  std::map<std::string, std::uint64_t> failures;  // by status
-  std::map<std::string, std::string> words;       // the first message of each status
+  std::map<std::string, std::uint64_t> failures;  // key: the status
+  std::map<std::string, std::string> words;       // key: the status; value: its first message
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   std::vector<double> ttft_ms, gap_ms, whole_ms;  // sorted
 };

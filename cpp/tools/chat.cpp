@@ -1,4 +1,4 @@
-// zinc-rt chat: a conversation in the terminal, with a model or with a server.
+// `zinc-rt chat`: a conversation in the terminal, with a model or with a server.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kLook_ms = 5;  // while no text comes, Ctrl-C is checked this often
+constexpr int kLook_ms = 5;  // how often Ctrl-C is checked while no text comes
 
 struct ChatOptions {
   ModelOptions model;
@@ -52,7 +52,7 @@ Result<TurnAnswer> answer(const Session& session, const Talk& talk) {
                     done.timings.decode_tokens_per_s};
 }
 
-// Fields that some servers do not know are sent only if the user set them.
+// Returns the body of a request to a server. Fields that some servers do not know are sent only if the user set them.
 Json chat_body(const Talk& talk, const std::set<std::string>& given, const std::string& model) {
   const auto& r = talk.request;
   Json body{{"model", model}, {"messages", talk.messages()}, {"max_tokens", r.max_tokens}};

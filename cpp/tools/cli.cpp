@@ -42,7 +42,8 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// Returns the word in the place of a command. Returns an empty text if the word is a command or is missing.
+// Returns the word that stands where a command is expected. Returns an empty text if the word is a command or is
+// missing.
 std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   const auto names = command_names(app);
@@ -59,7 +60,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Returns the innermost command that was parsed: bench serve, not bench.
+// Returns the innermost command that was parsed, such as `bench serve` and not `bench`.
 const CLI::App& deepest(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : deepest(*parsed.front());

@@ -1,4 +1,4 @@
-// What the subcommands of zinc-rt share. Each subcommand is one file; cli.cpp lists them.
+// What the subcommands of zinc-rt share. Each subcommand is one file, and cli.cpp lists them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::tools {
 
-// Exit codes of all commands. The last one is what a shell reports for a process that SIGPIPE ended.
+// Exit codes of all commands. kReaderGone is what a shell reports for a process that SIGPIPE ended.
 enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3, kReaderGone = 141 };
 
 // Prints the error on stderr. Returns kRefused if the user's input is wrong, else kFailed. Prints nothing if the reader
@@ -24,21 +24,22 @@ int report(const Error& error);
 // Returns the text of --version: the version and the parts in this build.
 std::string version_text();
 
-// A check for 64-bit integer options. CLI11 itself would accept -1 and too large numbers and clamp them.
+// Returns a check for 64-bit integer options. CLI11 itself would accept -1 and too large numbers and clamp them.
 CLI::Validator whole_number();
 
-// Returns a function that draws a progress bar if stderr is a terminal. Otherwise it prints a line periodically if
-// `always` is set, or it is empty.
+// Returns a function that draws a progress bar, if stderr is a terminal. Otherwise the function prints a line now and
+// then if `always` is set; if not, the returned function is empty.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
 // Raises the limit on file descriptors as far as the system allows, because each connection uses one.
 void raise_descriptor_limit();
 
-// Writes a file that appears whole or not at all. Does nothing if the path is empty.
+// Writes a file, which appears whole or not at all. Does nothing if the path is empty.
 Status write_whole(const std::string& path, const std::string& text);
 
-// A line on stderr that is rewritten and erased at the end, if stderr is a terminal or `always` is set.
+// A line on stderr that is rewritten, and erased at the end. It is shown only if stderr is a terminal or `always` is
+// set.
 class StatusLine {
  public:
   explicit StatusLine(bool always);
@@ -57,17 +58,18 @@ struct ModelOptions {
   // Each function sets one engine option in `to` if the user gave it on the command line.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
-// `names` are the names of the option for the model. REQUIRES: `options` outlives `app`.
+// Adds the options for the model and the engine. `names` are the names of the option for the model. REQUIRES: `options`
+// outlives `app`.
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,MODEL");
 // Opens the engine, with a progress bar if stderr is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
-// Runs a conversation on the terminal (or from a pipe, one line per turn) until its end. Each turn sends the whole
-// history. `given`: the sampling settings that the user gave (sampling_options.h).
+// Holds a conversation on the terminal until its end, or reads a pipe with one line per turn. Each turn sends the whole
+// history. `given` are the sampling settings that the user gave (sampling_options.h).
 Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
                      const std::string& system);
 
-// Each adds its subcommand. The callback stores the exit code in `exit`.
+// Each of these adds its subcommand. Its callback stores the exit code in `exit`.
 void add_run(CLI::App& app, int& exit);
 void add_chat(CLI::App& app, int& exit);
 void add_info(CLI::App& app, int& exit);

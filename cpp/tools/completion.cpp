@@ -1,4 +1,4 @@
-// zinc-rt completion: writes a script that completes command lines in a shell, or the manual page. Both are generated
+// `zinc-rt completion`: writes a script that completes command lines in a shell, or the manual page. Both are generated
 // from the commands and options that the program parses, so they always match the program.
 #include <fmt/format.h>
 
@@ -13,17 +13,17 @@ namespace zinc_rt::tools {
 namespace {
 
 struct Argument {
-  std::vector<std::string> names;  // "-n", "--max-tokens"; a positional has only its name
+  std::vector<std::string> names;  // such as "-n", "--max-tokens"; a positional argument has only its name
   std::string help, type;          // type: empty if the option takes no value
   std::vector<std::string> values;
   bool repeats = false;
 };
 
 struct Command {
-  std::string path;  // "/bench/serve"; empty for the program itself
+  std::string path;  // such as "/bench/serve"; empty for the program itself
   std::string help, footer;
   std::vector<Argument> options, positionals;
-  std::vector<std::pair<std::string, std::string>> commands;  // name and help
+  std::vector<std::pair<std::string, std::string>> commands;  // pairs of name and help
 };
 
 std::string replaced(std::string text, std::string_view what, std::string_view by) {
@@ -32,7 +32,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
   return text;
 }
 
-// Returns the allowed values. CLI11 shows a set of values as "TEXT:{a,b}" and has no other access to it.
+// Returns the values that an option allows. CLI11 shows a set of values as "TEXT:{a,b}" and has no other access to it.
 std::vector<std::string> values_of(const std::string& type) {
   const auto open = type.find('{'), close = type.find('}');
   if (open == std::string::npos || close == std::string::npos) return {};
@@ -51,7 +51,8 @@ Argument argument_of(const CLI::Option& option) {
   return argument;
 }
 
-// Options without a group are hidden from help. CLI11 represents a group of options as an App without a name.
+// Collects a command's options. Options without a group are hidden from help. CLI11 represents a group of options as an
+// App without a name.
 void collect_arguments(const CLI::App& app, Command& command) {
   for (const CLI::Option* option : app.get_options())
     if (!option->get_group().empty())
@@ -70,7 +71,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<Command>&
   for (const CLI::App* sub : app.get_subcommands(shown)) collect(*sub, path + "/" + sub->get_name(), commands);
 }
 
-// Returns the `case` pattern that matches a command: "/run | /bench | /bench/serve".
+// Returns a `case` pattern that matches these commands, such as "/run | /bench | /bench/serve".
 std::string paths(const std::vector<Command>& commands, const char* between) {
   std::string text;
   for (const Command& command : commands)

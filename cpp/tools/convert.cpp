@@ -1,4 +1,4 @@
-// zinc-rt convert: converts a GGUF file to an MLC folder or back.
+// `zinc-rt convert`: converts a GGUF file to an MLC folder or back.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -20,8 +20,8 @@ namespace {
 
 volatile std::sig_atomic_t stopped_by = 0;
 
-// Ctrl-C and SIGTERM stop the conversion between two tensors, and the unfinished output is removed. A second signal
-// ends the process at once.
+// Makes Ctrl-C and SIGTERM stop the conversion between two tensors; the unfinished output is then removed. A second
+// signal ends the process at once.
 void catch_signals() {
   struct sigaction action{};
   action.sa_handler = [](int signal) { stopped_by = signal; };
@@ -110,7 +110,7 @@ void add_convert(CLI::App& app, int& exit) {
     const auto done = convert(*o);
     exit = done ? *done : report(done.error());
     if (!done && stopped_by != 0)
-      // the default handler is set again, so the process ends by this signal, which callers can see
+      // The default handler is set again. So the process ends by this signal, which its caller can see.
       std::raise(stopped_by);
   });
 }

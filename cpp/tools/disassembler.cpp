@@ -11,7 +11,7 @@
 namespace zinc_rt::tools {
 namespace {
 
-// Older versions misread 16-bit registers of gfx11.
+// Older versions of LLVM misread 16-bit registers of gfx11.
 constexpr const char* kLibraries[] = {"libLLVM.so.22.1", "libLLVM-22.so.1", "libLLVM-22.so"};
 
 }  // namespace

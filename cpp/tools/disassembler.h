@@ -1,4 +1,4 @@
-// Disassembles AMD GPU instructions with libLLVM, which is loaded on first use.
+// Disassembler turns AMD GPU instructions into text, with libLLVM, which is loaded on first use.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Disassembler {
 
   struct Instruction {
     std::string text;
-    std::size_t bytes = 0;  // 0 if the bytes are no instruction
+    std::size_t bytes = 0;  // 0 if the bytes are not an instruction
   };
   Instruction at(std::span<const std::byte> code, std::uint64_t address) const;
 

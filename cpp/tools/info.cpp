@@ -1,4 +1,4 @@
-// zinc-rt info: prints the model card, or the tensors of any GGUF file.
+// `zinc-rt info`: prints the model card, or the tensors of any GGUF file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,7 +22,7 @@ struct InfoOptions {
   bool json = false, tensors = false;
 };
 
-// Formats bytes and counts for display. The beginning and the end of the key say which of the two a value is.
+// Formats a value for display. Whether it is a number of bytes or a count follows from how its key begins and ends.
 std::string readable(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) {
@@ -52,7 +52,8 @@ Result<int> print_card(InfoOptions& o) {
   return kDone;
 }
 
-// This needs no family, tier or memory, so it also works for files that no engine can open.
+// Prints the tensors of a file. This needs no family, tier or memory, so it also works for files that no engine can
+// open.
 Result<int> print_tensors(const InfoOptions& o) {
   ZRT_TRY(const auto path, model_path(o.model.model));
   ZRT_TRY(auto weights, Weights::open(path));

@@ -1,4 +1,4 @@
-// zinc-rt ir: prints the graph of a stage as text, either as the family built it or as it is run.
+// `zinc-rt ir`: prints the graph of a stage as text, either as the family built it or as it is run.
 #include <fmt/format.h>
 
 #include <memory>

@@ -20,9 +20,10 @@ namespace {
 volatile std::sig_atomic_t interrupted = 0;
 
 constexpr std::string_view kQuotes = "\"\"\"";
-constexpr std::size_t kMostPasted = 4u << 20;  // characters
+constexpr std::size_t kMostPasted = 4u << 20;  // how many characters a paste may have
 
-// editline reads characters in the locale's encoding. Without a UTF-8 locale it drops everything except ASCII.
+// Sets a UTF-8 locale if the user's is not. editline reads characters in the locale's encoding, and without UTF-8 it
+// drops everything except ASCII.
 void read_utf8() {
   std::setlocale(LC_CTYPE, "");
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -36,7 +37,7 @@ std::string to_utf8(const wchar_t* text) {
   return out;
 }
 
-// Called at the mark that a terminal sends before pasted text. Everything up to the closing mark is one text.
+// Called when the terminal announces pasted text. Everything up to the closing mark is taken as one text.
 unsigned char paste(EditLine* editor, wint_t) {
   constexpr std::wstring_view kEnd = L"\x1b[201~";
   std::wstring text;
@@ -84,7 +85,7 @@ struct LineEditor::Editor {
   EditLine* line = nullptr;
   HistoryW* history = nullptr;
   bool has_marks = understands_marks();
-  // static, because editline passes nothing else to the function that returns the prompt
+  // This is static, because editline passes nothing else to the function that returns the prompt.
   static inline bool goes_on = false;
 
   Editor() {
@@ -98,7 +99,7 @@ struct LineEditor::Editor {
           return goes_on ? next : first;
         });
     el_wset(line, EL_EDITOR, L"emacs");
-    // with EL_SIGNAL, editline would send the signal to the process again, to any of its threads
+    // With EL_SIGNAL, editline would send the signal to the process again, and any of its threads might receive it.
     el_wset(line, EL_SIGNAL, 0);
     el_wset(line, EL_HIST, history_w, history);
     el_wset(line, EL_ADDFN, L"zinc-paste", L"take what is pasted", paste);
@@ -148,7 +149,7 @@ std::optional<std::string> LineEditor::read_line(bool goes_on) {
       print_announcement("\n");
       el_wset(editor_->line, EL_REFRESH);
     }
-    // Ctrl-C begins a new line; Ctrl-D ends the input, also without a text
+    // Ctrl-C begins another line. Ctrl-D ends the input, even without a text.
   } while (text == nullptr && interrupted != 0);
   catch_interrupts(false);
   editor_->mark(false);

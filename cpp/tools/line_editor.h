@@ -1,4 +1,4 @@
-// Reads lines from a terminal, with editing and history, or from a pipe.
+// LineEditor reads the user's lines in a conversation: from a terminal, with editing and history, or from a pipe.
 // Thread rule: one thread.
 #pragma once
 
@@ -25,7 +25,7 @@ class LineEditor {
   std::unique_ptr<Editor> editor_;  // null if standard input is not a terminal
 };
 
-// Whether Ctrl-C was pressed since the first LineEditor, or since catch_interrupts().
+// Returns whether Ctrl-C was pressed since the first LineEditor was made, or since catch_interrupts() was called.
 bool was_interrupted();
 void clear_interrupt();
 // Handles Ctrl-C from now on. If ends_reads is set, Ctrl-C also ends a wait for input.

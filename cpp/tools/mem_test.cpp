@@ -1,4 +1,4 @@
-// zinc-rt mem-test: tests a tier's memory: heaps, alignment, exhaustion, and many allocations in random order.
+// `zinc-rt mem-test`: tests a tier's memory: heaps, alignment, exhaustion, and many allocations in random order.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,8 @@ Status expect_bytes(Ring& ring, const Buffer& buffer, std::span<const std::byte>
               wanted.size(), buffer.id, static_cast<int>(*at), static_cast<int>(*other));
 }
 
-// Tests objects of each size: a new one holds zeros, then what was written; the host's view is aligned and equal.
+// Tests an object of this size. A new object holds zeros, and later what was written. The host's view of it is aligned
+// and has the same bytes.
 Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   ZRT_TRY(const auto buffer, ring.alloc_bo(bytes, heap));
   const auto check = [&]() -> Status {
@@ -96,7 +97,7 @@ Status exhaustion(Ring& ring) {
   return {};
 }
 
-// Allocates and frees objects of any size; each must keep its bytes.
+// Allocates and frees objects of all sizes in random order. Each must keep its bytes.
 Status stress(Ring& ring, const MemTestOptions& o) {
   struct Live {
     Buffer buffer;

@@ -1,4 +1,4 @@
-// zinc-rt models, pull, rm, alias: manage models by name.
+// `zinc-rt models`, `pull`, `rm` and `alias`: manage models by name.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,12 +26,13 @@ using Json = nlohmann::ordered_json;
 
 // Facts about a model, read from its file without running the model.
 struct Facts {
-  std::string family, quant, why_not;  // why_not: why the file cannot be used; the other members are then empty
+  std::string family, quant, why_not;  // why_not: why the file cannot be used; then the other members are empty
   std::uint64_t n_parameters = 0, context = 0, weight_bytes = 0;
-  std::uint64_t kv_bytes_per_token = 0;  // for i16
+  std::uint64_t kv_bytes_per_token = 0;  // with a KV cache of type i16
 };
 
-// Returns the K and V bytes of one token. Recurrent layers and layers that read another layer's K and V have none.
+// Returns the K and V bytes of one token with type i16. Recurrent layers, and layers that read another layer's K and V,
+// have none.
 std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
   std::uint64_t values = 0;
   for (std::uint32_t layer = 0; layer + c.n_shared_kv_layers < c.n_layers; ++layer) {
@@ -44,7 +45,7 @@ std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
     const std::uint64_t width = is_sliding && c.sliding_head_dim > 0
                                     ? std::uint64_t{c.sliding_head_dim} + c.sliding_v_head_dim
                                     : std::uint64_t{c.head_dim} + c.v_head_dim;
-    values += heads * (width + 2);  // the two: a scale for K and one for V
+    values += heads * (width + 2);  // a scale for K and one for V
   }
   return 2 * values;
 }
@@ -144,7 +145,7 @@ struct PullOptions {
   bool progress = false, json = false;
 };
 
-// Returns the file name of a downloaded model: the name given with --as, else the model's own.
+// Returns the file name for a downloaded model: the name that --as gives, else the model's own.
 Result<std::filesystem::path> place_of(const hub::Store& store, const hub::NamedFile& file, const std::string& as,
                                        const std::string& source) {
   auto name = file.name;

@@ -45,7 +45,7 @@ Result<std::string> model_path(const std::string& path_or_name) {
 
 namespace {
 
-// Returns both forms of a switch, so that either can override a configuration file.
+// Returns the names of a switch in both forms (on and off), so that either can override a configuration file.
 std::string flags_of(const EngineOption& row) {
   if (*row.flags != '\0') return row.flags;
   std::string name(row.name);
@@ -99,7 +99,7 @@ Result<Engine> open_engine(ModelOptions& options) {
   options.engine.on_progress = progress_bar("loading", options.progress);
   ZRT_TRY(options.model, model_path(options.model));
   ZRT_TRY(auto engine, Engine::open(options.model, options.engine));
-  // Gives no advice to users who chose a tier or backend.
+  // A user who chose a tier or a backend gets no advice.
   const bool is_chosen = !options.engine.tier.empty() || !options.engine.backend.empty() ||
                          options::is_set("ZINC_RT_TIER") || options::is_set("ZINC_RT_BACKEND");
   if (const auto advice = is_chosen ? std::string() : advice_on_gpus(gpu_makers(), engine.tier()); !advice.empty())

@@ -1,4 +1,4 @@
-// zinc-rt plan: prints the memory map of an engine, region by region.
+// `zinc-rt plan`: prints the memory map of an engine, region by region.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// zinc-rt pm4-test: tests, on the device, every kind of packet that the AMD tiers use.
+// `zinc-rt pm4-test`: tests, on the device, every kind of packet that the AMD tiers use.
 #include <fmt/format.h>
 
 #include <memory>

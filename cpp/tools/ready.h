@@ -8,7 +8,7 @@
 
 namespace zinc_rt::tools {
 
-// Errors: kInvalidArgument unless the descriptor is open for writing.
+// Checks the descriptor. Errors: kInvalidArgument unless it is open for writing.
 Status check_ready_fd(int fd);
 // Writes the line and closes the descriptor, so that the reader gets the end of file. Errors: kUnavailable.
 Status tell_ready(int fd, const std::string& line);

@@ -1,4 +1,4 @@
-// zinc-rt replay: runs a log of a ring's packets again, on a new ring.
+// `zinc-rt replay`: runs a log of a ring's packets again, on a new ring.
 #include <fmt/format.h>
 
 #include <memory>

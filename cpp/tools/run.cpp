@@ -1,4 +1,4 @@
-// zinc-rt run: streams one completion. Without a prompt it begins a conversation.
+// `zinc-rt run`: streams one completion. Without a prompt it begins a conversation.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ struct RunOptions {
   std::set<std::string> given;  // sampling settings that the user gave
   std::string prompt, chat, system, file;
   bool is_chat = false, json = false;
-  std::string json_schema, grammar, regex;  // json_schema and grammar: paths of files
+  std::string json_schema, grammar, regex;  // json_schema and grammar are paths of files
 };
 
 void print_json(const Completion& c) {
@@ -63,11 +63,12 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// Joins the prompt from -p, --chat, -f and standard input. Returns false if there is none; a conversation then begins.
+// Makes the prompt from -p, --chat, -f and standard input. Returns false if none of them has a text; then a
+// conversation begins.
 Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   if (o.file.empty() && !has_prompt && !o.is_chat) {
     if (isatty(STDIN_FILENO) != 0) return false;
-    o.is_chat = true;  // the text from a pipe is one message
+    o.is_chat = true;  // all text from a pipe is one message
     ZRT_TRY(o.chat, read_text("-"));
     return true;
   }
@@ -118,7 +119,7 @@ Result<int> run(RunOptions& o) {
     print_json(completion);
     return kDone;
   }
-  ZRT_CHECK_OK(print_now("\n"));  // before the line on stderr, in case both go to the same pipe
+  ZRT_CHECK_OK(print_now("\n"));  // comes before the line on stderr, in case both go to the same pipe
   const auto& t = completion.timings;
   print_err("[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
             completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,

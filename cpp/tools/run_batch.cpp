@@ -1,4 +1,4 @@
-// zinc-rt run-batch: runs the lines of an OpenAI batch file and writes a file of answers, without a server.
+// `zinc-rt run-batch`: runs the lines of an OpenAI batch file and writes a file of answers, without a server.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -17,7 +17,7 @@ struct RunBatchOptions {
   std::string id, input, output, errors;
 };
 
-// Returns out.errors.jsonl for out.jsonl.
+// Returns the path for failed lines, such as out.errors.jsonl for out.jsonl.
 std::string errors_beside(const std::string& output) {
   const std::filesystem::path path(output);
   return (path.parent_path() / (path.stem().string() + ".errors" + path.extension().string())).string();

@@ -17,11 +17,11 @@ namespace zinc_rt::tools {
 namespace {
 
 using Field = RequestField;
-// Each of these options is a number.
+// The member of Request that an option sets. Each of these options is a number.
 using Number = std::variant<float Request::*, std::uint32_t Request::*>;
 
-// What a model's file calls a number (after general.sampling.), and the value to use in conversations if the file has
-// none of these numbers.
+// The name that a model's file has for a number (after general.sampling.), and the value that conversations use if the
+// file has none of these numbers.
 struct InChat {
   Number member;
   const char* key;

@@ -17,11 +17,11 @@ namespace zinc_rt::tools {
 // command line. REQUIRES: request and given outlive app.
 void add_sampling_options(CLI::App& app, Request& request, std::set<std::string>& given);
 
-// Sets the defaults for fields of `request` that are not in `given`: the model file's recommendations
-// (general.sampling.*). Without any, conversations use temperature 0.7, min_p 0.05 and repetition_penalty 1.05, with
-// which small models do not loop.
+// Sets the fields of `request` that are not in `given` to the model file's recommendations (general.sampling.*). If the
+// file has none, conversations use temperature 0.7, min_p 0.05 and repetition_penalty 1.05, with which small models do
+// not loop.
 void set_chat_sampling(Request& request, const std::set<std::string>& given, const std::string& model_path);
-void set_chat_sampling(Request& request, const std::set<std::string>& given);  // when there is no model file
+void set_chat_sampling(Request& request, const std::set<std::string>& given);  // if there is no model file
 
 // Sets one option, such as "top_k" or "top-k" to "20". Errors: kInvalidArgument for an unknown name (the message
 // suggests a similar one) and for a value that is not a number.

@@ -10,8 +10,8 @@ namespace zinc_rt::tools {
 namespace sim = sched::sim;
 
 void print_loads() {
-  // An H100 with a model of 8 billion 4-bit weights: long chunks run at 20,000 tokens per second, short ones much
-  // slower.
+  // The costs of an H100 with a model of 8 billion 4-bit weights. Long chunks run at 20,000 tokens per second, short
+  // ones much slower.
   constexpr sim::Machine kMachine{.base_us = 4000, .decode_us = 10, .prompt_us = 7000, .prompt_token_us = 45};
   constexpr sched::Micros kGaps[] = {10'000, 30'000, 60'000, 120'000};
   const sim::Load loads[] = {

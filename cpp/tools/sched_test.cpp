@@ -1,4 +1,4 @@
-// zinc-rt sched-test: runs the scheduler alone in a simulation and checks all its invariants.
+// `zinc-rt sched-test`: runs the scheduler alone in a simulation and checks all its invariants.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ Result<sim::Scenario> read_scenario(const std::string& path) {
   return sim::parse_scenario(text.str());
 }
 
-// Writes the failing scenario, after shrinking it, to stdout or a file.
+// Shrinks the failing scenario and writes it to stdout or a file.
 Status write_failure(const SchedTestOptions& o, const sim::Scenario& scenario, const std::string& rule) {
   const std::string text = sim::print_scenario(sim::shrink(scenario, rule));
   if (o.shrink_to.empty()) return print_out("{}", text), Status{};
@@ -89,7 +89,7 @@ Result<int> sched_test(const SchedTestOptions& o) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   print_result(o, result, seconds);
   if (!result.violation) return kDone;
-  // With --json, stdout must have only the object. The seed in it reproduces the scenario.
+  // With --json, stdout must hold nothing but the object. The seed in it reproduces the scenario.
   if (!o.json || !o.shrink_to.empty()) ZRT_CHECK_OK(write_failure(o, scenario, result.violation->rule));
   return kFailed;
 }

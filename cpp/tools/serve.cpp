@@ -1,4 +1,4 @@
-// zinc-rt serve: the OpenAI API over HTTP; zinc-rt key: an API key and its hash.
+// `zinc-rt serve`: serves the APIs over HTTP. `zinc-rt key`: makes an API key and prints its hash.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pthread.h>
@@ -151,7 +151,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   return config;
 }
 
-// `running`: the configuration that the server runs with.
+// Reads the configuration file again and applies it. `running` is the configuration that the server runs with.
 void reload(server::Server& server, const ServeOptions& o, server::Config& running) {
   const auto config = configuration(o);
   const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
@@ -168,8 +168,9 @@ void reload(server::Server& server, const ServeOptions& o, server::Config& runni
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-// A signal handler. Threads that existed before (such as numpy's in `python -m zinc_rt serve`) do not block signals. If
-// such a thread receives a signal, it blocks signals from then on and sends this one to the process again.
+// A signal handler that passes a signal on to the thread that waits for signals. Threads that existed before the server
+// (such as numpy's in `python -m zinc_rt serve`) do not block signals. If such a thread receives one, it blocks signals
+// from then on and sends this one to the process again.
 void hand_back(int signal, siginfo_t*, void* context) {
   for (const int each : kSignals) sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, each);
   kill(getpid(), signal);
@@ -189,7 +190,7 @@ sigset_t take_signals() {
   return signals;
 }
 
-// "http://127.0.0.1:8080"
+// Returns an address such as "http://127.0.0.1:8080".
 std::string address_text(const char* scheme, const std::string& host, int port) {
   const bool is_bare_v6 = host.contains(':') && !host.starts_with('[');
   return fmt::format("{}://{}:{}", scheme, is_bare_v6 ? "[" + host + "]" : host, port);
@@ -205,7 +206,7 @@ std::vector<std::string> own_addresses(const server::Server& server, const serve
   return all;
 }
 
-// Returns the models, for the line that says that the server is ready.
+// Returns a text about the models, for the line that announces that the server is ready.
 std::string what_is_served(const server::Config& config, const Engine& engine) {
   std::string text;
   if (!config.models.empty()) {
@@ -224,7 +225,7 @@ Result<int> serve(ServeOptions& o) {
   signal(SIGPIPE, SIG_IGN);
   limit_waiting_of_messages();
   give_free_memory_back();
-  // before any code reads the variable
+  // This must come before any code reads the variable.
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);
   raise_descriptor_limit();
   if (o.ready_fd >= 0)

@@ -1,4 +1,4 @@
-// Tables of text for the terminal and for Markdown. Thread rule: pure functions.
+// Prints tables of text for the terminal and for Markdown. Thread rule: pure functions.
 #pragma once
 
 #include <string>

@@ -97,7 +97,7 @@ Next show_help(Talk&, const std::string&) {
   return Next::kGoOn;
 }
 
-// Returns nullopt if the line is not a command.
+// Runs a command such as /help. Returns nullopt if the line is not a command.
 std::optional<Next> run_command(Talk& talk, const std::string& line) {
   if (!line.starts_with('/') || line.find('\n') != std::string::npos) return {};
   const auto space = std::min(line.find(' '), line.size());
@@ -109,7 +109,7 @@ std::optional<Next> run_command(Talk& talk, const std::string& line) {
     if (std::ranges::find(command.names, name) != command.names.end()) return command.run(talk, argument);
     names.insert(names.end(), command.names.begin(), command.names.end());
   }
-  // A path is ordinary text, not a command.
+  // A line that begins with a path is ordinary text and not a command.
   if (name.find('/', 1) != std::string::npos) return {};
   print_err("there is no command {}{}; /help lists them\n", name, did_you_mean(name, names));
   return Next::kGoOn;
@@ -152,7 +152,8 @@ int converse(Talk& talk, const Answerer& answerer) {
     clear_interrupt();
     const auto answer = answerer(talk);
     has_failed = !answer;
-    if (!answer) {  // remove the question from the conversation, so that the user can ask a shorter one
+    // Removes the question from the conversation, so that the user can ask a shorter one.
+    if (!answer) {
       report(answer.error());
       if (is_reader_gone()) return kReaderGone;
       talk.history.erase(talk.history.size() - 1);

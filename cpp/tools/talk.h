@@ -1,4 +1,5 @@
-// A conversation in the terminal, or from a pipe with one line per turn.
+// A conversation in the terminal, or from a pipe with one line per turn (`zinc-rt chat`). It does not know whether an
+// engine or a server answers.
 // Thread rule: one thread.
 #pragma once
 
@@ -20,9 +21,9 @@ struct TurnAnswer {
   double tokens_per_s = 0;
 };
 
-// The conversation so far and its settings. The user's commands change it.
+// The conversation so far, and its settings. The user's commands change it.
 struct Talk {
-  Request request;                // sampling and max_tokens
+  Request request;                // holds sampling settings and max_tokens
   std::string system;             // empty: none
   std::uint32_t max_context = 0;  // tokens; 0: not known
   nlohmann::ordered_json history = nlohmann::ordered_json::array();
@@ -30,7 +31,7 @@ struct Talk {
   nlohmann::ordered_json messages() const;  // the system message first
 };
 
-// Generates the answer to the last message and prints its text as it arrives, then a line break. Must stop when
+// Generates the answer to the last message. Prints its text as it arrives, then a line break. It must stop when
 // was_interrupted() returns true.
 using Answerer = std::function<Result<TurnAnswer>(const Talk& talk)>;
 

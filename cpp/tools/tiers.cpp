@@ -1,4 +1,5 @@
-// zinc-rt tiers: prints what this machine has, which tier `auto` picks, and why. --env lists all environment variables.
+// `zinc-rt tiers`: prints what this machine has, which tier `auto` picks, and why. With --env it lists all environment
+// variables.
 #include <fmt/format.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// zinc-rt tokenize: prints the token ids of a text. Needs no tensors.
+// `zinc-rt tokenize`: prints the token ids of a text. It reads no tensors.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// zinc-rt trace: runs a small load of several tenants and records its steps for ui.perfetto.dev.
+// `zinc-rt trace`: runs a small load of several tenants and records its steps for ui.perfetto.dev.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -17,13 +17,13 @@ namespace {
 
 struct TraceOptions {
   ModelOptions model;
-  std::string packets;  // empty: packets are not recorded
+  std::string packets;  // file for the packet log; empty: packets are not recorded
   std::string out = "trace.json", prompt = "Once upon a time, in a small village by the sea,";
   std::uint32_t tenants = 3, requests = 4, max_tokens = 32;
   bool json = false;
 };
 
-// Classes of the tenants, in turn. The most urgent requests come last, when the slots are taken.
+// The tenants' classes, one after another. The most urgent requests come last, when the slots are taken.
 constexpr const char* kClasses[] = {"batch", "standard", "interactive"};
 
 void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {

@@ -1,4 +1,4 @@
-// zinc-rt validate: compares two runs of one prompt, layer by layer.
+// `zinc-rt validate`: compares two runs of one prompt, layer by layer.
 #include "zinc_rt/validate.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ struct ValidateCommand {
 };
 
 int validate_command(const ValidateCommand& o) {
-  // Reports errors in the command line before a model is opened.
+  // Errors in the command line are reported before a model is opened.
   const auto usage = [](const Error& error) {
     print_err("zinc-rt: {}\n", error.message);
     return kBadUsage;

@@ -1,4 +1,5 @@
-// zinc-rt --version: the first line is for programs; the other lines describe the build for people.
+// `zinc-rt --version`: prints the version. The first line is for programs; the other lines describe the build for
+// people.
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <sqlite3.h>

@@ -1,4 +1,4 @@
-// Creates numpy arrays that own C++ memory.
+// Makes numpy arrays of C++ vectors without a copy: the array owns the vector's memory.
 #pragma once
 
 #include <pybind11/numpy.h>

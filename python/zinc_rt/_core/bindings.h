@@ -1,4 +1,5 @@
-// Declarations that the files of the Python extension share.
+// What the files of the Python extension share: exceptions, the GIL, keyword arguments, and the functions that bind
+// classes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,7 +13,7 @@ namespace zinc_rt::python {
 
 namespace py = pybind11;
 
-// Raises the class of zinc_rt.errors that belongs to the error's code.
+// Raises an exception. The error's code decides which class of zinc_rt.errors it has.
 [[noreturn]] void raise(const Error& error);
 
 // Returns the value, or raises the exception.
@@ -22,10 +23,12 @@ T unwrap(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-// A logits processor runs on the step thread, so a call of the engine from there would wait for itself.
+// is_processing() returns whether a logits processor calls from the step thread. It must not call the engine, because
+// the step thread would then wait for itself. raise_processing() raises the exception for such a call.
 bool is_processing();
 [[noreturn]] void raise_processing();
 
+// Calls the engine with the GIL released. Returns the result's value, or raises its error.
 template <class Call>
 auto without_gil(Call&& call) {
   if (is_processing()) raise_processing();
@@ -36,7 +39,7 @@ auto without_gil(Call&& call) {
   return unwrap(std::move(result));
 }
 
-// The interval at which a waiting call checks for Ctrl-C.
+// How often a waiting call checks for Ctrl-C.
 inline constexpr double kSignalPollMs = 100;
 inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -45,7 +48,7 @@ inline void check_signals() {
 py::object from_json(const std::string& text);                   // json.loads
 std::string to_json(const char* name, const py::handle& value);  // json.dumps; raises InvalidArgument with the name
 
-// Reads keyword arguments one by one into fields; None leaves the default.
+// Reads the keyword arguments of a call one by one into fields. An argument that is None leaves the field's default.
 class Keywords {
  public:
   explicit Keywords(const py::kwargs& kwargs) : kwargs_(kwargs) {}
@@ -70,7 +73,7 @@ std::string describe_request_fields();
 
 // Returns a logits processor that calls a Python function, or each function of a list in order.
 LogitsProcessor python_processor(const py::object& function_or_list);
-// __reduce__ of classes that hold native state: they cannot be pickled.
+// Defines __reduce__ of a class that holds native state, so that pickling such an object raises an exception.
 template <class Class>
 void forbid_pickle(Class& cls) {
   cls.def("__reduce__", [](const py::object& self) -> py::object {

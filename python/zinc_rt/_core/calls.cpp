@@ -14,7 +14,7 @@ struct Calls {
   bool is_over = false;
   int n = 0;
 };
-std::atomic<Calls*> present_calls{new Calls};  // threads use it to the very end
+std::atomic<Calls*> present_calls{new Calls};  // never destroyed, because threads use it until the process ends
 
 }  // namespace
 

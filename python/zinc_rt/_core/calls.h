@@ -9,7 +9,7 @@ namespace zinc_rt::python {
 
 bool enter_call();  // returns false if the interpreter has ended
 void leave_call();
-bool end_calls(double timeout_ms);  // allows no more calls; returns whether no call is running
+bool end_calls(double timeout_ms);  // allows no further calls; returns true if none is running after this time
 void forget_calls();                // in a forked child: forgets calls that were running in the parent
 
 // Calls `f` with the GIL. Returns false if the interpreter has ended.

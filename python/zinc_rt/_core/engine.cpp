@@ -29,7 +29,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
 Engine open(const std::filesystem::path& model, const std::string& tier, const py::kwargs& kwargs) {
   const auto options = make_options(tier, kwargs);
   return without_gil([&]() -> Result<Engine> {
-    const auto path = tools::model_path(model.string());  // a path, or a name of the models folder
+    const auto path = tools::model_path(model.string());  // `model` is a path, or a name in the models folder
     if (!path) return std::unexpected(path.error());
     return Engine::open(*path, options);
   });
@@ -100,7 +100,7 @@ std::string in_python(const std::string& value, const EngineOption& row) {
   return value.empty() ? row.otherwise : value;
 }
 
-// What help() shows of the options: a line each, with its default.
+// Returns the text that help() shows about the engine's options: one line per option, with its default.
 std::string describe_options() {
   const EngineOptions defaults;
   std::string text;

@@ -1,4 +1,4 @@
-// Turns errors into exceptions; no other file does.
+// Converts the engine's errors to Python exceptions. No other file does.
 #include "bindings.h"
 
 namespace zinc_rt::python {
@@ -12,11 +12,11 @@ void raise(const Error& error) {
     case StatusCode::kExhausted: name = "Exhausted"; break;
     case StatusCode::kUnavailable: name = "Unavailable"; break;
     case StatusCode::kCorrupt: name = "Corrupt"; break;
-    case StatusCode::kCancelled:  // never from here: no call of the package can be taken back before it returns
+    case StatusCode::kCancelled:  // does not occur: Python cannot take a call back before it returns
     case StatusCode::kInternal: break;
   }
   const py::object type = py::module_::import("zinc_rt.errors").attr(name);
-  // Messages quote bytes of files and clients, which may not be UTF-8.
+  // A message may quote bytes of files and clients, which need not be UTF-8.
   const py::object message = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(error.message.data(), static_cast<Py_ssize_t>(error.message.size()), "replace"));
   const py::object exception =

@@ -17,7 +17,7 @@ struct Returns {
   bool is_over = false;
   std::thread::id last;  // the thread that ends the interpreter
 };
-std::atomic<Returns*> present{new Returns};  // threads use it to the very end
+std::atomic<Returns*> present{new Returns};  // never destroyed, because threads use it until the process ends
 Returns& returns() {
   return *present.load();
 }

@@ -1,4 +1,4 @@
-// Releases the GIL during calls, also while the interpreter ends.
+// Releases the GIL during calls of the engine, in a way that is safe even while the interpreter ends.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-// Counts a thread that works for Python without being one of its threads.
+// Counts a thread that works for Python although Python did not start it. end_waits() waits for such threads.
 class Worker {
  public:
   Worker();

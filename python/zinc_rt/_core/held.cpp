@@ -19,7 +19,8 @@ unsigned n_forks() {
 }
 
 void count_forks() {
-  // What a thread of the parent held when it forked is held for ever in the child.
+  // A lock that another thread of the parent held during the fork stays locked in the child for ever, so the child
+  // forgets such waits and calls.
   pthread_atfork(nullptr, nullptr, [] {
     forks.fetch_add(1, std::memory_order_relaxed);
     forget_waits();

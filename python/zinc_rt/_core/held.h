@@ -1,6 +1,6 @@
-// Python objects that hold native state, in a process that was forked. A forked child has none of the engine's threads,
-// so a call on such an object would wait for ever. There each call raises Unavailable instead, and no native state is
-// destroyed. Thread rule: any thread.
+// Protects Python objects that hold native state in a process that was forked. A forked child has none of the engine's
+// threads, so a call on such an object would wait for ever. In the child each call raises Unavailable, and no native
+// state is destroyed. Thread rule: any thread.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -16,8 +16,8 @@ unsigned n_forks();                // forks between the process that loaded the 
 void count_forks();                // called once, when the module is loaded
 [[noreturn]] void raise_forked();  // REQUIRES: the GIL
 
-// Destroying the last handle of an engine joins its threads, which may take as long as a step. This releases the GIL
-// meanwhile, so that other Python threads run.
+// Deletes a native object with the GIL released, so that other Python threads run meanwhile. Destroying the last handle
+// of an engine joins its threads, which may take as long as a step.
 struct DeleteWithoutGil {
   unsigned born = n_forks();
 
@@ -31,7 +31,7 @@ struct DeleteWithoutGil {
 template <class T>
 using Held = std::unique_ptr<T, DeleteWithoutGil>;
 
-// Whether the object was created before a fork, in the parent. REQUIRES: `object` is of T's class.
+// Returns whether the object was created before a fork, in the parent. REQUIRES: `object` is of T's class.
 template <class T>
 bool is_of_parent(pybind11::handle object) {
   if (n_forks() == 0) return false;

@@ -1,4 +1,4 @@
-// Makes long computations of the engine stop at Ctrl-C.
+// Runs long computations of the engine so that Ctrl-C stops them.
 // Thread rule: any thread.
 #pragma once
 

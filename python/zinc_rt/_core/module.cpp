@@ -20,7 +20,7 @@ int cli(const std::vector<std::string>& arguments) {
 PYBIND11_MODULE(_core, m) {
   using namespace zinc_rt::python;
   pybind11::options options;
-  options.disable_function_signatures();  // the package gives them (_signature.py)
+  options.disable_function_signatures();  // the package makes them from the stub (_signature.py)
   count_forks();
   m.attr("__version__") = zinc_rt::kVersion;
   bind_text(m);

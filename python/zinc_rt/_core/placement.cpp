@@ -1,4 +1,4 @@
-// Where a request goes, for routers in Python: the engine's own rule.
+// Binds the rule by which the engine chooses a replica for a request, for routers that are written in Python.
 #include "sched/placement.h"
 
 #include <pybind11/stl.h>

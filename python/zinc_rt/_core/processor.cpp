@@ -1,4 +1,4 @@
-// Processors of logits that are Python functions, called on the thread of the steps.
+// Makes logits processors of Python functions. They are called on the step thread.
 #include <pybind11/numpy.h>
 
 #include <cstring>
@@ -25,7 +25,8 @@ std::string text(const py::handle& value) {
   return py::str(value).cast<std::string>();
 }
 
-// Calls a function with arrays of its own, which it may keep. It changes the logits in place, or returns others.
+// Calls a function with copies of the token ids and logits, which it may keep. It changes its logits in place, or
+// returns others.
 Status call(const py::handle& function, std::span<const std::int32_t> token_ids, std::span<float> logits) {
   const auto n = static_cast<py::ssize_t>(logits.size());
   const py::array_t<std::int32_t> ids(static_cast<py::ssize_t>(token_ids.size()), token_ids.data());

@@ -1,4 +1,4 @@
-// Requests from keyword arguments.
+// Makes a Request from the keyword arguments of a Python call.
 #include "zinc_rt/request_fields.h"
 
 #include <pybind11/stl.h>
@@ -22,7 +22,7 @@ void Keywords::check_all_taken() const {
 
 namespace {
 
-// response_format as OpenAI has it, or one of regex, choice and grammar.
+// Reads the output format: response_format as in OpenAI's API, or one of regex, choice and grammar.
 void read_output_format(Keywords& keywords, Request& r) {
   using Kind = OutputFormat::Kind;
   std::size_t n_given = 0;
@@ -68,7 +68,7 @@ template <class T>
 void take_member(Keywords& keywords, const char* name, Request& r, T Request::* member) {
   keywords.take(name, r.*member);
 }
-// A text or a list of them.
+// Reads an argument that is a text or a list of texts.
 void take_member(Keywords& keywords, const char* name, Request& r, std::vector<std::string> Request::* member) {
   const auto given = keywords.find(name);
   if (py::isinstance<py::str>(given))
@@ -77,7 +77,7 @@ void take_member(Keywords& keywords, const char* name, Request& r, std::vector<s
     r.*member = given.cast<std::vector<std::string>>();
 }
 
-// A default as Python writes it, and as the stub has it.
+// These overloads return a default as Python source, in the form that the stub has it.
 std::string in_python(std::monostate) {
   return "None";
 }
@@ -89,7 +89,7 @@ std::string in_python(T Request::* member) {
 
 }  // namespace
 
-// What help() shows of the fields: a line each, with its default.
+// Returns the text that help() shows about a request's fields: one line per field, with its default.
 std::string describe_request_fields() {
   std::string text;
   for (const RequestField& field : request_fields())

@@ -1,4 +1,4 @@
-// Sessions and running generations. Waits release the GIL and return from time to time to look for Ctrl-C.
+// Binds sessions and running generations. A call that waits releases the GIL and checks for Ctrl-C every kSignalPollMs.
 #include "zinc_rt/session.h"
 
 #include <pybind11/stl.h>
@@ -20,7 +20,7 @@ namespace {
 
 struct Taken {
   std::optional<StreamEvent> event;
-  bool is_there = true;  // false: the time was over first
+  bool is_there = true;  // false: the timeout passed before an event came
 };
 
 Result<Taken> take(Stream& stream, double timeout_ms) {
@@ -46,9 +46,9 @@ StreamEvent next_event(Stream& stream) {
   }
 }
 
-// Waits for the end of a generation; its events are dropped.
+// Waits for the end of a generation and returns its completion. Its events are dropped.
 Completion finish(Stream& stream) {
-  // Takes events for a while without the GIL; returns whether they have ended.
+  // Takes events for kSignalPollMs with the GIL released. Returns true if the events have ended.
   const auto drain = [&]() -> Result<bool> {
     using Clock = std::chrono::steady_clock;
     const auto until = Clock::now() + std::chrono::duration<double, std::milli>(kSignalPollMs);
@@ -69,7 +69,8 @@ Completion generate(const Session& self, const py::object& prompt, const py::obj
   return finish(stream);
 }
 
-// The function object is released with the GIL held, on whatever thread that happens.
+// Returns a callback that calls a Python function. The function object is released with the GIL held, whichever thread
+// drops the last reference.
 std::function<void(const StreamEvent&)> python_callback(py::function function) {
   const std::shared_ptr<py::function> shared(new py::function(std::move(function)),
                                              [](py::function* f) { in_python([&] { delete f; }); });
@@ -95,10 +96,11 @@ RequestHandle submit(const Session& self, const py::object& prompt, const py::ob
 
 using EmbeddedText = std::variant<std::string, std::vector<std::int32_t>>;
 
-// So many texts at most are under way at once: enough for full steps, and others find room in the queue.
+// How many texts of a call are in the engine at once. They are enough for full steps, and leave room in the queue for
+// others.
 constexpr std::size_t kMostEmbedding = 64;
 
-// Nothing where the queue is full.
+// Submits a text. If the queue is full, returns nullopt if may_wait is true, and raises an exception otherwise.
 std::optional<Stream> begin_embedding(const Session& self, const Request& request, bool may_wait) {
   return without_gil([&]() -> Result<std::optional<Stream>> {
     auto stream = self.stream(request);
@@ -108,7 +110,7 @@ std::optional<Stream> begin_embedding(const Session& self, const Request& reques
   });
 }
 
-// Has up to n requests made and run, and gives their completions to `take` in order.
+// Runs the requests make(0) to make(n - 1), several at once. Passes their completions to `take`, in order.
 void embed_all(const Session& self, std::size_t n, const std::function<Request(std::size_t)>& make,
                const std::function<void(const Completion&)>& take) {
   std::deque<Stream> streams;

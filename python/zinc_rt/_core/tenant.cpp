@@ -1,4 +1,4 @@
-// Tenants, their quotas and ledgers.
+// Binds tenants, their quotas and ledgers.
 #include "zinc_rt/tenant.h"
 
 #include <pybind11/stl.h>
@@ -8,7 +8,7 @@
 namespace zinc_rt::python {
 namespace {
 
-// Makes the dataclass of zinc_rt/ledger.py, which has exactly these fields.
+// Converts a ledger to the dataclass of zinc_rt/ledger.py, which has exactly these fields.
 py::object to_python(const TenantLedger& l) {
   py::dict fields;
   fields["tokens_prompted"] = l.tokens_prompted;
