@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ._core import Engine, _Parameters
 
 TENANT = "default"
-_PLENTY = 1e9  # tokens per second; in effect no limit
+_PLENTY = 1e9  # tokens per second, so high that it is no limit
 
 
 def _plans(engine) -> list[dict]:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from . import errors
 
-MAX_HEAD = 1 << 20  # bytes of a head, or of a line of a stream
+MAX_HEAD = 1 << 20  # the most bytes of a head, or of a line of a stream
 
 
 class Connection:

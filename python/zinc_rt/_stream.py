@@ -27,7 +27,7 @@ async def _next(stream):
         if await _readable(stream):
             is_there, event = stream._poll()
         else:
-            # A thread of the loop's pool waits instead. It waits at most a second, so that it is free soon after the
+            # A thread of the loop's pool waits in its place, at most a second, so that it is free soon after the
             # task is cancelled.
             is_there, event = await asyncio.to_thread(stream._poll, 1000.0)
     if event is None:

@@ -23,20 +23,20 @@ class TenantQuota:
     A field of `tenant.quota` may be set, too: it holds for that tenant from the next step on.
     """
 
-    max_concurrent_slots: UInt32 = 4  # requests at once; more wait
-    max_kv_pages: UInt32 = 4096  # of 16 tokens; pages that came from the prefix cache are not counted
-    reserved_kv_pages: UInt32 = 0  # kept free for this tenant whatever others do
+    max_concurrent_slots: UInt32 = 4  # requests that run at once; further ones wait
+    max_kv_pages: UInt32 = 4096  # pages of 16 tokens; pages that the prefix cache supplied are not counted
+    reserved_kv_pages: UInt32 = 0  # pages that only this tenant may take
     max_context_tokens: UInt32 = 128000
-    decode_tokens_per_s: float = 1000.0  # both rates are smoothed over 5 s; work waits until it is within them
+    decode_tokens_per_s: float = 1000.0  # both rates are averaged over 5 s; above them, requests wait
     prefill_tokens_per_s: float = 100000.0
-    weight: float = 1.0  # of its share against other tenants
+    weight: float = 1.0  # relative to other tenants: twice the weight, twice the share
     qos_class: Literal["interactive", "standard", "batch"] = "standard"
-    isolation_group: str | None = None  # tenants of one group share cached prefixes
+    isolation_group: str | None = None  # tenants with the same group share cached prefixes
 
     def _repr_html_(self) -> str:
         return table("Quota", _values(self))
 
-    if not TYPE_CHECKING:  # type checkers would take any name for one that can be set
+    if not TYPE_CHECKING:  # otherwise type checkers would accept an assignment to any name
 
         def __setattr__(self, name, value):
             kinds = _KINDS.get(name)

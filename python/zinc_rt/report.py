@@ -13,10 +13,10 @@ class Difference:
     layer: int  # -1: the embeddings; n_layers: the logits
     equal: bool  # within the tolerance
     n_values: int
-    n_different: int  # by their bits
+    n_different: int  # values that differ in their bits
     max_abs: float
     mean_abs: float
-    histogram: dict[int, int]  # power of ten of |a - b| to the number of values, of those that differ
+    histogram: dict[int, int]  # key: power of ten of |a - b|; value: how many of the differing values have it
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.n_different} of {self.n_values} values differ, at most by {self.max_abs}>"

@@ -28,7 +28,7 @@ class Step:
     index: int
     begin_ms: float
     duration_ms: float
-    n_decode: int  # tokens of streams
+    n_decode: int  # tokens of decoding requests
     n_prefill: int  # tokens of prompts
     n_waiting: int  # requests without a slot
     pages_used: int
@@ -64,7 +64,7 @@ class Timeline:
     steps: list[Step] = field(default_factory=list)
     spans: list[SlotSpan] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
-    n_dropped: int = 0  # older records, for which there was no room
+    n_dropped: int = 0  # older records that newer ones have overwritten
 
     @classmethod
     @checks_arguments
@@ -89,7 +89,7 @@ class Timeline:
                 self.steps.append(Step(a["index"], begin, end - begin, *counts))
             elif e["ph"] == "X" and e["name"] in ("PREFILL", "DECODE"):
                 slot = int(names[e["pid"], e["tid"]].removeprefix("slot "))
-                # A tenant's thread is its number and one.
+                # In the trace, a tenant's thread number is its own number plus one.
                 tenant = names.get((2, a["tenant"] + 1), str(a["tenant"]))
                 self.spans.append(SlotSpan(slot, e["name"], begin, end, tenant, a["request"], a["tokens"]))
             elif e["ph"] == "i":
