@@ -10,7 +10,8 @@ namespace zinc_rt {
 
 enum class RequestEnd : std::uint8_t { kFinished, kCancelled, kFailed, kTooSlow };
 
-// What a tenant holds at this moment, as the scheduler counts it.
+// TenantUsage tells how many slots and pages a tenant holds at this moment, as the scheduler counts them. It becomes a
+// part of the tenant's ledger.
 struct TenantUsage {
   std::uint32_t slots = 0;
   std::uint32_t waiting = 0;
@@ -35,7 +36,8 @@ class Accounting {
   void finished(RequestEnd kind);
   TenantLedger ledger(const TenantUsage& usage) const;
 
-  // The latencies of this tenant. EngineCore merges them with those of all others.
+  // These return the latencies of this tenant. EngineCore merges them with those of all other tenants for the engine's
+  // statistics.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }
   const LatencySketch& decode_ms() const { return decode_ms_; }
   const LatencySketch& queue_ms() const { return queue_ms_; }

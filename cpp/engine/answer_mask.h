@@ -64,7 +64,7 @@ class AnswerMask {
   // A copy of the matcher that has also processed the first n_ahead_ tokens of the guess.
   std::optional<grammar::Matcher> ahead_;
   std::size_t n_ahead_ = 0;
-  // The masks after the first 1, 2, ... tokens of the guess.
+  // Entry i is the mask after the first i + 1 tokens of the guess.
   std::vector<std::vector<std::uint32_t>> words_ahead_;
   Status status_;
   std::atomic<std::uint32_t> state_{kStale};

@@ -34,7 +34,8 @@ Json* function_of(Json& call) {
   return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
 }
 
-// The arguments of a call in the history: as an object and, if the client sent one, as the original text.
+// Arguments holds the arguments of a tool call in the history: as an object and, if the client sent them as text, as
+// the original text.
 struct Arguments {
   Json object;
   std::optional<std::string> text;

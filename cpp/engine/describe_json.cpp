@@ -53,7 +53,7 @@ void add_family_keys(Json& json, const ModelCard& card) {
   add("host_expert_bytes", card.host_expert_bytes);
 }
 
-// A counter of a model, with its name in JSON.
+// Counter connects a counter of ModelStats with its name in JSON.
 struct Counter {
   const char* name;
   std::uint64_t ModelStats::* value;

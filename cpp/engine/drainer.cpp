@@ -10,7 +10,7 @@
 namespace zinc_rt {
 namespace {
 
-// How often a sink without room is tried again, and how often an idle pump looks for work.
+// A sink without room is tried again after this time. An idle pump also looks for work in this interval.
 constexpr auto kRetry = std::chrono::milliseconds(1);
 
 }  // namespace

@@ -8,8 +8,8 @@
 namespace zinc_rt {
 namespace {
 
-// How many pieces of each tensor are hashed, and their size. The first piece is the tensor's beginning and the last its
-// end.
+// A tensor's hash covers kStretches pieces of kStretchBytes each. The first piece is the tensor's beginning and the
+// last its end.
 constexpr std::size_t kStretches = 16, kStretchBytes = 512;
 
 }  // namespace

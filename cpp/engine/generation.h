@@ -30,13 +30,14 @@ namespace zinc_rt {
 
 class EngineCore;
 
-// What a request may want to know about a generated token besides its id.
+// TokenDetails holds what a request may want to know about a generated token besides its id: a hash of the logits, and
+// log-probabilities.
 struct TokenDetails {
   std::uint64_t logits_hash = 0;
   TokenLogprob logprob;
 };
 
-// How many tokens a prompt may have at most. `bound` names the limit in error messages.
+// PromptRoom tells how many tokens a prompt may have at most. `bound` names the limit in error messages.
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
@@ -67,7 +68,7 @@ class Generation {
   // Returns the request's parameters for the scheduler. The step thread sets `user` later (engine/generation_table.h).
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos) const;
 
-  // Client: any thread.
+  // Any client's thread may call the functions from here on.
   void cancel();
   bool is_done() const;
   Status wait() const;
@@ -75,7 +76,7 @@ class Generation {
   Status error() const;
   Completion completion() const;
 
-  // Step thread.
+  // Only the step thread calls the functions from here on.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   // Calls the request's logits processor, which may change the logits. Returns false if it failed.
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
@@ -93,7 +94,7 @@ class Generation {
   // the request.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
-  // Drainer.
+  // Only the drainer calls the functions from here on.
   void on_admitted(bool is_first, double waited_ms, std::uint32_t cached_tokens);
   void on_token(const OutputEvent& token, const TokenDetails* details);
   void on_preempted();
@@ -118,7 +119,8 @@ class Generation {
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;    // only the step thread uses it
   bool was_admitted = false;  // only the step thread uses it
-  // Of n choices of a prompt, the one that computes it. Reset once the step thread has read its id.
+  // If the request wants n choices of a prompt, `leader` is the choice that computes the prompt for the others. It is
+  // reset once the step thread has read its id.
   std::shared_ptr<Generation> leader;
   sched::RequestParams pending;  // parameters for the scheduler, until the step thread takes them
 

@@ -27,7 +27,8 @@ class MaskPace {
   std::atomic<std::uint32_t> n_slow_{0};
 };
 
-// A compiled grammar with the measured times of its masks. Requests with equal grammars share it.
+// OutputGrammar is a compiled grammar together with the measured times of its masks. Requests with equal grammars share
+// it.
 struct OutputGrammar {
   grammar::Grammar grammar;
   std::shared_ptr<MaskPace> pace = std::make_shared<MaskPace>();

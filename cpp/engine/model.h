@@ -21,7 +21,7 @@ namespace zinc_rt {
 
 enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
 
-// How render() applies a chat template.
+// RenderOptions tells render() how to apply a chat template.
 struct RenderOptions {
   bool add_generation_prompt = true;
   bool continue_final_message = false;
@@ -39,7 +39,7 @@ class Model {
   static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
                                              const EngineOptions& options);
 
-  // What all models of an engine share.
+  // Joined holds what all models of an engine share. EngineCore passes it to join().
   struct Joined {
     sched::TenantBook& tenants;
     mem::SipKey key;
@@ -62,7 +62,8 @@ class Model {
   OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
-  // For several replicas: the smallest number of pages, of slots and of tokens per context.
+  // If there are several replicas, this has the smallest number of pages, of slots and of tokens per context among
+  // them.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -103,7 +104,7 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   ChatTemplates templates_;
   output::Formats formats_;
-  // Tokens that the output formats use as markers and that end no generation. Sorted.
+  // These tokens mark parts of the output (reasoning, tool calls) and do not end a generation. The list is sorted.
   std::vector<std::int32_t> markers_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;

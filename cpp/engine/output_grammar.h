@@ -33,7 +33,7 @@ struct BoundTool {
 // an empty list.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
-// The inputs from which make_grammar() builds the grammar of an answer.
+// GrammarInput holds what make_grammar() builds the grammar of an answer from.
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
@@ -86,7 +86,7 @@ class GrammarCache {
   };
 
   static std::size_t size_of(const Entry& entry);
-  // REQUIRES: mutex_.
+  // Returns the bytes of all cached grammars. This and the next function require that the caller holds mutex_.
   std::size_t n_bytes() const;
   // Moves the tenant's oldest entry to `dropped`. Returns true if that was the tenant's only entry.
   bool drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped);

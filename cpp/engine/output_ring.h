@@ -75,10 +75,10 @@ class OutputRing {
   std::vector<OutputEvent> cells_;
   const std::uint64_t mask_;
 
-  // The producer's cache line. Other threads read tail_ only in size().
+  // The members from here on are in the producer's cache line. Other threads read tail_ only in size().
   alignas(64) std::atomic<std::uint64_t> tail_{0};
   std::uint64_t head_seen_ = 0;  // a copy of head_, updated only when the ring looks full
-  // The consumer's cache line.
+  // This member is in the consumer's cache line.
   alignas(64) std::atomic<std::uint64_t> head_{0};
   // Written when the consumer falls asleep or is woken, and by close(). Otherwise both threads only read it.
   alignas(64) std::atomic<std::uint32_t> asleep_{0};

@@ -27,7 +27,7 @@ struct Prompt {
   std::vector<BoundTool> bound_tools;              // emptied when the mask is built
   // The tokens of the request's prediction (a text that the answer should resemble).
   std::vector<std::int32_t> expected;
-  // The mask for the answer's first token; null if no grammar restricts the answer.
+  // The mask restricts the answer's first token. It is null if no grammar restricts the answer.
   std::shared_ptr<const AnswerMask> mask;
 };
 

@@ -60,8 +60,8 @@ int QueueSink::readable_fd() {
 
 namespace {
 
-// What a callback sink and its thread share. The thread may outlive the sink while a callback runs, because the drainer
-// releases the sink and must not wait for the thread.
+// Callbacks holds what a callback sink and its thread share. The thread may outlive the sink while a callback runs,
+// because the drainer releases the sink and must not wait for the thread.
 struct Callbacks {
   std::function<void(const StreamEvent&)> callback;
   std::size_t capacity;

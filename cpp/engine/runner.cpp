@@ -95,7 +95,7 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
   return words->first(std::min(words->size(), n_words));  // the tokenizer may have more tokens than there are logits
 }
 
-// For models with pooling. Adds an output row for each text that this step completes.
+// Adds an output row for each text that this step completes. Only models with pooling (embeddings) need this.
 void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   embedded_.clear();
   bad_embeddings_.clear();

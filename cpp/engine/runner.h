@@ -15,7 +15,8 @@
 
 namespace zinc_rt {
 
-// A row of logits that a request wants to see.
+// LogitsRow is a row of logits that a request wants to see, for log-probabilities or a hash. The runner passes it to
+// StepListener::on_logits.
 struct LogitsRow {
   std::uint64_t user = 0;
   std::uint32_t row = 0;            // index among the step's output rows
@@ -73,7 +74,7 @@ class ModelRunner {
   // Ends all requests without running a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
-  // For diagnostics. Runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows` are the tokens whose logits
+  // Runs the tokens [begin, begin + n) of `ids` in a leased slot, for diagnostics. `rows` are the tokens whose logits
   // are wanted, as indices in [0, n).
   using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
   Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
@@ -88,10 +89,11 @@ class ModelRunner {
   // Time spent in steps, by which the step loop chooses the model that runs next.
   double busy_us() const { return busy_us_; }
   void set_busy_us(double us) { busy_us_ = us; }
-  // How many steps failed on the device. failed_in_a_row() counts only those since the last step that succeeded.
+  // failed_steps() counts the steps that failed on the device. failed_in_a_row() counts only those since the last step
+  // that succeeded.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
-  // How many requests ended because a row of logits had no finite maximum.
+  // Counts the requests that ended because a row of logits had no finite maximum.
   std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
@@ -117,14 +119,15 @@ class ModelRunner {
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that is in a slot
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
-  // Index: output row of the step. judge_rows() fills it. False: the row follows a wrong guess.
+  // Entry i tells whether output row i of the step continues the request's own text. It is false if the row follows a
+  // wrong guess. judge_rows() fills it.
   std::vector<bool> row_is_real_;
-  // For models with pooling, per output row: the index of the plan's item.
+  // Only for models with pooling. Entry i is the index of the plan's item whose embedding is output row i.
   std::vector<std::uint32_t> embedded_;
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
-  // Only set during a turn.
+  // These two are set only during a turn.
   StepListener* listener_ = nullptr;
   const sched::StepPlan* plan_ = nullptr;
   double busy_us_ = 0;

@@ -11,8 +11,8 @@
 namespace zinc_rt {
 namespace {
 
-// The most threads that compute log-probabilities and masks. A step has at most about 64 rows, and waking more threads
-// for them costs more than they save.
+// At most this many threads compute log-probabilities and masks. A step has at most about 64 rows, and waking more
+// threads for them costs more than they save.
 constexpr int kMostRowThreads = 16;
 
 }  // namespace

@@ -33,7 +33,7 @@ class StepLoop final : public StepListener {
     std::shared_ptr<Generation> generation;
     sched::Finish reason = sched::Finish::kCancelled;
   };
-  // What all step loops of an engine share. Must outlive the loops.
+  // Shared holds what all step loops of an engine share. It must outlive the loops.
   struct Shared {
     OutputPort& output;
     sched::TenantBook& tenants;
@@ -54,11 +54,11 @@ class StepLoop final : public StepListener {
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
-  // How long the current look has lasted, in ms; 0 if none is running.
+  // Returns for how many ms the current look has lasted, or 0 if none is running.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
-  // REQUIRES: the turn.
+  // The caller of these three must hold the turn.
   void add(Replica& replica) { replicas_.push_back(&replica); }
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
@@ -70,7 +70,7 @@ class StepLoop final : public StepListener {
   void stop();  // no look starts after this call; it does not wait for a running one
   void join();  // call it after stop(); it waits for the thread and ends all requests
 
-  // StepListener
+  // The members from here on implement StepListener. The runner calls them during a turn.
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
   std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user, std::uint32_t n_guessed) override;
   spec::Guess guess(std::uint64_t user) override;

@@ -24,7 +24,7 @@ const Fault kFault{StatusCode::kInvalidArgument, "output_format"};
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
 
-// A part of the tag's JSON, and its position, which error messages name.
+// TagPart is a part of the tag's JSON, with its position, which error messages name.
 struct TagPart {
   const Json& value;
   std::string place;

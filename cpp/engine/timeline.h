@@ -23,7 +23,7 @@
 
 namespace zinc_rt {
 
-// One step. Its phases follow each other from begin_us on, in the order of these members.
+// StepSpan records one step. Its phases follow each other from begin_us on, in the order of these members.
 struct StepSpan {
   std::uint64_t index = 0;
   std::uint64_t begin_us = 0;
@@ -33,8 +33,8 @@ struct StepSpan {
   std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
-// What a request did during a time: it ran in a slot (kPrefill, kDecode), waited for its first slot (kWaiting), or
-// waited for its next slot after a preemption (kPreempted).
+// RequestSpan records what a request did during a time: it ran in a slot (kPrefill, kDecode), waited for its first slot
+// (kWaiting), or waited for its next slot after a preemption (kPreempted).
 enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
 struct RequestSpan {
   std::uint64_t request = 0;
@@ -55,7 +55,7 @@ struct RequestInstant {
   std::uint32_t model = 0;
 };
 
-// The names that a client gave a request, for display in place of its number.
+// RequestName holds the names that a client gave a request. They are displayed in place of its number.
 struct RequestName {
   std::string request_id, traceparent;  // as the request gives them; empty if it does not
   bool empty() const { return request_id.empty() && traceparent.empty(); }

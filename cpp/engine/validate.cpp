@@ -67,7 +67,7 @@ Result<std::vector<std::int32_t>> token_ids(const std::string& model, const Vali
   return ids;
 }
 
-// One side of the comparison. Its values come from an engine or from a file.
+// Side is one of the two sides that are compared. Its values come from an engine or from a file.
 class Side {
  public:
   Result<bool> open(const std::string& model, const std::string& text, std::size_t n_tokens) {

@@ -42,7 +42,7 @@ struct ExecutorOptions {
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
   std::string fusion = "1";     // see lower::parse_fusion
   bool aliasing = true;         // whether activations may share memory
-  // Whether to convert weights to the layout that the tier's kernels prefer, if it has one.
+  // If true, weights are converted to the layout that the tier's kernels prefer, if there is one.
   bool repack = true;
   // If weights are not repacked: true reads them in the mapped file, on tiers that can do that; false copies them.
   bool mmap = true;
@@ -72,8 +72,8 @@ struct ExecutorInfo {
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
   // Texts longer than the last limit use the variant after it. Empty: all texts use one variant.
   std::vector<std::uint32_t> rope_limits;
-  // How many layers have their experts in host memory because the device has too little, and the bytes of these
-  // experts. 0 if none.
+  // n_host_expert_layers counts the layers whose experts are in host memory because the device has too little memory.
+  // host_expert_bytes is the size of these experts. Both are 0 if there are none.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };

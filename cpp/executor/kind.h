@@ -26,7 +26,8 @@ struct ExecutorTier {
   std::string (*built_with)() = nullptr;
 };
 
-// The name of our own backend, with graphs and rings. A peer is another backend, with its own graphs and kernels.
+// kOwnBackend names our own backend, which uses graphs and rings. A peer is another backend, with its own graphs and
+// kernels.
 inline constexpr std::string_view kOwnBackend = "zinc_rt";
 
 // A tier that this build could contain, but that was switched off or whose requirements were missing.
@@ -37,7 +38,7 @@ struct LeftOutExecutorTier {
 struct ExecutorKind {
   std::string name;         // "ring"
   std::string description;  // one line for display
-  // The backend of its tiers: kOwnBackend, or a peer's name. A peer is used only if a user asks for it.
+  // The backend to which its tiers belong: kOwnBackend, or a peer's name. A peer is used only if a user asks for it.
   std::string backend = std::string(kOwnBackend);
   std::vector<ExecutorTier> (*tiers)();
   // Opens a model on the tier options.tier, which must be one of tiers() and available. Errors: those of

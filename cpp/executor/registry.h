@@ -11,14 +11,14 @@
 
 namespace zinc_rt {
 
-// All executors of this build. CMake generates the list from the folders of executor/.
+// Returns all executors of this build. CMake generates the list from the folders of executor/.
 std::span<const ExecutorKind* const> executor_kinds();
 
 struct TierEntry {
   const ExecutorKind* executor = nullptr;
   ExecutorTier tier;
 };
-// The tiers of all executors, highest priority first.
+// Returns the tiers of all executors, highest priority first.
 std::vector<TierEntry> executor_tiers();
 
 // Returns the tiers of this build, then those that other builds contain and those that are planned. Opening one of the

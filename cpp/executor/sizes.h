@@ -10,8 +10,8 @@
 
 namespace zinc_rt {
 
-// The most query tokens per step if neither the options nor the tier set a number. Longer steps gain nothing on T-CPU
-// and make every request wait longer. With this number the activations of 8B models take tens of MB.
+// A step computes at most this many query tokens if neither the options nor the tier set a number. Longer steps gain
+// nothing on T-CPU and make every request wait longer. With this number the activations of 8B models take tens of MB.
 inline constexpr std::uint32_t kDefaultChunk = 256;
 
 struct Sizes {

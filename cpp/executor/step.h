@@ -20,7 +20,8 @@ struct PageTables {
   std::span<const std::uint32_t> counts;  // index: slot; entries of slots without tokens in the step are not read
 };
 
-// The input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is allocated.
+// StepInput is the input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is
+// allocated.
 struct StepInput {
   // These three have one entry per query token. The tokens of a slot are consecutive, in ascending positions.
   std::vector<std::int32_t> token_ids;
@@ -67,21 +68,21 @@ struct StepInput {
   }
 };
 
-// A copy of recurrent state from one entry to another. Entries below max_slots belong to slots; the others are
-// checkpoints.
+// StateCopy asks for a copy of recurrent state from one entry to another. Entries below max_slots belong to slots; the
+// others are checkpoints.
 struct StateCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// A copy of a whole KV page (K and V of all layers) onto another.
+// PageCopy asks for a copy of a whole KV page (K and V of all layers) onto another page.
 struct PageCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// The output of a step. Reuse one object, as with the input.
+// StepOutput is the output of a step. Reuse one object, as with the input.
 struct StepOutput {
-  // The pick of each row of StepInput::outputs, in order, or kNoToken. A slot has one pick per output row. Empty for
-  // models with pooling.
+  // Entry i is the token that was picked for StepInput::outputs[i], or kNoToken. A slot has one pick per output row.
+  // The list is empty for models with pooling.
   std::vector<std::int32_t> tokens;
 };
 

@@ -24,10 +24,10 @@ constexpr double kStandardBesideInteractiveUs = 20'000;
 // If a step takes more than this many times what was expected, the estimate was wrong, and observe() allows fewer
 // prompt tokens.
 constexpr double kLate = 1.5;
-// The least tokens of a chunk, unless a class above batch decodes. Smaller chunks waste time, because each reads all
-// weights.
+// A chunk has at least this many tokens, unless a class above batch decodes. Smaller chunks waste time, because each
+// reads all weights.
 constexpr std::uint32_t kLeastChunk = 32;
-// How many prompt tokens may be in a step beside decoding slots more urgent than batch, until such a step was measured.
+// Beside decoding slots more urgent than batch, a step may have this many prompt tokens until such a step was measured.
 constexpr std::uint32_t kFirstChunk = 8;
 
 std::size_t index(Qos qos) {

@@ -51,7 +51,7 @@ class BatchPlanner {
   const CostModel& cost() const { return cost_; }
 
  private:
-  // Scratch of choose_decodes(): what it knows of one tenant's decoding rows.
+  // TenantRows is scratch of choose_decodes(): what it knows of one tenant's decoding rows.
   struct TenantRows {
     TenantId tenant = 0;
     double weight = 1, us = 0;
@@ -66,7 +66,7 @@ class BatchPlanner {
   const Options& options_;
   const TenantBook& tenants_;
   const SlotTable& slots_;
-  // The next token of a request's draft that choose_drafts() considers.
+  // DraftRow is the next token of a request's draft that choose_drafts() considers.
   struct DraftRow {
     Request* request;
     double chance;    // the probability that the token and all drafted tokens before it are picked

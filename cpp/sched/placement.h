@@ -11,13 +11,13 @@
 
 namespace zinc_rt::sched {
 
-// What each replica reports when a request arrives. Both numbers are counts of prompt tokens to compute (prefill).
+// ReplicaLoad is what a replica reports when a request arrives. Both numbers are in tokens.
 struct ReplicaLoad {
   std::uint64_t cached_tokens = 0;   // tokens of the request's prompt that the replica has cached
   std::uint64_t backlog_tokens = 0;  // tokens that the replica's requests still have to compute
 };
 
-// How many tokens of a prompt placement_key reads at most: four pages.
+// placement_key() reads at most this many tokens of a prompt: four pages.
 inline constexpr std::size_t kPlacementTokens = 64;
 
 // Returns a number that is equal for requests with the same tenant, salt and beginning of the prompt. Such requests

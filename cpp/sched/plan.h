@@ -42,7 +42,8 @@ struct PageMove {
   std::uint32_t slot = 0, from = 0, to = 0;
 };
 
-// A copy of a recurrent state from one entry to another. The entries of the slots come first, then the checkpoints.
+// StateMove is a copy of a recurrent state from one entry to another. The entries of the slots come first, then the
+// checkpoints.
 struct StateMove {
   std::uint32_t slot = 0, from = 0, to = 0;
 };

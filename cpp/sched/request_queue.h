@@ -1,5 +1,5 @@
-// The requests of a scheduler that wait for a slot. There is one queue per tenant and class, in order of arrival. A
-// preempted request returns to its old position, before all that arrived later.
+// RequestQueue holds the requests of a scheduler that wait for a slot. There is one queue per tenant and class, in
+// order of arrival. A preempted request returns to its old position, before all that arrived later.
 // Thread rule: the step thread.
 #pragma once
 

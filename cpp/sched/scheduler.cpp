@@ -299,7 +299,7 @@ void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict,
   const bool is_stop = std::ranges::find(r.params.stop_tokens, last) != r.params.stop_tokens.end();
   if (is_stop) return finish(r, Finish::kStop, now);
   if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
-  // The pick after the last right guess produced no token.
+  // The token after the last right guess could not be picked, so the request ends.
   const bool has_failed = verdict.n_tokens <= verdict.n_right && picks[verdict.n_tokens] == kNoToken;
   if (has_failed) return finish(r, no_token, now);
   if (variant_of(r) != slot.rope_variant) restart(r);

@@ -149,7 +149,7 @@ class Scheduler {
   void note_waiting(const Request& request, int more);
   void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
-  // Which of an item's picks count.
+  // Verdict tells which of an item's picks count.
   struct Verdict {
     std::uint32_t n_right = 0;   // the first n_right guessed tokens were picked
     std::uint32_t n_tokens = 0;  // the first n_tokens picks become tokens of the text
@@ -178,7 +178,8 @@ class Scheduler {
   bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
   Request* first_startable(Request& head, Micros now) const;
-  // Why a request may take a slot from another: its class is more urgent, or its tenant has less than its share.
+  // Ground is the reason why a request may take a slot from another: its class is more urgent, or its tenant has less
+  // than its share.
   enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);

@@ -48,7 +48,7 @@ class Shares {
   bool has_too_much(TenantId tenant, Qos level) const;
 
  private:
-  // The requests of one tenant and class.
+  // Line counts the requests of one tenant and class.
   struct Line {
     std::int64_t running = 0, waiting = 0;
     Micros admitted_at = INT64_MIN / 2;

@@ -8,8 +8,8 @@
 
 namespace zinc_rt::spec {
 
-// Where a guess comes from. kOwnText: from an earlier place in the request's own text. kExpected: from the text that
-// the client expects. kGrammar: from the request's grammar.
+// Source tells where a guess comes from. kOwnText: from an earlier place in the request's own text. kExpected: from the
+// text that the client expects. kGrammar: from the request's grammar.
 enum class Source : std::uint8_t { kOwnText, kExpected, kGrammar };
 
 class Acceptance {
@@ -37,8 +37,8 @@ class Acceptance {
   std::array<Count, 3 * kMatches> counts_;
 };
 
-// What the guesses for all requests of a tenant have taught. A new request starts from this experience, and its own
-// outcomes soon outweigh it.
+// Experience is what the guesses for all requests of a tenant have taught. A new request starts from this experience,
+// and its own outcomes soon outweigh it.
 class Experience {
  public:
   double chance(Source source, std::uint32_t match) const;

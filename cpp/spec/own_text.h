@@ -23,7 +23,7 @@ class OwnText {
   static constexpr std::uint32_t kMost = 32;     // the most tokens of a draft
   // The longer the match, the longer the draft: after a match of n tokens, at most n + kBeyond.
   static constexpr std::uint32_t kBeyond = 2;
-  // How many earlier places are compared at most, beginning with the last one.
+  // Of the earlier places, at most this many are compared, beginning with the last one.
   static constexpr std::uint32_t kLooks = 64;
 
   explicit OwnText(std::uint32_t n_room);

@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// How much memory may be used, in bytes.
+// DeviceBudget tells fit_device() how many bytes of memory may be used.
 struct DeviceBudget {
   std::uint64_t free = 0, total = 0;  // device memory, for regions of kDeviceLocal and kBar
   std::uint64_t host = 0;             // host memory, for experts

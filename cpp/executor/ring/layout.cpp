@@ -87,7 +87,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
         case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
         case ir::BufferClass::kOutput:
-          // The buffers out.logits and out.embeddings.
+          // The name is out.logits or out.embeddings. Such a buffer gets a region of its own.
           if (buffer.name.starts_with("out."))
             append(layout, rows, buffer.name.substr(4), buffer, options.limits), rows_region = buffer.name.substr(4);
           else

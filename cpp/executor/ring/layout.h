@@ -14,8 +14,8 @@
 
 namespace zinc_rt {
 
-// The place of a buffer: a region of the plan and an offset in it. `pitch` is the number of bytes from one entry of the
-// buffer's outermost dimension to the next.
+// RegionSpan is the place of a buffer: a region of the plan and an offset in it. `pitch` is the number of bytes from
+// one entry of the buffer's outermost dimension to the next.
 struct RegionSpan {
   std::string region;
   std::uint64_t offset = 0, bytes = 0, pitch = 0;
@@ -23,11 +23,12 @@ struct RegionSpan {
 
 struct Layout {
   MemoryPlan plan;
-  // Key: a buffer's name. Activations are not in it, because each stage has a map of its own.
+  // The key is a buffer's name. Activations are not in this map, because each stage has a map of its own.
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one per graph; all graphs share one arena
   std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for one page (16 tokens)
-  // How many layers have their experts in host memory although the device has its own memory, and their bytes.
+  // n_host_expert_layers counts the layers whose experts are in host memory although the device has its own memory.
+  // host_expert_bytes is the size of these experts.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };

@@ -32,7 +32,7 @@ struct Prepared {
   ir::Graph prefill_low, decode_low;  // the same after fusion and quantization
   ir::Graph state_copy;               // one COPY_ROWS per recurrent state; no nodes if the model has none
   ir::Graph page_copy;                // one COPY_ROWS over whole KV pages; no nodes if the model has none
-  // For each graph of run_graphs(): the nodes that the tier runs as one (its join patterns).
+  // Entry i lists the nodes of run_graphs()[i] that the tier runs as one (its join patterns).
   std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
 
@@ -40,7 +40,7 @@ struct Prepared {
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
-// What must be known about a tier before memory is laid out.
+// Target holds what must be known about a tier before memory is laid out.
 struct Target {
   bool maps_weights = true;                   // whether kernels read weights in the mapped file
   const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory

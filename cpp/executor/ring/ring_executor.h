@@ -14,7 +14,7 @@ namespace zinc_rt {
 
 class RingExecutor final : public Executor {
  public:
-  // options.tier: the name of a tier in ring/registry.h.
+  // Opens a model file. options.tier is the name of a tier in ring/registry.h. Errors: those of open_executor().
   static Result<std::unique_ptr<RingExecutor>> open(const std::string& path, const ExecutorOptions& options);
   ~RingExecutor() override;
 
@@ -87,7 +87,7 @@ class RingExecutor final : public Executor {
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
-  // What begin() and begin_group() have submitted of the present step.
+  // Begun records what begin() and begin_group() have submitted of the present step, for finish().
   struct Begun {
     const StepInput* input = nullptr;
     const ring::PacketBatch* batch = nullptr;

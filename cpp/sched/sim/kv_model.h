@@ -29,7 +29,7 @@ class KvModel {
   void spoil_state(std::uint32_t entry) { states_[entry] = kSpoilt; }
 
  private:
-  // The hash of each prefix of the text in a slot. The list grows with the text.
+  // Chain holds the hash of each prefix of the text in a slot. The list grows with the text.
   struct Chain {
     RequestId request = 0;
     std::uint64_t begin = 0;  // the hash of owner and variant, from which the text's hashes start

@@ -18,8 +18,8 @@
 
 namespace zinc_rt::sched::sim {
 
-// The users of one tenant. Each user asks, thinks about the answer, and asks again in the same conversation for several
-// turns. Then the user starts a new conversation.
+// Talkers describes the users of one tenant. Each user asks, thinks about the answer, and asks again in the same
+// conversation for several turns. Then the user starts a new conversation.
 struct Talkers {
   std::uint32_t n_users = 8;
   double weight = 1;

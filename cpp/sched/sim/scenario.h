@@ -31,7 +31,8 @@ struct StepCost {
   std::uint64_t seed = 1;
 };
 
-// What the engine's drafter would propose for each request before each step: up to `most` tokens; 0: nothing.
+// DraftLine tells what the simulated drafter proposes for each request before each step: up to `most` tokens; 0:
+// nothing.
 struct DraftLine {
   std::uint32_t most = 0, right_percent = 70;
   bool is_fixed = false;  // Speculation::is_fixed
