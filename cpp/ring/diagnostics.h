@@ -14,7 +14,7 @@
 
 namespace zinc_rt::ring {
 
-// The result of one test of a device.
+// DeviceCheck is the result of one test of a device.
 struct DeviceCheck {
   std::string way, name;  // way: the driver and kind of queue that ran the test; name: what was tested
   std::string error;      // empty if the test passed
@@ -28,7 +28,7 @@ struct CodeImage {
   std::span<const std::byte> code;
 };
 
-// The functions that a tier provides for diagnostics.
+// Diagnostics holds the functions that a tier provides for such tests and reports.
 struct Diagnostics {
   // Checks every feature that the tier needs from its device, one by one, on each path to the device that this machine
   // has.

@@ -19,14 +19,14 @@
 
 namespace zinc_rt::ring {
 
-// A buffer object, created by Ring::alloc_bo or Ring::import_host.
+// Buffer names a buffer object of a ring. Ring::alloc_bo or Ring::import_host creates it.
 struct Buffer {
   std::uint32_t id = 0;  // 0 = none
   std::uint64_t bytes = 0;
   Heap heap = Heap::kDeviceLocal;
 };
 
-// A kernel, loaded by Ring::load_kernel.
+// Kernel names a kernel that Ring::load_kernel has loaded.
 struct Kernel {
   std::uint32_t id = 0;  // 0 = none
 };
@@ -43,7 +43,7 @@ struct Binding {
   ValueId value = kNoValue;  // index in PacketBatch::values; kNoValue: the operand is absent
 };
 
-// The numbers of a step that the graph leaves open.
+// StepDims holds the numbers of a step that the graph leaves open.
 struct StepDims {
   std::uint32_t n_tokens = 0;   // query tokens of the step
   std::uint32_t n_outputs = 0;  // output rows, whose logits are computed
@@ -53,14 +53,15 @@ struct StepDims {
   bool operator==(const StepDims&) const = default;
 };
 
-// How many workgroups run along an axis: ceil(extent / tile). The extent is a constant or one of the step's numbers.
+// GridExtent computes how many workgroups run along an axis: ceil(extent / tile). The extent is a constant or one of
+// the step's numbers.
 struct GridExtent {
   ir::Dim extent{1};
   std::uint32_t tile = 1;
   std::uint32_t count(const StepDims& dims) const;
 };
 
-// One dispatch of a kernel.
+// Packet is one dispatch of a kernel, with its operands and constants.
 struct Packet {
   ir::Op op = ir::Op::BARRIER;
   std::int32_t layer = -1;
@@ -130,7 +131,7 @@ struct PacketBatch {
   std::uint32_t body_end = 0;
 };
 
-// The argument of Ring::submit: a part of a batch, and the numbers of the step.
+// Submission is the argument of Ring::submit: a part of a batch, and the numbers of the step.
 struct Submission {
   const PacketBatch* batch = nullptr;  // must live until the fence is waited for
   std::uint32_t first = 0, count = 0;  // a range of packets

@@ -17,15 +17,15 @@
 
 namespace zinc_rt::ring {
 
-// A matrix as a model file stores it: `rows` rows of k values of type dtype.
+// WeightMatrix is a matrix as a model file stores it: `rows` rows of k values of type dtype.
 struct WeightMatrix {
   DType dtype;
   std::uint32_t rows, k;
   std::span<const std::byte> data;
 };
 
-// A device's own memory in bytes. `free` is what buffer objects of kDeviceLocal and kBar may still take; the ring's own
-// needs are already subtracted.
+// DeviceMemory tells how large a device's own memory is, in bytes. `free` is what buffer objects of kDeviceLocal and
+// kBar may still take; the ring's own needs are already subtracted.
 struct DeviceMemory {
   std::uint64_t free = 0, total = 0;
 };
@@ -62,10 +62,10 @@ class Ring {
   // Returns how much memory the device has. Returns nullopt on tiers whose buffer objects are in host memory, because
   // the operating system allocates such memory page by page when it is first written.
   virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
-  // Scratch is device memory in which the kernels of one op pass data to each other. scratch_bytes: what the packets
-  // need in steps of up to `most`. use_scratch: gives the ring a buffer object of kDeviceLocal for it; free it after
-  // the last submission. A ring without enough scratch allocates the rest when it submits. REQUIRES: the batch's
-  // kernels are loaded; its bindings need not exist.
+  // Scratch is device memory in which the kernels of one op pass data to each other. scratch_bytes() returns how much
+  // of it the packets need in steps of up to `most`. use_scratch() gives the ring a buffer object of kDeviceLocal for
+  // it; free it after the last submission. A ring without enough scratch allocates the rest when it submits. REQUIRES:
+  // the batch's kernels are loaded; its bindings need not exist.
   virtual std::uint64_t scratch_bytes(const PacketBatch&, StepDims) const { return 0; }
   virtual Status use_scratch(const Buffer&) { return {}; }
   // Loads a specialized .zrt file (kernel/zrt_file.h). Errors: kCorrupt; kUnavailable if it is for another target.

@@ -21,7 +21,7 @@ struct RingOptions {
   bool fast = false;  // allows arithmetic `fast`: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
-// How many devices a tier that computes on the host reports. They all are the same host; only their numbers differ.
+// A tier that computes on the host reports this many devices. They all are the same host; only their numbers differ.
 inline constexpr std::uint32_t kHostDevices = 64;
 
 struct Tier {
@@ -39,13 +39,13 @@ struct Tier {
   std::string (*built_with)() = nullptr;
   // Null: the tier has no diagnostics.
   const Diagnostics* diagnostics = nullptr;
-  // The most query tokens of a step, unless an option sets it; 0: the executor's default.
+  // A step has at most this many query tokens, unless an option sets another number. 0: the executor's default.
   std::uint32_t chunk_cap = 0;
-  // The default type of the KV cache in arithmetic `fast`. Empty: the same type as in `exact`.
+  // The KV cache has this type by default in arithmetic `fast`. Empty: the same type as in `exact`.
   std::string_view fast_kv_dtype = {};
 };
 
-// A tier whose folder this build left out, with the reason that CMake found.
+// LeftOutTier is a tier whose folder this build left out, with the reason that CMake found.
 struct LeftOutTier {
   std::string_view name, why;
 };

@@ -20,8 +20,8 @@
 
 namespace zinc_rt::server {
 
-// Each table's heading as written in files ("[server]", "[[models]]"), with the table's keys. The heading "" is the top
-// of the file.
+// KeysOfTables maps each table's heading, as written in files ("[server]", "[[models]]"), to the table's keys. The
+// heading "" is the top of the file.
 using KeysOfTables = std::map<std::string, std::set<std::string>>;
 
 // Reads the keys of a table one by one. A key of the file that no call read is an error; if another table has such a

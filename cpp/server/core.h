@@ -84,7 +84,7 @@ struct ServerCore {
   Status close();
 };
 
-// The header of an answer that lists the ignored fields of its request.
+// An answer lists the ignored fields of its request in this header.
 constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
 // Returns 24 random hex digits.

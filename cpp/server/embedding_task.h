@@ -23,8 +23,8 @@ class EmbeddingTask {
   virtual Request request(std::size_t i) const = 0;
   // Called when request i was submitted, so that its memory can be released.
   virtual void forget(std::size_t) {}
-  // The place of an input in the body, for an error: the field, and the input's position in it. The position is empty
-  // if there is only one input.
+  // Place tells where an input stands in the body, for an error: the field, and the input's position in it. The
+  // position is empty if there is only one input.
   struct Place {
     std::string field, text;
   };

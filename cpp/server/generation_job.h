@@ -27,12 +27,13 @@ struct JobServices {
   WorkQueue& ends;  // completes answers; a queue of their own, so that they never wait behind requests that arrive
 };
 
-// The latencies that the caller wants, in milliseconds: until the first token, and per token on average. 0: not given.
+// WantedLatency holds the latencies that the caller wants, in milliseconds: until the first token, and per token on
+// average. 0 means that the caller gave none.
 struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
 
-// What a job knows of its call: the caller, the model, and the connection for the answer.
+// JobContext is what a job knows of its call: the caller, the model, and the connection for the answer.
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
@@ -59,7 +60,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
  private:
   class PromptSink;
-  // One of n completions of a prompt. While it runs only the drainer uses it; afterwards only the work queue does.
+  // Choice is one of n completions of a prompt. While it runs only the drainer uses it; afterwards only the work queue
+  // does.
   struct Choice {
     std::string waiting;  // an event that the connection could not accept yet
     bool is_waiting = false, has_begun = false;

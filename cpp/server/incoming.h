@@ -1,5 +1,5 @@
-// What handlers share before a request's model has been found: reading the body of a request for generation or
-// embeddings, and refusing it.
+// Handlers use these functions before a request's model has been found. They read the body of a request for generation
+// or embeddings, and refuse it.
 // Thread rule: any thread; only one handler uses an Exchange.
 #pragma once
 

@@ -23,7 +23,7 @@ class Metrics {
  public:
   explicit Metrics(std::string version);
 
-  // The metrics of one tenant and model. The pointers are valid as long as the Metrics object.
+  // Series holds the metrics of one tenant and model. The pointers are valid as long as the Metrics object.
   struct Series {
     prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
     prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
@@ -64,7 +64,7 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
   // Gauges that the last update has set.
   std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;
-  // Per counter and source: the source's value at the last update.
+  // The key is a counter and a source. The value is the source's count at the last update.
   std::map<std::pair<std::string, std::string>, double> sources_;
 };
 

@@ -26,9 +26,9 @@ class StreamRegistry;
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
   static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
-  // How many bytes a connected client may lag behind before it counts as slow.
+  // A connected client that lags behind by more bytes than this counts as slow.
   static constexpr std::size_t kMostUnsent = 64u << 10;
-  // How long a stream waits for a client to reconnect before it is cancelled, and how long it is kept after its end.
+  // A stream waits this long for a client to reconnect before it is cancelled, and is kept this long after its end.
   static constexpr std::chrono::seconds kWindow{30};
 
   ResumableStream(StreamRegistry& registry, std::string id, std::string owner, std::shared_ptr<Connection> client);
@@ -124,7 +124,7 @@ class StreamRegistry {
   std::map<std::string, std::size_t> by_owner_;  // key: owner; only owners with streams
   std::size_t n_bytes_ = 0;
   std::uint64_t n_over_ = 0;
-  // Key: owner and Entry::over_as; value: the stream's id.
+  // The key is the owner and Entry::over_as. The value is the stream's id.
   std::map<std::pair<std::string, std::uint64_t>, std::string> over_;
   std::map<std::string, Dropped> dropped_;
 };

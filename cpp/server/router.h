@@ -13,7 +13,7 @@
 
 namespace zinc_rt::server {
 
-// A request and its connection, while a handler works on it.
+// Exchange is a request and its connection, while a handler works on it.
 struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;
@@ -25,7 +25,7 @@ struct Exchange {
   bool is_of_batch = false;                   // true for a line of a batch, which runs at the lowest class
 };
 
-// Which key a caller needs.
+// Access tells which key a caller needs.
 enum class Access : std::uint8_t {
   kOpen,   // no key is needed
   kKey,    // a tenant's or an admin's key

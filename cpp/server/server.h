@@ -29,8 +29,8 @@ struct ServerOptions {
   // Origins (sites) whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
   AccessLogOf access_log = AccessLogOf::kRequests;
-  // A second address, host:port, that answers probes, /metrics and /load without a key and without TLS; empty: none. It
-  // shows tenants' names only if metrics_tenants is set.
+  // metrics_listen is a second address, host:port, that answers probes, /metrics and /load without a key and without
+  // TLS; empty: none. It shows tenants' names only if metrics_tenants is set.
   std::string metrics_listen;
   bool metrics_tenants = false;
   Objectives objectives;

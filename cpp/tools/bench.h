@@ -1,4 +1,4 @@
-// What the parts of `zinc-rt bench` share: the options, the measurements and the reports.
+// The parts of `zinc-rt bench` share these types and functions: options, measurements and reports.
 // Thread rule: one thread.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace zinc_rt::tools {
 
-// Tokens in the prompts of the streams whose decoding is measured.
+// The prompts of streams whose decoding is measured have this many tokens.
 constexpr std::uint32_t kShortPrompt = 16;
 
 struct BenchOptions {
@@ -35,7 +35,7 @@ struct BenchOptions {
 enum class BenchPhase : std::uint8_t { kPrefill, kDecode, kBatch, kContext };
 const char* to_string(BenchPhase phase);
 
-// The values of a measurement, one per repetition.
+// Samples holds the values of a measurement, one per repetition.
 struct Samples {
   std::vector<double> values;
 
@@ -44,7 +44,7 @@ struct Samples {
   double max() const;
 };
 
-// The result of one configuration, such as decoding with 4 streams.
+// BenchRow is the result of one configuration, such as decoding with 4 streams.
 struct BenchRow {
   BenchPhase phase = BenchPhase::kDecode;
   std::uint32_t n_streams = 1;
@@ -53,7 +53,7 @@ struct BenchRow {
   std::uint32_t context = 0;  // tokens in a stream's context when the measurement begins
   Samples tokens_per_s;       // sum over all streams
   std::uint64_t n_steps = 0;  // engine steps per repetition; only for prefill
-  // Tokens per second of the runs without guesses; only with BenchOptions::guess_right.
+  // These are the tokens per second of the runs without guesses; only with BenchOptions::guess_right.
   Samples without_guesses;
 };
 
@@ -71,7 +71,7 @@ struct BenchResult {
 // options leave nothing to measure.
 Result<BenchResult> measure_engine(BenchOptions& options);
 
-// How fast threads sum a buffer, which is an upper bound for the speed of reading weights.
+// ReadRate tells how fast threads sum a buffer, which is an upper bound for the speed of reading weights.
 struct ReadRate {
   std::uint64_t bytes = 0;  // size of the buffer
   int n_threads = 1;
@@ -95,7 +95,7 @@ struct RooflineRow {
   // Operations per step, in 10^9; a multiply-add is two. matrix_gop: only those of matrix products.
   double gop = 0, matrix_gop = 0;
   double gb_per_s = 0, gop_per_s = 0;  // 0 if not known
-  // gb_per_s divided by the rate of a buffer of the weights' size, and by the rate of the large buffer.
+  // These two are gb_per_s divided by the rate of a buffer of the weights' size, and by the rate of the large buffer.
   double of_own_size = 0, of_large = 0;
   double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if there is no peak
 };

@@ -15,10 +15,10 @@
 namespace zinc_rt::tools {
 namespace {
 
-// When the steps ended that generated a stream's tokens, in microseconds.
+// Moments lists when the steps ended that generated a stream's tokens, in microseconds.
 using Moments = std::vector<std::uint64_t>;
 
-// How many tokens a repetition of the context sweep has at most, so that the context hardly grows.
+// A repetition of the context sweep has at most this many tokens, so that the context hardly grows.
 constexpr std::uint32_t kWindow = 32;
 // How many tokens at the start of a context sweep are not timed. The first step at a new depth builds its launches
 // (T-CUDA: 3 to 8 ms, once for histories of up to 1,024, 4,096, 16,384 and 65,536 tokens).
@@ -48,7 +48,7 @@ class MomentSink final : public Sink {
 struct LoadRun {
   std::vector<Moments> streams;
   std::vector<std::vector<std::int32_t>> token_ids;  // index: stream
-  // Of the first stream: from the call to the end of the step that generated its first token.
+  // For the first stream: the seconds from the call to the end of the step that generated its first token.
   double prefill_s = 0;
   std::vector<std::string> clamps;
 };

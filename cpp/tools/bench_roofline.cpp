@@ -18,13 +18,13 @@
 namespace zinc_rt::tools {
 namespace {
 
-// The sizes of the measured memory. With more than kMostLarge bytes no cache has an effect.
+// The measured memory has one of these sizes. With more than kMostLarge bytes no cache has an effect.
 constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;
 constexpr std::uint64_t kPiece = 1u << 20;   // a thread takes so many bytes from the list at a time
 constexpr std::uint64_t kRounds = 1u << 13;  // multiply-adds per thread and call
 constexpr double kLeastSeconds = 0.05;       // per sample; passes are repeated until it is reached
 
-// A buffer of zeroed memory. It uses large pages if the system has them.
+// WordBuffer is zeroed memory. It uses large pages if the system has them.
 class WordBuffer {
  public:
   explicit WordBuffer(std::uint64_t bytes) : bytes_(bytes) {

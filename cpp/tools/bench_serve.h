@@ -1,5 +1,5 @@
-// What the parts of `zinc-rt bench serve` share: the requested load, the result of each request, and the reports.
-// Thread rule: one thread.
+// The parts of `zinc-rt bench serve` share these types and functions: the requested load, the result of each request,
+// and the reports. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ServeTenant {
 // `others`. Errors: kInvalidArgument that names the wrong part.
 Result<ServeTenant> parse_serve_tenant(const std::string& text, const ServeTenant& others);
 
-// What is measured: which server, which tenants, and how their requests look.
+// ServeBenchOptions tells what is measured: which server, which tenants, and how their requests look.
 struct ServeBenchOptions {
   std::string url, model, api = "chat";
   std::vector<ServeTenant> tenants;
@@ -46,7 +46,7 @@ struct ServeBenchOptions {
   nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // added to each request's body
 };
 
-// The result of one request. Times are in seconds since the load began.
+// ServeSample is the result of one request. Times are in seconds since the load began.
 struct ServeSample {
   enum How : std::uint8_t { kOk, kDropped, kFailed };
 
@@ -64,7 +64,8 @@ struct ServeSample {
 
 struct ServeBenchResult {
   ServeBenchOptions options;  // with the model's name, if the server lists one
-  // Tokens per word of the prompts. 0: the server does not report tokens, so lengths are counted in words.
+  // The prompts' words have this many tokens on average. 0: the server does not report tokens, so lengths are counted
+  // in words.
   double tokens_per_word = 0;
   double wall_s = 0;                 // when the last request ended
   bool is_cut_short = false;         // the user ended the run by Ctrl-C

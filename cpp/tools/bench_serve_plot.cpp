@@ -133,7 +133,7 @@ class Plot {
   std::string out_;
 };
 
-// The curves of the plots. Each has one list per tenant.
+// Curves holds the curves of the plots. Each has one list per tenant.
 struct Curves {
   std::vector<std::vector<std::pair<double, double>>> ttft;  // (time of the request in s, milliseconds)
   std::vector<std::vector<double>> rate, worst_gap;          // tokens/s; ms. The time is divided into kBins parts

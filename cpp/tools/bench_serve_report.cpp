@@ -19,7 +19,7 @@ double quantile(const std::vector<double>& sorted, double p) {
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];
 }
 
-// What the report says about one tenant, or about all together.
+// ServeSums is what the report says about one tenant, or about all together.
 struct ServeSums {
   std::string name;
   std::uint64_t n = 0, n_ok = 0, n_dropped = 0, n_failed = 0;

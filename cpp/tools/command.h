@@ -1,4 +1,4 @@
-// What the subcommands of zinc-rt share. Each subcommand is one file, and cli.cpp lists them.
+// The subcommands of zinc-rt share these functions. Each subcommand is one file, and cli.cpp lists them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -50,7 +50,7 @@ class StatusLine {
   bool on_;
 };
 
-// The options of commands that open an engine.
+// ModelOptions holds the options of commands that open an engine.
 struct ModelOptions {
   std::string model;
   EngineOptions engine;

@@ -17,7 +17,7 @@ namespace zinc_rt::tools {
 namespace {
 
 using Field = RequestField;
-// The member of Request that an option sets. Each of these options is a number.
+// Number is the member of Request that an option sets. Each of these options is a number.
 using Number = std::variant<float Request::*, std::uint32_t Request::*>;
 
 // The name that a model's file has for a number (after general.sampling.), and the value that conversations use if the

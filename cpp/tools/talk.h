@@ -21,7 +21,7 @@ struct TurnAnswer {
   double tokens_per_s = 0;
 };
 
-// The conversation so far, and its settings. The user's commands change it.
+// Talk is the conversation so far, and its settings. The user's commands change it.
 struct Talk {
   Request request;                // holds sampling settings and max_tokens
   std::string system;             // empty: none

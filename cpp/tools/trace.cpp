@@ -23,7 +23,7 @@ struct TraceOptions {
   bool json = false;
 };
 
-// The tenants' classes, one after another. The most urgent requests come last, when the slots are taken.
+// The tenants get these classes, one after another. The most urgent requests come last, when the slots are taken.
 constexpr const char* kClasses[] = {"batch", "standard", "interactive"};
 
 void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::vulkan {
 
-// How a layer combines information of different tokens.
+// Mixer tells how a layer combines information of different tokens.
 enum class Mixer : std::uint8_t { kAttention, kDeltaNet, kCount };
 enum class FeedForward : std::uint8_t { kDense, kExperts, kDenseAndExperts, kCount };
 
@@ -25,7 +25,7 @@ struct LayerShape {
   std::uint32_t cache_layer = 0;  // the layer whose K and V it reads: itself or an earlier layer
 };
 
-// The sizes of recurrent layers, which apply the gated delta rule after a short convolution.
+// DeltaShape holds the sizes of recurrent layers, which apply the gated delta rule after a short convolution.
 struct DeltaShape {
   std::uint32_t n_k_heads = 0, n_v_heads = 0, k_dim = 0, v_dim = 0;
   std::uint32_t conv_width = 0;

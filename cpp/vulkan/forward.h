@@ -8,7 +8,7 @@
 
 namespace zinc_rt::vulkan {
 
-// How many rows a step has: tokens, runs (neighbouring tokens of one slot), and output rows.
+// StepRows tells how many rows a step has: tokens, runs (neighbouring tokens of one slot), and output rows.
 struct StepRows {
   std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
   std::uint32_t n_chunks = 0;  // chunks of 128 positions in attention, up to the largest position
@@ -40,7 +40,7 @@ class Forward {
   // Chooses the kernels by how many rows a product computes at a time. All of them compute the same bits.
   enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
   static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
-  // What the number of a dispatch's workgroups is proportional to: rows, or tiles of rows in a product.
+  // The number of a dispatch's workgroups is proportional to one of these: rows, or tiles of rows in a product.
   enum class Rows : std::uint8_t {
     kTokens,
     kTokenTiles,

@@ -13,9 +13,9 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-// How large a region of weights may be, if the device allows as much.
+// A region of weights may be this large, if the device allows as much.
 constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;
-// How much memory the results of attention's chunks may take, unless a single token needs more.
+// The results of attention's chunks may take this much memory, unless a single token needs more.
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kReadPast = 16;  // kernels may read so many bytes beyond a tensor, without using them
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;

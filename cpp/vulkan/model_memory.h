@@ -16,13 +16,13 @@ namespace zinc_rt::vulkan {
 
 using Address = std::uint64_t;
 
-// A place in a region.
+// Location is a place in a region of the memory plan.
 struct Location {
   std::size_t region = 0;  // index in MemoryPlan::regions
   std::uint64_t offset = 0;
 };
 
-// How a layer's K and V are arranged in a page of its cache: 16 cells of K, then 16 cells of V.
+// CacheShape tells how a layer's K and V are arranged in a page of its cache: 16 cells of K, then 16 cells of V.
 struct CacheShape {
   std::uint32_t k_dim = 0, v_dim = 0;
   std::uint32_t v_offset = 0, page_bytes = 0;
@@ -32,7 +32,8 @@ struct Cache {
   Location location;
 };
 
-// A part of a layer's recurrent state. It has one entry per slot, then one per checkpoint, all of the same size.
+// StatePart is a part of a layer's recurrent state. It has one entry per slot, then one per checkpoint, all of the same
+// size.
 struct StatePart {
   Location location;
   std::uint64_t entry_bytes = 0;
@@ -49,8 +50,8 @@ inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType
 // (kernels/vulkan/types.glsl).
 std::uint64_t activation_row_bytes(DType form, std::uint64_t width);
 
-// Where each activation of a step is: rows of floats, and rows of each type in kQuantizedForms. Activations that the
-// model does not need take no memory.
+// ActivationPlaces tells where each activation of a step is: rows of floats, and rows of each type in kQuantizedForms.
+// Activations that the model does not need take no memory.
 struct ActivationPlaces {
   Location hidden, x, y;
   Location q, k, v, attn, attn_parts, query_gate, attn_gate;
@@ -61,12 +62,12 @@ struct ActivationPlaces {
   Location layer_embeddings, layer_rows;
   std::array<Location, kQuantizedForms.size()> quantized;
 };
-// Where the data is that the host writes for each step (the step descriptor).
+// StepLocations tells where the data is that the host writes for each step (the step descriptor).
 struct StepLocations {
   Location counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
   Location runs;  // per run of neighbouring tokens of one slot: its first token and their number
 };
-// How many different numbers of workgroups a model's commands may have.
+// A model's commands may have at most this many different numbers of workgroups.
 inline constexpr std::uint32_t kMaxCounts = 256;
 
 // From this many rows on, products use tiles of rows, and attention does not split histories into parts.
@@ -87,7 +88,7 @@ struct ModelMemory {
   std::uint32_t n_split_tokens = 0;
   StepLocations step;
   Location logits;  // the logits of the output rows, in device memory
-  // In host memory: a copy of the logits, and the token with the largest logit of each row.
+  // These are in host memory: a copy of the logits, and the token with the largest logit of each row.
   Location host_logits, best_tokens;
 
   std::uint64_t state_bytes() const;  // bytes of one slot's entries in all layers
@@ -99,7 +100,7 @@ struct ModelMemory {
   }
 };
 
-// What a model needs memory for.
+// MemoryRequest tells what a model needs memory for.
 struct MemoryRequest {
   const ModelConfig& config;
   const ModelShape& shape;

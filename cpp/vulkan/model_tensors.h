@@ -8,8 +8,8 @@
 
 namespace zinc_rt::vulkan {
 
-// A matrix product: y = x times rows [first_row, first_row + n_rows) of `weight`, plus bias. If the tensor is a stack
-// of matrices, these are the rows of each of them.
+// Product is a matrix product: y = x times rows [first_row, first_row + n_rows) of `weight`, plus bias. If the tensor
+// is a stack of matrices, these are the rows of each of them.
 struct Product {
   const Tensor* weight = nullptr;  // null: there is no such product
   const Tensor* bias = nullptr;    // null: there is no bias
@@ -17,7 +17,7 @@ struct Product {
   std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // the width of x
 };
 
-// The tensors of an attention layer. A pointer is null if the layer has no such tensor.
+// AttentionTensors holds the tensors of an attention layer. A pointer is null if the layer has no such tensor.
 struct AttentionTensors {
   const Tensor *q_norm = nullptr, *k_norm = nullptr;
   Product q, k, v, output;  // if v has no weight, v is k before its norm
@@ -49,7 +49,7 @@ struct LayerTensors {
 struct ModelTensors {
   const Tensor *embeddings = nullptr, *output_norm = nullptr;
   Product head;
-  // For models whose layers add embeddings of their own.
+  // The next three are set only for models whose layers add embeddings of their own.
   const Tensor *layer_embeddings = nullptr, *layer_embed_norm = nullptr;
   Product layer_embed_projection;
   std::vector<LayerTensors> layers;

@@ -9,8 +9,8 @@
 
 namespace zinc_rt::vulkan {
 
-// The angles of one variant. At position p, pair i is rotated by p * frequencies[i]. Cosine and sine are multiplied by
-// magnitude.
+// RopeAngles holds the angles of one variant. At position p, pair i is rotated by p * frequencies[i]. Cosine and sine
+// are multiplied by magnitude.
 struct RopeAngles {
   std::vector<double> frequencies;
   double magnitude = 1;

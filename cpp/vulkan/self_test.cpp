@@ -143,7 +143,7 @@ const Function kFunctions[] = {
 };
 static_assert(std::size(kFunctions) == push::kTestFunctions);
 
-// The buffers of the test: inputs, results, and three numbers of workgroups.
+// Memory holds the buffers of the test: inputs, results, and three numbers of workgroups.
 struct Memory {
   Buffer a, b, y, counts;
 };

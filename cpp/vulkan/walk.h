@@ -30,12 +30,12 @@ struct Forward::Walk {
   Recorder* recorder = nullptr;              // null while kernels are collected
   std::optional<Location> waiting = {};      // a result that is still to be added to the residual stream
 
-  // A product, and where its result goes.
+  // Target is a product, and the place where its result goes.
   struct Target {
     const Product& product;
     Location y;
   };
-  // The rows that products read. They may exist as floats, as a quantized type, or as both.
+  // Source is the rows that products read. They may exist as floats, as a quantized type, or as both.
   struct Source {
     Location x;
     DType form = DType::kF32;

@@ -1,4 +1,4 @@
-// The walk through attention over paged K and V.
+// The walk through a layer's attention, which reads K and V from pages.
 #include <algorithm>
 
 #include "base/kv_type.h"
@@ -8,8 +8,8 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// How a prompt's attention over an integer cache runs: the kernel, its constants, and the number of workgroups per
-// token.
+// Tiles tells how a prompt's attention over an integer cache runs: the kernel, its constants, and the number of
+// workgroups per token.
 struct Tiles {
   std::string_view kernel;
   std::vector<std::uint32_t> constants;

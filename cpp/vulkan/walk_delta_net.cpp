@@ -1,4 +1,5 @@
-// The walk through recurrent layers: a short convolution, and the gated delta rule over a state of fixed size.
+// The walk through a recurrent layer. Such a layer applies a short convolution, then the gated delta rule over a state
+// of fixed size.
 #include "vulkan/walk.h"
 
 namespace zinc_rt::vulkan {

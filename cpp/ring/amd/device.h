@@ -26,7 +26,7 @@ class PacketPath {
   virtual std::string state() const = 0;  // the queue's progress, for error messages
 };
 
-// How the device is made to see what the host wrote through the window (BAR).
+// HostWrites tells how the device is made to see what the host wrote through the window (BAR).
 enum class HostWrites : std::uint8_t {
   kRegisters,  // a packet writes a register to request the flush and waits for another register
   kPacket,     // a special packet, for queues whose packets may not name registers
@@ -35,8 +35,8 @@ enum class HostWrites : std::uint8_t {
 
 class AmdDevice {
  public:
-  // In which memory an allocation lies. The host sees both kinds: the device's memory through the device's window, the
-  // BAR.
+  // Domain tells in which memory an allocation lies. The host sees both kinds: the device's memory through the device's
+  // window, the BAR.
   enum class Domain : std::uint8_t {
     kDevice,
     kHost,  // host memory that device and host see without caches between them
@@ -46,7 +46,7 @@ class AmdDevice {
     std::uint64_t va = 0;  // address on the device
     std::uint64_t bytes = 0, handle = 0;
   };
-  // A 64-bit word that both the device and the host access.
+  // Word is a 64-bit word that both the device and the host access, such as a fence.
   using Word = std::atomic<std::uint64_t>;
   static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));
   virtual ~AmdDevice() = default;

@@ -8,7 +8,7 @@
 
 namespace zinc_rt::ring {
 
-// The format of a queue's packets and counters.
+// QueueFormat describes the packets and counters of one kind of queue.
 struct QueueFormat {
   std::uint32_t unit;    // how many dwords rptr, wptr and the doorbell count as one
   std::uint32_t behind;  // how much less than wptr the doorbell's value is

@@ -64,7 +64,7 @@ class PacketRecorder {
   Status add(const LogRecord& record);
 
   OutputFile file_;
-  // Key: a region's address. Value: the region's contents that a replay would have at this point.
+  // The key is a region's address. The value is the contents that the region would have in a replay at this point.
   std::map<std::uint64_t, std::vector<std::byte>> known_;
 };
 

@@ -13,7 +13,7 @@ namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kColumns = 256;
-// How many workgroups keep a GPU busy. If tokens times heads are fewer, histories are split into parts, but only into
+// This many workgroups keep a GPU busy. If tokens times heads are fewer, histories are split into parts, but only into
 // as many as there is memory for their results.
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;

@@ -40,7 +40,7 @@ Shape shape_of(const AmdProducts& products, DType w, std::uint32_t n) {
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
 }
 
-// The choices of a step, sorted by expert and cut into items of at most `most` choices.
+// Items holds the addresses of the choices of a step, sorted by expert and cut into items of at most `most` choices.
 struct Items {
   std::uint64_t items = 0, order = 0;
   std::uint32_t most = 0;

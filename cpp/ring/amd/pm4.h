@@ -51,7 +51,7 @@ constexpr u32 lds_field(u32 bytes) {
   return (bytes + kLdsUnit - 1) / kLdsUnit << kLdsShift;
 }
 
-// DISPATCH_INITIATOR, the last dword of DISPATCH_DIRECT.
+// The next bits belong to DISPATCH_INITIATOR, the last dword of DISPATCH_DIRECT.
 inline constexpr u32 kShaderEnable = 1u << 0, kForceStartAt000 = 1u << 2, kThreadDimensions = 1u << 5,
                      kWave32 = 1u << 15;
 

@@ -13,7 +13,7 @@
 
 namespace zinc_rt::ring {
 
-// A path: one kind of queue of one driver.
+// SubmitPath is a way to submit packets: one kind of queue of one driver.
 struct SubmitPath {
   std::string_view name;  // the value of ZINC_RT_AMD_PATH that selects it
   std::string_view description;

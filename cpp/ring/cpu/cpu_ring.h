@@ -53,7 +53,7 @@ class CpuRing final : public Ring {
     std::unique_ptr<std::byte[]> memory_;
     std::uint64_t bytes_ = 0;
   };
-  // A submission with its kernels and addresses looked up, as the ring's thread executes it.
+  // Work is a submission with its kernels and addresses looked up. The ring's thread executes it.
   struct Work {
     Submission submission;
     std::vector<const LoadedKernel*> kernels;  // one per dispatch

@@ -33,7 +33,7 @@ bool has_amx_bf16() {
 }
 #endif
 
-// All kernel sets, the fastest first.
+// kSets lists all kernel sets of this build, the fastest first.
 const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
     {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},

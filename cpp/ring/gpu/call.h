@@ -41,7 +41,7 @@ struct Call {
   Ref buffers[kMostOperands] = {};           // in the order of operand::<Op>
   std::uint32_t numbers[kMostSymbols] = {};  // values of the symbols, in the order of op_symbol::<Op>
   std::span<const std::byte> push = {};      // the op's constants, a push::<Op>
-  // The workgroups of the op's own kernel, per axis. The first number is also the number of the op's rows.
+  // groups[axis] is the number of workgroups of the op's own kernel. groups[0] is also the number of the op's rows.
   std::uint32_t groups[3] = {};
   // The numbers of the step; if the plan is kept for several steps, their maximum.
   StepDims dims = {};

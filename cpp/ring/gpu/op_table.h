@@ -16,10 +16,11 @@
 
 namespace zinc_rt::ring::gpu {
 
-// By which types an op's kernels differ (ir::OpRule::key_input): none, weights, the KV cache's cells, or only Q4_K.
+// Keys tells by which types the kernels of an op differ (ir::OpRule::key_input): none, weights, the KV cache's cells,
+// or only Q4_K.
 enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
 
-// How many workgroups run along an axis: ceil(variable / tile).
+// Axis computes how many workgroups run along an axis: ceil(variable / tile).
 struct Axis {
   const char* variable = nullptr;  // a dimension or attribute of the op's rule; null: 1 workgroup
   std::uint32_t tile = 1;
@@ -28,7 +29,8 @@ struct Axis {
 struct OpRow {
   ir::Op op;
   std::vector<const char*> symbols;  // from symbols_of<op_symbol::...>()
-  // The workgroups of the op's own kernel. If the op is planned in another way, the first axis still counts its rows.
+  // grid[axis] computes the workgroups of the op's own kernel. If the op is planned in another way, the first axis
+  // still counts its rows.
   Axis grid[3];
   Keys keys = Keys::kNone;
   // Threads of a workgroup of the op's own kernel. 0: the op has no kernel of its own, or the plan chooses the number.
@@ -44,7 +46,7 @@ struct Op : OpRow {
   void (*plan)(Planner& planner, const Call& call);  // plans the launches
 };
 
-// What differs between tiers when the table is built from the rows.
+// Kernels holds what differs between tiers when a kernel table is built from the rows.
 struct Kernels {
   std::string_view tier;         // begins error messages
   std::span<const DType> cells;  // the types of the KV cache's keys
@@ -54,7 +56,7 @@ struct Kernels {
 // Returns an op's opcode in lower case, which is the name of its kernel.
 std::string kernel_name(ir::Op op);
 
-// A loaded kernel: its row in the table and the values of its symbols.
+// Kernel is a loaded kernel: its row in the table, and the values of its symbols.
 template <class Row>
 struct Kernel : kernel::SlotKernel {
   const Row* op;

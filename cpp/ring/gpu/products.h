@@ -25,7 +25,7 @@ struct Experts {
   std::uint32_t choices = 0, n = 0;
   std::uint32_t x_rows = 1;  // rows of x per token: 1, or one per choice
 };
-// y = x W^T for several matrices W with the same k, multiplied side by side.
+// Products describes y = x W^T for several matrices W with the same k, multiplied side by side.
 template <class Ref>
 struct Products {
   Ref x;
@@ -162,7 +162,7 @@ NormedProducts<Ref> normed_gate_up(const Call<Ref>& c) {
       s.d,      {{o.gate_w, type_of(s.dtype_gate_w), s.f, {}, o.gate}, {o.up_w, type_of(s.dtype_up_w), s.f, {}, o.up}}};
 }
 
-// What RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM compute: y = x / rms(x) * w, over groups within a row of d
+// RowNorm describes RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: y = x / rms(x) * w, over groups within a row of d
 // values. If `added` is present, it is first added to x in place. If z is present, it gates the result. w may be
 // absent.
 template <class Ref>
@@ -188,7 +188,7 @@ RowNorm<Ref> row_norm(const Call<Ref>& c) {
   return {o.x, o.w, o.y, {}, {}, push.eps, d, push.group};
 }
 
-// What GLU and MOE_SWIGLU compute: y = act(gate) * up.
+// Glu describes GLU and MOE_SWIGLU: y = act(gate) * up.
 template <class Ref>
 struct Glu {
   Ref gate, up, y;
@@ -202,7 +202,7 @@ Glu<Ref> glu(const Call<Ref>& c) {
   return {o.gate, o.up, o.y, c.template constants<push::Glu>().act};
 }
 
-// What QUANTIZE computes: rows y of a quantized type from rows of k floats.
+// Quantized describes QUANTIZE: rows y of a quantized type are made from rows x of k floats.
 template <class Ref>
 struct Quantized {
   Ref x, y;
@@ -216,8 +216,8 @@ Quantized<Ref> quantized(const Call<Ref>& c) {
   return {o.x, o.y, type_of(s.dtype_y), s.k};
 }
 
-// What SHARED_EXPERT computes: y = (act(gate product) * up product) times down, added to `hidden`. If gate_inp is
-// present, it gates y per token.
+// SharedExpert describes SHARED_EXPERT: y = (act(gate product) * up product) times down, which is added to `hidden`. If
+// gate_inp is present, it gates y per token.
 template <class Ref>
 struct SharedExpert {
   Ref x, gate_inp, hidden;

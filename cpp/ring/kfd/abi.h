@@ -123,8 +123,8 @@ static_assert(offsetof(AqlWords, wptr) == 56 && offsetof(AqlWords, last_cu) == 7
               offsetof(AqlWords, properties) == 180);
 inline constexpr u32 kAqlPointersOf64Bits = 1u << 1, kWavesOfACu = 32;
 
-// The sizes of the memory where the kernel saves a queue's waves when it preempts the queue. The kernel refuses other
-// sizes.
+// The kernel driver saves a queue's waves in such an area when it preempts the queue. It refuses areas of other sizes
+// than these.
 struct SaveArea {
   u64 ctl_stack_bytes, ctx_save_bytes, buffer_bytes;
 };

@@ -15,7 +15,7 @@
 
 namespace zinc_rt::server {
 
-// The fields that all parts of an answer share.
+// AnswerHead holds the fields that all parts of an answer share.
 struct AnswerHead {
   std::string id, model, fingerprint, service_tier;
   std::int64_t created_s = 0;
@@ -34,7 +34,7 @@ class TokenNames {
   std::string model_;
 };
 
-// What one event of the engine adds to the answer of a choice.
+// AnswerPart is what one event of the engine adds to the answer of a choice.
 struct AnswerPart {
   std::uint32_t index = 0;  // the choice's index
   bool is_first = false;    // nothing of this choice was written before
@@ -50,7 +50,7 @@ struct AnswerChoice {
   const Completion& first;  // the first choice of the same prompt, which holds the prompt's logprobs
 };
 
-// What all choices of the answer used together.
+// AnswerTotals is what all choices of the answer used together.
 struct AnswerTotals {
   Usage usage;
   Timings timings;
@@ -76,7 +76,7 @@ class AnswerWriter {
   virtual std::string whole(std::span<const AnswerChoice> choices, const AnswerTotals& totals) = 0;
 };
 
-// What a writer is constructed from. It must outlive the writer.
+// WriterInput holds what a writer is constructed from. It must outlive the writer.
 struct WriterInput {
   const AnswerHead& head;
   const GenerationCall& call;

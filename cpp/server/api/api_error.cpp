@@ -23,7 +23,8 @@ const char* type_of(int status) {
   }
 }
 
-// The HTTP statuses for one code of engine errors: if a client's request caused the error, and if a model's file did.
+// StatusRow maps a code of engine errors to two HTTP statuses: one for errors that a client's request caused, and one
+// for errors in a model's file.
 struct StatusRow {
   StatusCode code;
   int request, model_file;

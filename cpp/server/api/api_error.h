@@ -35,7 +35,8 @@ using ApiResult = std::expected<T, ApiError>;
 // Returns an error (400) about a field of the request.
 std::unexpected<ApiError> wrong_field(std::string field, const std::string& what);
 
-// Where an engine error comes from: a client's request to a model, or the file of a model that is loaded.
+// ErrorSource tells where an engine error comes from: a client's request to a model, or the file of a model that is
+// loaded.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
 
 // Converts an engine error with the table in api_error.cpp. The status is 503 only if a retry may help. `code` becomes
@@ -45,7 +46,7 @@ ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kReq
 // Returns the body {"error": {"message", "type", "param", "code"}}.
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
-// The type of functions that write an error in the form of one API.
+// A function of this type writes an error in the form of one API.
 using MakeErrorResponse = HttpResponse (*)(const ApiError& error);
 
 }  // namespace zinc_rt::server

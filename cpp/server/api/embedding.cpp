@@ -10,7 +10,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The longest text of a float in an answer with its comma, such as -1.17549435e-38.
+// A float in an answer takes at most this many bytes with its comma, such as -1.17549435e-38.
 constexpr std::size_t kMostNumberBytes = 16;
 
 void put_base64(std::string& out, std::span<const float> values) {

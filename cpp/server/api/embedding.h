@@ -10,7 +10,7 @@
 
 namespace zinc_rt::server {
 
-// How many inputs a call may have.
+// A call may have at most this many inputs.
 inline constexpr std::size_t kMaxInputs = 2048;
 
 enum class EmbeddingForm : std::uint8_t {

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::server {
 
-// One field of a form.
+// FormPart is one field of a form.
 struct FormPart {
   std::string name;
   std::string file_name;  // the file's name, if the field is a file
@@ -19,7 +19,7 @@ struct FormPart {
   std::string_view body;  // points into the body given to read_form()
 };
 
-// How many fields a form may have.
+// A form may have at most this many fields.
 constexpr std::size_t kMostFormParts = 16;
 constexpr std::size_t kMostPartHeadBytes = 4096;  // limit on the headers of one part
 

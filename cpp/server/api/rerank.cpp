@@ -111,7 +111,7 @@ ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignor
 }
 
 std::uint64_t pair_answer_bytes(const PairCall& call) {
-  // The most bytes in the answer per result, and per byte of text.
+  // The answer takes at most these bytes per result, and per byte of text.
   constexpr std::uint64_t kResult = 96, kEscape = 6;
   std::uint64_t bytes = 256 + kResult * call.second.size();
   if (call.returns_documents)

@@ -13,7 +13,7 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-// What is written of a choice: the whole choice, or what one event of a stream adds to it.
+// ChoiceText is what put_choice() writes about a choice: the whole choice, or what one event of a stream adds to it.
 struct ChoiceText {
   std::uint32_t index = 0;
   std::string text, reasoning;

@@ -63,7 +63,7 @@ struct BatchCheck {
 Result<BatchCheck> check_batch_file(const std::string& path, std::string_view endpoint,
                                     std::uint64_t most_lines = UINT64_MAX);
 
-// How each output line begins. LineFile refuses to append to a file whose last line begins differently.
+// Each output line begins with this text. LineFile refuses to append to a file whose last line begins differently.
 constexpr std::string_view kOutputLinesBegin = R"({"id":"batch_req_)";
 // Returns the output line for an answer, in OpenAI's form, without a line end. Its id is "batch_req_" + `id`.
 std::string answered_line(const std::string& id, const std::string& custom_id, const HttpResponse& answer);
@@ -80,7 +80,8 @@ struct BatchUsage {
 };
 // Returns the usage in an answer of any of kBatchPaths; all 0 if the answer has none.
 BatchUsage usage_of(const Json& answer);
-// The custom_id and the usage in an output line. Errors: 400 if a line is not such a line.
+// AnsweredLine is what an output line says: its custom_id and usage. read_answered_line() fails with 400 for a line of
+// another kind.
 struct AnsweredLine {
   std::string custom_id;
   BatchUsage usage;

@@ -12,7 +12,7 @@
 
 namespace zinc_rt::server {
 
-// The body of POST /v1/batches.
+// BatchCall is the body of POST /v1/batches.
 struct BatchCall {
   std::string input_file_id, endpoint, completion_window;
   Json metadata;  // null, or an object of texts

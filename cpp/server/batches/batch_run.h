@@ -22,7 +22,7 @@
 
 namespace zinc_rt::server {
 
-// How many lines of a batch have been done.
+// BatchCounts tells how many lines of a batch have been done.
 struct BatchCounts {
   std::uint64_t completed = 0, failed = 0;
   BatchUsage usage;  // of the completed lines together
@@ -60,7 +60,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   Status sync();
 
   BatchCounts counts() const;
-  // How many lines run, or have an answer that is not written yet.
+  // Returns how many lines run, or have an answer that is not written yet.
   std::uint32_t n_under_way() const { return n_under_way_; }
   BatchEnding ending() const { return ending_; }
 

@@ -15,7 +15,7 @@ namespace zinc_rt::server {
 // repeated field.
 ApiResult<Json> read_query(std::string_view query);
 
-// Which page of a list a client wants.
+// ListPage tells which page of a list a client wants.
 struct ListPage {
   std::size_t limit = 20;
   std::string after;  // the page begins after this id; empty: at the first object

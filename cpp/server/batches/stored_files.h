@@ -22,8 +22,8 @@ namespace zinc_rt::server {
 class StoredFiles {
  public:
   static constexpr std::int64_t kKept_s = 30 * 86400;  // a file is removed when it is this old
-  // The bounds on a tenant's files, and on the rows of its files and batches. Beyond them uploads and batches are
-  // refused.
+  // These constants bound a tenant's files, and the rows of its files and batches. Beyond the bounds, uploads and
+  // batches are refused.
   static constexpr std::uint64_t kMostBytes = 1u << 30;
   static constexpr std::size_t kMostFiles = 10000;            // per tenant
   static constexpr std::size_t kMostUploadBytes = 100000000;  // per file
@@ -76,7 +76,7 @@ class StoredFiles {
   StateStore& store_;
   std::string folder_;
   mutable std::mutex mutex_;
-  // Bytes of data that has no row yet; key: tenant, then id.
+  // growing_[tenant][id] is the number of bytes of data that has no row yet.
   std::map<std::string, std::map<std::string, std::uint64_t>> growing_;
 };
 

@@ -13,7 +13,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The largest file, and 64 KiB for the parts of the form around it.
+// The form with the largest file is at most this long. 64 KiB are for the parts of the form around the file.
 constexpr std::size_t kMostFormBytes = StoredFiles::kMostUploadBytes + (64u << 10);
 constexpr std::size_t kFilesShown = 10000;
 

@@ -37,14 +37,14 @@ std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
 
-// The length of `"0123456789abcdef",`, a hash in an answer.
+// A hash in an answer, such as `"0123456789abcdef",`, takes this many bytes.
 constexpr std::uint64_t kBytesOfHash = 19;
 
 // Checks an estimate of the answer's size, because the server keeps the answer until the client has read it. Errors:
 // 400 if the answer would be too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
-  // How many bytes each field adds to the answer, in the order in which an error names the fields.
+  // This lists how many bytes each field adds to the answer, in the order in which an error names the fields.
   std::pair<const char*, std::uint64_t> parts[] = {
       {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {

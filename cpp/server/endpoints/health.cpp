@@ -17,7 +17,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-// How long to wait before the first count of steps. By then all steps that ended before the probe have been counted.
+// A probe waits this long before it counts steps. By then all steps that ended before the probe have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
 // Takes one token that the engine generates for a probe. The probe ends within kProbeMs, whatever the engine does.

@@ -1,4 +1,4 @@
-// The chat page's files, embedded in the program. CMake generates their source from cpp/server/ui/dist.
+// Lists the chat page's files, which are embedded in the program. CMake generates their source from cpp/server/ui/dist.
 // Thread rule: constants.
 #pragma once
 

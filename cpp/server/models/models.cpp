@@ -38,7 +38,7 @@ bool is_good_model_id(std::string_view id) {
 
 namespace {
 
-// The messages and tools with which reads_tools() tests a template.
+// reads_tools() tests a template with these messages and tools.
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";

@@ -30,7 +30,8 @@ struct ModelSpec {
 // Returns the id by which clients call the model.
 std::string served_id(const ModelSpec& spec);
 
-// Who loaded a model. Models of the configuration are removed when it changes, those of requests when they are idle.
+// LoadedBy tells who loaded a model. Models of the configuration are removed when it changes, those of requests when
+// they are idle.
 enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
 
 struct ServedModel {

@@ -109,7 +109,7 @@ class OnDemand {
   const std::atomic<bool>& is_draining_;
   mutable std::mutex mutex_;
   std::optional<OnDemandOptions> options_;
-  // Key: id. A model has an entry while it is loading or waiting to be loaded.
+  // The key is a model's id. A model has an entry while it is loading or waiting to be loaded.
   std::map<std::string, std::vector<Waiter>> waiting_;
   std::map<std::string, Use> uses_;         // key: id; only models that requests loaded
   std::map<std::string, std::string> ids_;  // key: another name of a requested model, in lower case; value: its id

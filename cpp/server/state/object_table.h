@@ -16,7 +16,7 @@ namespace zinc_rt::server {
 
 inline constexpr const char *kFileKind = "file", *kBatchKind = "batch";
 
-// A file or a batch. `body` is its object in OpenAI's API.
+// StoredObject is a file or a batch. `body` is its object in OpenAI's API.
 struct StoredObject {
   std::string kind, tenant, id;
   std::int64_t time_s = 0;            // creation time in seconds since 1970

@@ -15,7 +15,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// The version of the schema. In version 1 keys had no made_s. In version 2 responses and objects had no size, and
+// This is the schema's version. In version 1 keys had no made_s. In version 2 responses and objects had no size, and
 // objects no label.
 constexpr int kVersion = 3;
 constexpr int kBusyMs = 1000;  // how long to wait while another process has locked the file

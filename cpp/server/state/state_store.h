@@ -18,14 +18,14 @@
 
 namespace zinc_rt::server {
 
-// A row of the ledger, for one finished API request. Its token counts are those of the answer's `usage`.
+// UsageRow is a row of the ledger, for one finished API request. Its token counts are those of the answer's `usage`.
 struct UsageRow {
   std::string id, tenant, model, endpoint, finish;
   std::int64_t time_s = 0;  // seconds since 1970
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };
 
-// The sum of a tenant's ledger rows with the same model, day and finish reason.
+// UsageTotal is the sum of a tenant's ledger rows with the same model, day and finish reason.
 struct UsageTotal {
   std::string model, day, finish;  // day: in UTC, such as 2026-11-21
   std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
@@ -41,7 +41,7 @@ struct StoredTenant {
   std::vector<StoredKey> keys;  // keys that were made at run time
 };
 
-// A stored answer of /v1/responses, with the conversation before it.
+// StoredResponse is a stored answer of /v1/responses, with the conversation before it.
 struct StoredResponse {
   std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
   std::int64_t time_s = 0;       // seconds since 1970

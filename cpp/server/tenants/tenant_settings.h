@@ -17,7 +17,8 @@ constexpr std::size_t kMaxTenantNameBytes = 128;
 bool is_good_tenant_name(std::string_view name);
 inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.@: wanted, and neither me, . nor ..";
 
-// The quota, which the engine enforces, and the limits that the server enforces. A limit of 0 means no limit.
+// TenantSettings holds the quota, which the engine enforces, and the limits that the server enforces. A limit of 0
+// means no limit.
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;

@@ -15,7 +15,7 @@
 
 namespace zinc_rt::server {
 
-// Who sent a request.
+// Caller tells who sent a request.
 struct Caller {
   std::shared_ptr<TenantEntry> tenant{};
   bool is_admin = false;
@@ -57,7 +57,7 @@ class TenantRegistry {
     std::string key, hash;  // the key itself cannot be read again
   };
   ApiResult<NewKey> add_key(const std::string& name);
-  // What may be shown about a key; the key itself never is.
+  // KnownKey is what may be shown about a key. The key itself is never shown.
   struct KnownKey {
     std::string hash;
     // Creation time in seconds since 1970; 0 if not known, as for keys of the configuration file.

@@ -35,7 +35,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// What a log needs to know about a request whose answer has ended.
+// AnsweredRequest is what a log needs to know about a request whose answer has ended.
 struct AnsweredRequest {
   std::string address;
   std::string method, path;  // empty if the head could not be parsed
@@ -46,8 +46,8 @@ struct AnsweredRequest {
   Headers notes;             // from Connection::note and HeadVerdict::notes
 };
 
-// The type of functions that return the answer to a refused request. `path` is empty if it is not known; `why` tells
-// what is wrong.
+// A function of this type returns the answer to a refused request. `path` is empty if it is not known; `why` tells what
+// is wrong.
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& path, const std::string& why)>;
 // Answers as plain text; 429 and 503 have the header Retry-After.
 HttpResponse plain_refusal(int status, const std::string& path, const std::string& why);

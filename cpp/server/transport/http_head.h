@@ -11,7 +11,7 @@
 
 namespace zinc_rt::server {
 
-// The result of checking the head of a message.
+// HeadScan is the result of checking the head of a message.
 struct HeadScan {
   enum State { kMore, kWhole, kBad } state = kMore;
   std::size_t size = 0;   // kWhole: bytes of the head, with the empty line that ends it

@@ -1,4 +1,4 @@
-// The parts of SessionOf that start, read from and end a connection.
+// This file has the parts of SessionOf that start, read from and end a connection.
 #include <poll.h>
 
 #include "base/log.h"

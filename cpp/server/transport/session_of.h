@@ -14,7 +14,7 @@
 
 namespace zinc_rt::server {
 
-// How many received bytes may wait to be parsed.
+// At most this many received bytes may wait to be parsed.
 constexpr std::size_t kReadAhead = 64u << 10;
 
 template <class Stream>

@@ -1,4 +1,4 @@
-// The parts of SessionOf that take a connection's requests and send their answers.
+// This file has the parts of SessionOf that take a connection's requests and send their answers.
 #include <fmt/format.h>
 
 #include <algorithm>

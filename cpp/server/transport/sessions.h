@@ -16,7 +16,7 @@
 
 namespace zinc_rt::server {
 
-// One connection. It keeps itself alive until it has ended.
+// Session is one connection. It keeps itself alive until it has ended.
 class Session {
  public:
   virtual ~Session() = default;
@@ -26,7 +26,7 @@ class Session {
   virtual void quit() = 0;                        // closes when the request that is being answered is done
 };
 
-// The state that all sessions share; it outlives them.
+// Sessions is the state that all sessions share. It outlives them.
 struct Sessions {
   Sessions(const TransportOptions& options, Transport::Handler handler);
 

@@ -29,7 +29,8 @@ struct TransportOptions {
   // requests; for the client to take what was sent; between two heartbeats of a stream.
   double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
   double body_stall_timeout_s = 10;  // seconds between two pieces of a body
-  // Limits on the bytes of bodies that are being read or wait for a handler. Beyond them requests are refused.
+  // `bodies` limits the bytes of bodies that are being read or wait for a handler. Beyond these limits requests are
+  // refused.
   ByteBudget::Limits bodies{256u << 20, 128u << 20, 112u << 20};
   // The limit on bytes from clients that are not part of a request yet, not counting kFreeInput per connection. A
   // connection beyond it is closed.
@@ -50,7 +51,8 @@ struct HeadVerdict {
   std::string owner;  // the owner to whom TransportOptions::bodies counts the body's bytes; empty: no owner
   Headers notes;      // for TransportOptions::on_answered
   std::string owner_words = "this request's owner";  // how error messages for the client name the owner
-  // For a body that may be larger than usual; its time limit grows in proportion. 0: TransportOptions::max_body_bytes.
+  // The limit for a body that may be larger than usual; its time limit grows in proportion. 0:
+  // TransportOptions::max_body_bytes.
   std::size_t max_body_bytes = 0;
 };
 

@@ -16,7 +16,7 @@ struct DeviceInfo {
   bool is_processor = false, is_discrete = false;
   std::string missing;  // the required features that it lacks; empty: it can be used
   bool has_doubles = false;
-  // Which execution modes for 32-bit floats the device has.
+  // These tell which execution modes for 32-bit floats the device has.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
   std::uint32_t subgroup_size = 0;      // the subgroup size of pipelines
   bool has_sizes_of_subgroups = false;  // pipelines must ask for this size, because the driver may choose another

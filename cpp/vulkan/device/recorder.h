@@ -11,7 +11,7 @@
 
 namespace zinc_rt::vulkan {
 
-// How many bytes of push constants a kernel may have. Every device has room for them.
+// A kernel may have at most this many bytes of push constants. Every device has room for them.
 inline constexpr std::uint32_t kPushBytes = 128;
 
 // Faults that a test injects, to prove that its comparison would notice them.
@@ -22,7 +22,7 @@ struct Faults {
   // The next three are not faults, so the bits must stay the same.
   bool more_barriers = false;  // adds a barrier after each dispatch
   bool timed = false;          // adds a barrier and a timestamp after each dispatch
-  // Matrix kernels multiply without cooperative matrices (kernels/vulkan/matrices.glsl).
+  // If true, matrix kernels multiply without cooperative matrices (kernels/vulkan/matrices.glsl).
   bool matrices_by_hand = false;
 };
 

@@ -1,5 +1,5 @@
-// What the files of the Python extension share: exceptions, the GIL, keyword arguments, and the functions that bind
-// classes.
+// The files of the Python extension share these functions: for exceptions, the GIL, keyword arguments, and the binding
+// of classes.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -39,7 +39,7 @@ auto without_gil(Call&& call) {
   return unwrap(std::move(result));
 }
 
-// How often a waiting call checks for Ctrl-C.
+// A waiting call checks for Ctrl-C this often.
 inline constexpr double kSignalPollMs = 100;
 inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();

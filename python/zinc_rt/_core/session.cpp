@@ -96,8 +96,8 @@ RequestHandle submit(const Session& self, const py::object& prompt, const py::ob
 
 using EmbeddedText = std::variant<std::string, std::vector<std::int32_t>>;
 
-// How many texts of a call are in the engine at once. They are enough for full steps, and leave room in the queue for
-// others.
+// At most this many texts of a call are in the engine at once. They are enough for full steps, and leave room in the
+// queue for others.
 constexpr std::size_t kMostEmbedding = 64;
 
 // Submits a text. If the queue is full, returns nullopt if may_wait is true, and raises an exception otherwise.
