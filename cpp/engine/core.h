@@ -31,9 +31,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
-  // Defined in models.cpp.
-  // Returns the model with this name; an empty name means the first model. Errors: kUnavailable if the engine is
-  // closed; kNotFound.
+  // models.cpp defines the next functions: they find, add and remove models. model() returns the model with this name;
+  // an empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // also if the engine is closed
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null if there is no such model
@@ -41,24 +40,25 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
 
-  // Defined in diagnostics.cpp. These run in a leased slot, between the steps of requests.
+  // diagnostics.cpp defines these two. They compute in a leased slot, between the steps of requests.
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                     std::uint32_t chunk, const StopAsked& is_stopped = {});
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
                                     const StopAsked& is_stopped = {});
 
-  // Defined in prefix_file.cpp. Save the KV cache of a prompt as a file, or load it. Both return how many tokens the
+  // prefix_file.cpp: these save the KV cache of a prompt as a file, or load it. Both return how many tokens the
   // prefix has.
   Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
                                     const std::string& path, const StopAsked& is_stopped = {});
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
                                     const std::string& salt);
 
-  // Defined in submit.cpp.
+  // submit.cpp: checks a request on the caller's thread, and hands its n choices to a step loop. Errors concern only
+  // this request.
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
                                                           const std::string& system, std::shared_ptr<Sink> sink);
 
-  // Defined in tenants.cpp.
+  // tenants.cpp defines the next functions: they create, change, remove and describe tenants.
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
   Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
@@ -66,7 +66,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
 
-  // Defined in drainer.cpp. For Drive::kPump: runs one look of each step loop, then delivers the events to the sinks.
+  // drainer.cpp: for Drive::kPump, runs one look of each step loop, then delivers the events to the sinks.
   // The result's `ran` is true if there was something to do. If another thread is pumping, waits for it. Must not be
   // called from a sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
   ModelRunner::Turn pump();
@@ -102,7 +102,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   // ended. Timeout and result: see Waiter.
   bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
 
-  // Defined in drainer.cpp.
+  // drainer.cpp defines the next functions: they pass output events to the sinks.
   void run_drainer();
   bool take_events();  // handles the events that are in the ring; returns false if there are none
   void handle(const OutputEvent& event);
@@ -110,8 +110,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void settle(Generation& generation);
   void forget(Generation& generation);  // drops the engine's reference, so that only clients hold the generation
 
-  // Defined in submit.cpp.
-  // Chooses a replica for the request. Returns it, with the number of the prompt's tokens that its prefix cache holds.
+  // submit.cpp defines the next functions: they check and place requests. place() chooses a replica for the request and
+  // returns it, with the number of the prompt's tokens that its prefix cache holds.
   // Errors: those of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
@@ -124,13 +124,13 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   Status bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt);
 
-  // Defined in tenants.cpp.
+  // tenants.cpp defines the next functions: they check that quotas fit the models.
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
   static Status check_has_pages(const Model& model, std::uint64_t reserved);
   void reuse_free_tenants();
 
-  // Defined in diagnostics.cpp.
+  // diagnostics.cpp defines the next functions: they compute outside of requests.
   struct Span {  // positions [begin, end) that share a variant of the position encoding
     std::size_t begin = 0, end = 0;
     std::uint32_t variant = 0;

@@ -41,8 +41,8 @@ class StepListener {
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t, std::uint32_t /*n_guessed*/) {
     return std::nullopt;
   }
-  // Called before a step for each decoding request whose RequestParams::speculation allows guesses. Returns a guess of the
-  // request's next tokens, which must stay valid until the next call.
+  // Called before a step for each decoding request whose RequestParams::speculation allows guesses. Returns a guess of
+  // the request's next tokens, which must stay valid until the next call.
   virtual spec::Guess guess(std::uint64_t) { return {}; }
   // Called at the beginning of a turn with the requests that have slots. is_held_up() is then called for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}

@@ -142,7 +142,7 @@ class Scheduler {
   const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
 
  private:
-  // Defined in scheduler.cpp.
+  // scheduler.cpp defines the next functions: they queue, commit and end requests.
   double retry_after() const;
   Request* get(RequestId id) const;
   void end_soon(RequestId id, Finish reason);
@@ -167,7 +167,7 @@ class Scheduler {
   // encoding.
   void restart(Request& request);
 
-  // Defined in admission.cpp.
+  // admission.cpp defines the next functions: they decide which waiting request gets the next slot.
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
@@ -185,7 +185,7 @@ class Scheduler {
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);
   void start(Request& request, bool is_turn, Micros now);
 
-  // Defined in turns.cpp.
+  // turns.cpp defines the next functions: they decide which running request yields its slot so that shares are kept.
   Qos level_of(const Request& request, Micros now) const;
   bool is_owed(const Request& request, Micros now) const;
   Micros turn_of(const Request& request) const;
@@ -196,14 +196,14 @@ class Scheduler {
   Request* most_owed(Micros now) const;
   void give_turns(Micros now);
 
-  // Defined in preemption.cpp.
+  // preemption.cpp defines the next functions: they choose running requests that lose their slots, and preempt them.
   Request* victim_for(const Request& candidate, Ground ground, Micros now) const;
   std::uint64_t victim_pages(const Request& candidate, Ground ground, Micros now) const;
   Request* victim_for_pages(const Request& grower, bool same_tenant, Micros now) const;
   bool is_worse(const Request& a, const Request& b, Micros now) const;
   void preempt(Request& request, bool is_turn, Micros now);
 
-  // Defined in planning.cpp.
+  // planning.cpp defines the next functions: they make the plan of a step.
   bool is_throttled(const Request& request, Micros now);
   void note_stall(Request& request);
   // Takes pages until the slot has room for n_tokens, preempting others if may_preempt. Returns false if no page was

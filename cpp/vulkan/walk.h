@@ -43,7 +43,7 @@ struct Forward::Walk {
   };
   using Readers = std::initializer_list<const Product*>;  // products without a weight are ignored
 
-  // Defined in walk.cpp.
+  // walk.cpp defines the next functions: the parts of a walk in their order, and the dispatch.
   void embeddings();
   void layer(std::size_t i);
   void head();
@@ -86,16 +86,16 @@ struct Forward::Walk {
   // output rows.
   Source norm_stream(const Tensor* weight, Readers readers, bool wants_floats = false, Rows rows = Rows::kTokens);
 
-  // Defined in walk_attention.cpp.
+  // walk_attention.cpp defines the next functions: attention layers.
   void attention(std::size_t i);
   // Norms the heads, applies RoPE, and writes the cells of the layer's cache.
   void place_heads(std::size_t i);
   void attend(std::size_t i);
 
-  // Defined in walk_delta_net.cpp.
+  // walk_delta_net.cpp defines this function: recurrent layers.
   void delta_net(std::size_t i);
 
-  // Defined in walk_feed_forward.cpp.
+  // walk_feed_forward.cpp defines the next functions: feed-forward layers, experts, and the embeddings that layers add.
   void dense(std::size_t i);
   void experts(std::size_t i);
   void dense_and_experts(std::size_t i);

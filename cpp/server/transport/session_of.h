@@ -55,7 +55,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
       return stream_;
   }
 
-  // Defined in session.cpp: the connection's life, and the reader.
+  // session.cpp defines the next functions: they start, read from and end the connection.
   Task run();
   void close();
   Task watch_for_reset();  // notices a reset even while the reader waits for room in `in_`
@@ -63,7 +63,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   error_code read_what_is_there();
   Task say_goodbye();
 
-  // Defined in session_serve.cpp: requests and answers.
+  // session_serve.cpp defines the next functions: they take requests and send their answers.
   TaskOf<bool> serve_one();  // returns false if the connection must be closed
   TaskOf<bool> serve(std::size_t head_size);
   Task refuse(HeadScan bad);  // answers a message that is not a valid request
