@@ -34,8 +34,9 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   // models.cpp defines the next functions: they find, add and remove models. model() returns the model with this name;
   // an empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
-  Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // also if the engine is closed
-  std::shared_ptr<Model> find_model(const std::string& name) const;           // null if there is no such model
+  // Finds the model even if the engine is closed.
+  Result<std::shared_ptr<Model>> known_model(const std::string& name) const;
+  std::shared_ptr<Model> find_model(const std::string& name) const;  // null if there is no such model
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options);
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
@@ -155,7 +156,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   mem::SipKey key_;
   Timeline timeline_;
 
-  std::mutex idle_mutex_;  // for threads in wait_idle(); the counts themselves are atomic
+  std::mutex idle_mutex_;  // guards the waits in wait_idle(); the counts themselves are atomic
   std::condition_variable went_idle_;
   std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
   std::atomic<bool> is_closed_{false}, is_draining_{false};

@@ -113,7 +113,7 @@ class Generation {
 
   // EngineCore sets these members. `replica` runs the generation. on_cancel() reports a cancellation. on_wait() lets a
   // caller wait. `self` keeps this object alive until its last event.
-  Replica* replica = nullptr;  // of model()
+  Replica* replica = nullptr;  // the replica that runs the generation; it belongs to model()
   std::function<void()> on_cancel;
   Waiter on_wait;
   std::shared_ptr<Generation> self;

@@ -37,7 +37,7 @@ std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::order
 struct GrammarInput {
   const output::Formats& formats;
   const Request& request;
-  std::span<const BoundTool> tools;  // from bound_tools()
+  std::span<const BoundTool> tools;  // the result of bound_tools()
   const output::ToolTypes& types;    // the types of all parameters of the request's tools
   bool opens_reasoning = false;      // the prompt ends inside the model's reasoning
 };
@@ -64,11 +64,11 @@ class GrammarCache {
 
  private:
   struct Entry {
-    std::size_t hash;  // of the key
+    std::size_t hash;  // the key's hash
     std::string key;
     OutputGrammar grammar;
     std::size_t bytes;   // measured at the last size_of()
-    sched::Micros used;  // when a request used it last
+    sched::Micros used;  // when a request last used the grammar
   };
   using Entries = std::list<Entry>;  // the most recently used is first
   struct Tenant {

@@ -40,7 +40,7 @@ struct RequestSpan {
   std::uint64_t request = 0;
   std::uint64_t begin_us = 0, end_us = 0;
   std::uint32_t tenant = 0;
-  std::uint32_t slot = 0;  // for kPrefill and kDecode
+  std::uint32_t slot = 0;  // set for kPrefill and kDecode
   std::uint32_t n_tokens = 0;
   RequestState state = RequestState::kWaiting;
   std::uint32_t model = 0;
@@ -57,7 +57,7 @@ struct RequestInstant {
 
 // RequestName holds the names that a client gave a request. They are displayed in place of its number.
 struct RequestName {
-  std::string request_id, traceparent;  // as the request gives them; empty if it does not
+  std::string request_id, traceparent;  // the client's values; empty if it sent none
   bool empty() const { return request_id.empty() && traceparent.empty(); }
 };
 struct TimelineNames {

@@ -13,7 +13,7 @@ namespace zinc_rt {
 
 // A tier on which an executor runs models. The ring executor has one tier per ring; most other executors have one tier.
 struct ExecutorTier {
-  std::string name;         // as in ZINC_RT_TIER; unique among all executors
+  std::string name;         // the value of ZINC_RT_TIER that selects it; unique among all executors
   std::string description;  // one line for display
   int priority = 0;  // `auto` takes the available tier with the highest priority; negative: only if the user names it
   // Returns an empty text if the tier can run on this machine, else the reason and what to do about it.

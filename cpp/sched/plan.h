@@ -52,7 +52,7 @@ struct StepPlan {
   std::vector<PlanItem> items;        // decoding slots first, then chunks of prompts
   mem::SpanList tokens;               // the tokens of all items, in the order of the items
   std::vector<PlanRow> rows;          // the picks of all items, in their order; then the rows that score prompts
-  std::uint32_t n_tokens = 0;         // in all items
+  std::uint32_t n_tokens = 0;         // tokens in all items
   std::uint32_t n_decode = 0;         // items that decode; each has one token that is not a guess
   std::uint32_t n_drafts = 0;         // guessed tokens in all items
   std::uint32_t n_outputs = 0;        // picks in all items; a slot may have several

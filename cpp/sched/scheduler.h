@@ -42,7 +42,7 @@ enum class EventKind : std::uint8_t { kAdmitted, kPreempted, kToken, kFinished }
 
 struct Event {
   EventKind kind = EventKind::kToken;
-  Finish reason = Finish::kStop;  // of kFinished: why the request ended
+  Finish reason = Finish::kStop;  // kFinished: why the request ended
   bool is_first = false;          // kAdmitted: for the first time; kToken: the request's first token
   bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: such a request took the slot
   std::uint32_t slot = 0;         // kFinished: kNone if the request had no slot
@@ -221,9 +221,9 @@ class Scheduler {
   SlotPages pages_;
   BatchPlanner planner_;
   RequestQueue waiting_;
-  Shares shares_;                                   // of this replica
+  Shares shares_;                                   // counts the slots of this replica only
   const std::shared_ptr<Shares> all_shares_;        // null if this is the model's only replica
-  std::vector<std::unique_ptr<Request>> requests_;  // by Request::index; null: the index is free
+  std::vector<std::unique_ptr<Request>> requests_;  // index: Request::index; null: the index is free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;
   std::vector<Request*> decoding_, prompts_;  // scratch of plan()

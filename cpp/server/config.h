@@ -18,7 +18,7 @@ struct Config {
   OnDemandOptions on_demand;  // the caller of load_config() sets which models are offered
   std::optional<bool> is_on_demand;
   double drain_timeout_s = 30;
-  double shutdown_delay_s = 0;          // after a signal to end, how long the server still accepts requests
+  double shutdown_delay_s = 0;          // how long the server still accepts requests after a signal to end
   Json server_values = Json::object();  // the table [server] of the file
 };
 

@@ -103,7 +103,7 @@ struct RooflineRow {
 struct Roofline {
   // Rates for all threads and for one, each with a large buffer and with one of the weights' size.
   std::vector<ReadRate> rates;
-  std::optional<Int8Peak> int8_peak;  // with all threads; absent if tier or activations use no 8-bit products
+  std::optional<Int8Peak> int8_peak;  // measured with all threads; absent if tier or activations use no 8-bit products
   std::vector<RooflineRow> rows;
 };
 Result<Roofline> measure_roofline(const BenchResult& result);

@@ -63,13 +63,13 @@ struct ServeSample {
 };
 
 struct ServeBenchResult {
-  ServeBenchOptions options;  // with the model's name, if the server lists one
+  ServeBenchOptions options;  // `model` is filled in if the server lists one
   // The prompts' words have this many tokens on average. 0: the server does not report tokens, so lengths are counted
   // in words.
   double tokens_per_word = 0;
   double wall_s = 0;                 // when the last request ended
   bool is_cut_short = false;         // the user ended the run by Ctrl-C
-  std::vector<ServeSample> samples;  // in the order of their ends
+  std::vector<ServeSample> samples;  // the requests, in the order in which they ended
 };
 // Sends the load and measures. Errors: kUnavailable with the server's message, if the server does not answer a first
 // request.

@@ -42,7 +42,7 @@ struct LayerTensors {
   DeltaTensors delta;
   Product gate, up, down;  // the dense feed-forward layer
   ExpertTensors experts;
-  Product embed_gate, embed_output;  // for the embedding that the layer adds
+  Product embed_gate, embed_output;  // the products of the embedding that the layer adds
   const Tensor *embed_post_norm = nullptr, *scale = nullptr;
 };
 

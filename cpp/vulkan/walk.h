@@ -25,7 +25,7 @@ struct Forward::Walk {
   const ModelMemory& memory;
   bool is_quantized;
   std::vector<Counts>& counts;
-  Kind kind = kOne;                          // from the number of the step's tokens; in the head, of its output rows
+  Kind kind = kOne;  // depends on the number of the step's tokens; in the head, on the number of output rows
   std::vector<KernelKey>* wanted = nullptr;  // the kernels that were needed so far; null while recording
   Recorder* recorder = nullptr;              // null while kernels are collected
   std::optional<Location> waiting = {};      // a result that is still to be added to the residual stream

@@ -56,7 +56,7 @@ struct LayoutOptions {
   bool weights_mapped = true;
   // The matrices of experts from this layer on go to regions of kHostVisible. Mapped weights stay in the mapped file.
   std::uint32_t first_host_layer = kNoHostLayer;
-  std::uint64_t scratch_bytes = 0;  // from Ring::scratch_bytes
+  std::uint64_t scratch_bytes = 0;  // the result of Ring::scratch_bytes
   // Per graph: the nodes that the tier runs as one (its join patterns). Empty: none.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };

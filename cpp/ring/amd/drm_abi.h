@@ -174,7 +174,7 @@ enum Chunk : u32 { kChunkIb = 1, kChunkBos = 6 };
 enum UserqOp : u32 { kUserqCreate = 1, kUserqFree = 2 };
 inline constexpr u32 kIbSynchronizes = 1u << 6;  // caches are written back and invalidated before and after the buffer
 inline constexpr u32 kWaitAll = 1u << 0, kWaitForSubmit = 1u << 1;
-inline constexpr u32 kNotTold = ~u32{0};  // what n_user_slots stays if the kernel did not write it
+inline constexpr u32 kNotTold = ~u32{0};  // n_user_slots keeps this value if the kernel did not write it
 inline constexpr u64 kPageBytes = 4096;
 
 }  // namespace zinc_rt::ring::drm

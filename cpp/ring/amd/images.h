@@ -9,6 +9,6 @@
 namespace zinc_rt::ring {
 
 std::span<const CodeImage> amd_images();
-std::string_view amd_code();  // for display: their targets, and the compiler
+std::string_view amd_code();  // one line for display: the targets of the images, and the compiler
 
 }  // namespace zinc_rt::ring

@@ -27,7 +27,7 @@ struct LogRecord {
     kResult,  // value: the hash of the region at va
   };
   Kind kind = kStart;
-  std::uint32_t domain = 0;  // in kRegion: the AmdDevice::Domain
+  std::uint32_t domain = 0;  // set in a kRegion: the AmdDevice::Domain of its memory
   std::uint64_t va = 0, value = 0;
   std::span<const std::byte> bytes;
 };

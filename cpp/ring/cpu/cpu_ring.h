@@ -61,7 +61,7 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> packed;         // one per dispatch: CpuArgs::packed
     std::uint32_t lds_bytes = 0;               // the largest lds_bytes of all dispatches
     std::uint64_t fence = 0;
-    Work* next = nullptr;  // in the queue, or in the list of spare ones
+    Work* next = nullptr;  // the next in the queue, or in the list of spare ones
   };
   Work& spare_work();
   Status fill(Work& work) const;

@@ -38,7 +38,7 @@ struct Call {
 
   ir::Op op = ir::Op::BARRIER;
   std::uint32_t n_buffers = 0, n_symbols = 0;
-  Ref buffers[kMostOperands] = {};           // in the order of operand::<Op>
+  Ref buffers[kMostOperands] = {};           // the operands, in the order of operand::<Op>
   std::uint32_t numbers[kMostSymbols] = {};  // values of the symbols, in the order of op_symbol::<Op>
   std::span<const std::byte> push = {};      // the op's constants, a push::<Op>
   // groups[axis] is the number of workgroups of the op's own kernel. groups[0] is also the number of the op's rows.

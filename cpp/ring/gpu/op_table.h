@@ -28,7 +28,7 @@ struct Axis {
 
 struct OpRow {
   ir::Op op;
-  std::vector<const char*> symbols;  // from symbols_of<op_symbol::...>()
+  std::vector<const char*> symbols;  // the result of symbols_of<op_symbol::...>()
   // grid[axis] computes the workgroups of the op's own kernel. If the op is planned in another way, the first axis
   // still counts its rows.
   Axis grid[3];

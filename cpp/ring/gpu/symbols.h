@@ -15,7 +15,7 @@
 namespace zinc_rt::ring::gpu {
 
 namespace op_symbol {
-ZRT_NAMES(Norm, d)  // of RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
+ZRT_NAMES(Norm, d)  // used by RMS_NORM, SSM_GATED_NORM, RESIDUAL_RMS_NORM, LAYER_NORM
 ZRT_NAMES(Qkv, d, nq, nk, nv, dtype_q_w, dtype_k_w, dtype_v_w)
 ZRT_NAMES(GateUp, d, f, dtype_gate_w, dtype_up_w)
 ZRT_NAMES(Rope, d, p)
@@ -33,12 +33,12 @@ ZRT_NAMES(Linear, k, m, dtype_w, dtype_x)
 ZRT_NAMES(LmHead, d, v, dtype_w, dtype_x)
 ZRT_NAMES(MatmulQ4K, k, m)
 ZRT_NAMES(Quantize, k, dtype_y)
-ZRT_NAMES(Row, d)  // of ADD, SCALE, SOFTCAP, SIGMOID_MUL
-ZRT_NAMES(Glu, f)  // of GLU, MOE_SWIGLU, GELU
+ZRT_NAMES(Row, d)  // used by ADD, SCALE, SOFTCAP, SIGMOID_MUL
+ZRT_NAMES(Glu, f)  // used by GLU, MOE_SWIGLU, GELU
 ZRT_NAMES(GatherRows, d, n)
 ZRT_NAMES(CopyRows, w)
 ZRT_NAMES(PoolMean, d, n)
-ZRT_NAMES(Logits, v)  // of ARGMAX, SAMPLE
+ZRT_NAMES(Logits, v)  // used by ARGMAX, SAMPLE
 ZRT_NAMES(VerifyK, k, v)
 ZRT_NAMES(StreamOut, n, entries)
 

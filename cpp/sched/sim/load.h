@@ -18,7 +18,7 @@ struct Machine {
 struct Load {
   std::string name;
   std::uint32_t n_clients = 0;          // each sends its next request when its answer has ended (a closed loop)
-  std::uint32_t n_requests = 0;         // of all clients together
+  std::uint32_t n_requests = 0;         // how many requests all clients send together
   double rate = 0;                      // if not 0: requests per second at random moments, without clients
   std::uint32_t prompt[2] = {32, 256};  // tokens, least and most
   std::uint32_t output[2] = {32, 256};

@@ -75,7 +75,7 @@ struct EventLine {
   Act act = Act::kSubmit;
   std::uint32_t request = 0;  // a name; an event for an unknown request does nothing
   std::uint32_t tenant = 0;
-  std::uint32_t n_tokens = 16;  // of a kLease
+  std::uint32_t n_tokens = 16;  // kLease: how many tokens the lease has room for
   SubmitLine submit;
   Quota quota;
 };

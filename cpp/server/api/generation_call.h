@@ -18,9 +18,9 @@ struct GenerationCall {
   Api api = Api::kChat;
   std::vector<Request> requests;  // one per prompt; choice c of prompt i has the index i * n + c
   bool stream = false, include_usage = false;
-  bool resumable = false;              // the stream continues for a while if its client disconnects
-  bool echo = false;                   // the answer's text begins with the prompt
-  bool wants_logprobs = false;         // of generated tokens; with `echo` also of prompt tokens
+  bool resumable = false;       // the stream continues for a while if its client disconnects
+  bool echo = false;            // the answer's text begins with the prompt
+  bool wants_logprobs = false;  // the client wants logprobs of generated tokens; with `echo` also of prompt tokens
   std::optional<std::uint32_t> n_top;  // how many likely tokens the answer lists; absent: as many as Request::logprobs
   // If set, the answer has a separate field with the prompt's logprobs and this many likely tokens.
   std::optional<std::uint32_t> prompt_logprobs;

@@ -22,11 +22,11 @@ struct ChoiceText {
   const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // the prompt's; listed before the others
   const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // the prompt's; written in a separate field
   std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are written
-  std::uint32_t text_offset = 0;                               // for completions: characters sent before this text
-  const std::vector<std::int32_t>* token_ids = nullptr;        // null: the client did not ask for them
-  const std::vector<std::uint64_t>* logits_hashes = nullptr;   // null: the client did not ask for them
-  std::string finish_reason;                                   // empty until the choice has ended
-  bool has_role = false;                                       // set for the first event of a chat's stream
+  std::uint32_t text_offset = 0;  // for completions: how many characters were sent before this text
+  const std::vector<std::int32_t>* token_ids = nullptr;       // null: the client did not ask for them
+  const std::vector<std::uint64_t>* logits_hashes = nullptr;  // null: the client did not ask for them
+  std::string finish_reason;                                  // empty until the choice has ended
+  bool has_role = false;                                      // set for the first event of a chat's stream
 };
 
 // Appends {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}, the form of chats.

@@ -169,7 +169,7 @@ class ResponsesWriter final : public AnswerWriter {
   std::uint32_t n_items_ = 0;  // how many items have ended
   std::string items_;          // the ended items as JSON
   Item open_ = Item::kNone;
-  std::string id_, text_, name_, call_id_;  // of the open item
+  std::string id_, text_, name_, call_id_;  // these four describe the open item
   bool is_cut_ = false;                     // true if max_output_tokens was reached
   std::string kept_;
 };

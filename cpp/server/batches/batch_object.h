@@ -28,7 +28,8 @@ void set_status(Json& batch, const char* status, std::int64_t now_s);
 void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
 // Returns as many of the errors as fit into kMostErrorListBytes. If some are left out, a last entry has their number.
 Json error_list(const std::vector<LineError>& errors);
-constexpr std::size_t kMostErrorListBytes = 16u << 10;  // of JSON text in a batch's row
+// How many bytes of JSON text the errors in a batch's row may have.
+constexpr std::size_t kMostErrorListBytes = 16u << 10;
 bool has_ended(const Json& batch);
 std::vector<const char*> unfinished_statuses();
 

@@ -25,7 +25,7 @@ namespace zinc_rt::server {
 // BatchCounts tells how many lines of a batch have been done.
 struct BatchCounts {
   std::uint64_t completed = 0, failed = 0;
-  BatchUsage usage;  // of the completed lines together
+  BatchUsage usage;  // the token counts of all completed lines together
 };
 
 // The reason why a batch ends before all of its lines have run.

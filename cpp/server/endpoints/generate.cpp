@@ -105,7 +105,7 @@ struct Endpoint {
 struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;
-  ByteBudget::Hold held;  // for a conversation that was loaded or will be stored
+  ByteBudget::Hold held;  // counts a conversation that was loaded or will be stored
 };
 
 ApiResult<std::shared_ptr<ParsedCall>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
@@ -138,7 +138,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   job.max_context = model.max_context;
   job.make_writer = endpoint.make_writer;
   job.make_error = error_form_of(exchange.request.path);
-  job.endpoint = endpoint.path;              // not the path in the request, which may contain a model's name
+  job.endpoint = endpoint.path;              // not the path in the request, because that may contain a model's name
   job.head.id = endpoint.prefix + new_id();  // the key in the ledger, so clients must not choose it
   job.head.model = model.id;
   job.head.created_s = static_cast<std::int64_t>(std::time(nullptr));

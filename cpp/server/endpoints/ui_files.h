@@ -10,7 +10,7 @@ namespace zinc_rt::server {
 struct UiFile {
   std::string_view name;  // such as index.html
   std::string_view content_type;
-  std::string_view etag;  // with its quotes
+  std::string_view etag;  // the value of the header ETag, with its quotes
   std::string_view bytes;
 };
 

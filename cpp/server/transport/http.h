@@ -41,9 +41,9 @@ struct AnsweredRequest {
   std::string method, path;  // empty if the head could not be parsed
   int status = 0;            // 0: the client disconnected before an answer began
   std::uint64_t bytes = 0;   // bytes that were sent, with the head
-  double time_ms = 0;        // from the first byte of the request that was processed to the last byte of the answer
-  bool is_whole = false;     // false: the client disconnected before the end, or the answer was aborted
-  Headers notes;             // from Connection::note and HeadVerdict::notes
+  double time_ms = 0;     // time from the first byte of the request that was processed to the last byte of the answer
+  bool is_whole = false;  // false: the client disconnected before the end, or the answer was aborted
+  Headers notes;          // what was passed to Connection::note and HeadVerdict::notes
 };
 
 // A function of this type returns the answer to a refused request. `path` is empty if it is not known; `why` tells what

@@ -49,7 +49,7 @@ struct HeadVerdict {
   // If there is no `answer`, called once with the complete request.
   std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
   std::string owner;  // the owner to whom TransportOptions::bodies counts the body's bytes; empty: no owner
-  Headers notes;      // for TransportOptions::on_answered
+  Headers notes;      // passed on to TransportOptions::on_answered
   std::string owner_words = "this request's owner";  // how error messages for the client name the owner
   // The limit for a body that may be larger than usual; its time limit grows in proportion. 0:
   // TransportOptions::max_body_bytes.
