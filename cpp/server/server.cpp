@@ -230,7 +230,7 @@ class ServerImpl final : public Server {
   void leave() override { core_.is_leaving = true; }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
-    ZRT_TRY(auto folders, model_folders(models, options));  // first, so that an error changes nothing
+    ZRT_TRY(auto folders, model_folders(models, options));  // found first, so that an error changes nothing
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     core_.tenants.set_objectives(options.objectives);
     core_.model_folders.set(std::move(folders));

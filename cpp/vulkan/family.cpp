@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDivisors = "rope_freqs.weight", kShort = "rope_factors_short.weight",
                            kLong = "rope_factors_long.weight";
 
-// A function that changes the common shape into that of a family.
+// Each family has such a function. It changes the shape that all families share into the family's own.
 using Refine = Status (*)(const ModelConfig&, const Weights&, ModelShape&);
 
 Status llama(const ModelConfig& c, const Weights& weights, ModelShape& shape) {

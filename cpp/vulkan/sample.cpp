@@ -59,7 +59,8 @@ void Sampler::penalize(const OutputRow& row) {
   }
 }
 
-// Keeps the candidates whose surprise is nearest to the mean, until their sum reaches typical_p of the total.
+// Applies typical_p: keeps the candidates whose surprise (-log of the probability) is nearest to the mean surprise,
+// until their probabilities add up to typical_p of the total.
 void Sampler::keep_typical(float typical_p) {
   const std::size_t n = candidates_.size();
   float sum = 0;

@@ -49,7 +49,7 @@ void Batches::advance(const std::string& tenant) {
     if (!work_on(item, entry)) {
       has_turn = false;
       if (!item_of(tenant, item->id))
-        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile
+        core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile, so nothing grows
       continue;
     }
     core_.files.note_growing(tenant, item->id, 0);  // by now the output has rows in the state store

@@ -45,7 +45,7 @@ void Answer::put_head(const HttpResponse& r, bool has_length) {
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason_phrase(r.status), http_date());
   if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
   if (!has_length && !options_.is_http_1_0) fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
-  // With 304 the header would describe the body that is not sent.
+  // A 304 has no body, so it gets no Content-Length; the header would describe the body that is not sent.
   else if (has_length && r.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
   for (const auto& [name, value] : headers_) fmt::format_to(out, "{}: {}\r\n", name, value);

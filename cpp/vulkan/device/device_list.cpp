@@ -148,8 +148,8 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
                       info.shared_bytes >= kMatrixSharedBytes && have.v12.vulkanMemoryModel == VK_TRUE &&
                       has_matrices(api, device);
-  // The largest kernels have workgroups of kWidth. linear_row.glsl shuffles between eight neighbours in workgroups of
-  // 128.
+  // A device must allow the largest workgroup of any kernel, kWidth invocations. It must also allow the shuffles of
+  // linear_row.glsl between eight neighbours, so subgroups need at least eight invocations.
   constexpr std::uint32_t kWidth = 512;
   const auto& limits = p.properties.limits;
   if (const auto width = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
