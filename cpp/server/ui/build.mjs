@@ -1,4 +1,4 @@
-// Writes dist/ of src/ and node_modules/: npm ci && npm run build.
+// Writes dist/ from src/ and node_modules/. Run it with: npm ci && npm run build.
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 
@@ -8,7 +8,7 @@ const LIBRARIES = {
   "highlight.js": ["LICENSE"],
   katex: ["LICENSE"],
 };
-// The fonts of formulas that are bundled; the others' letters come from KaTeX_Main.
+// The fonts for formulas that are bundled. The letters of other fonts are shown in KaTeX_Main.
 const FONTS =
   "AMS-Regular Caligraphic-Regular Fraktur-Regular Main-Bold Main-Italic Main-Regular Math-Italic SansSerif-Regular " +
   "Script-Regular Size1-Regular Size2-Regular Size3-Regular Size4-Regular Typewriter-Regular";
@@ -20,7 +20,7 @@ function replaced(text, from, to, n) {
   return parts.join(to);
 }
 
-// The page's policy forbids style attributes, so these become data that math.js takes over.
+// The page's policy forbids style attributes, so KaTeX's styles become data attributes, which math.js applies.
 const katex = {
   name: "katex",
   setup({ onLoad }) {

@@ -1,15 +1,16 @@
-// One answer: the request for it, its events, and what is done when it fails.
+// Gets one answer from the server: sends the request, reads its events, and handles failures.
 import { streamEvents, waitForServer } from "./api.js";
 import { addCallPieces, callsOf } from "./calls.js";
 import { requestFields, systemMessages, usesDefaultLength } from "./settings.js";
 
-// What the model is sent of a chat.
+// Returns the messages of a chat that are sent to the model.
 export function history(chat, goesOn) {
   const messages = goesOn ? chat.messages : chat.messages.slice(0, -1);
   return messages.filter((m) => (m.content || m.role === "tool" || callsOf(m).length > 0) && !m.dropped).map(sent);
 }
 
-// Of reasoning only that before calls is sent: the model goes on from there.
+// Returns a message as it is sent. Reasoning is sent only if tool calls follow it, because the model then continues
+// from it.
 function sent({ role, content, reasoning, tool_calls, tool_call_id }) {
   if (role === "tool") return { role, tool_call_id, content };
   if (!tool_calls) return { role, content };
@@ -38,8 +39,8 @@ async function attempt(chat, message, body, signal, changed) {
   }
 }
 
-// Fills in the last message of the chat, an answer; `goesOn`: behind what it has. Returns the cause of what went wrong
-// for good, or null.
+// Requests an answer and fills it into the chat's last message. `goesOn`: the answer continues the text that the
+// message already has. Returns the cause if the answer has finally failed, or null.
 export async function fetchAnswer(chat, model, goesOn, signal, changed) {
   const message = chat.messages.at(-1);
   const fields = requestFields(model, { isBehindResult: chat.messages.at(-2)?.role === "tool", goesOn });
@@ -62,7 +63,7 @@ export async function fetchAnswer(chat, model, goesOn, signal, changed) {
       if (error.name === "AbortError") return stopped(message);
       const cause = error.cause ?? "other";
       if (cause === "context" && usesDefaultLength() && fields.max_tokens) {
-        delete fields.max_tokens; // the prompt may fit with less behind it
+        delete fields.max_tokens; // the prompt may fit if less room is kept for the answer
         continue;
       }
       const words = cause === "context" ? `This chat is longer than the model's context.\n${error.message}` : error.message;

@@ -1,9 +1,9 @@
-// The server's paths, with the key that the user gave, and what can go wrong with them.
+// Sends requests to the server's paths, with the API key that the user entered, and names what can go wrong.
 const KEY = "zinc_rt.key";
 
 export class ServerError extends Error {
-  // cause: gone (no answer, or a broken one), key, context (the prompt is too long), busy, model (it is not served, or
-  // cannot be), format, tools (a field about one of them is refused), other.
+  // `cause` is one of these: gone (no answer, or a broken one), key, context (the prompt is too long), busy, model (it
+  // is not served, or cannot be served), format, tools (the server refused a field about format or tools), other.
   constructor(status, message, cause = "other") {
     super(message);
     this.status = status;
@@ -20,7 +20,7 @@ export function setKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
-const BY_STATUS = { 401: "key", 429: "busy", 503: "busy", 502: "gone", 504: "gone" }; // 502, 504: of a proxy
+const BY_STATUS = { 401: "key", 429: "busy", 503: "busy", 502: "gone", 504: "gone" }; // a proxy sends 502 and 504
 const BY_PARAM = [
   [/^model$/, "model"],
   [/^(response_format|structured_outputs)\b/, "format"],
@@ -50,7 +50,7 @@ async function request(path, options = {}) {
     refusal = JSON.parse(text).error;
     message = refusal.message;
   } catch {
-    // not of this server, as a proxy's page: shown as it is
+    // The body is not one of this server's errors, but for instance a proxy's page. It is shown as it is.
   }
   if (response.status === 401) onWantsKey(Boolean(key));
   throw new ServerError(response.status, `${response.status}: ${message || response.statusText}`, causeOf(response.status, refusal));
@@ -60,7 +60,7 @@ export async function getJson(path) {
   return (await request(path)).json();
 }
 
-// Resolves when the server answers again; tell(s) is called when the next try is in s seconds.
+// Resolves when the server answers again. tell(s) is called each second; s is the number of seconds until the next try.
 export async function waitForServer(signal, tell) {
   for (let wait = 1; ; wait = Math.min(2 * wait, 15)) {
     for (let left = wait; left > 0; --left) {
@@ -76,7 +76,8 @@ export async function waitForServer(signal, tell) {
   }
 }
 
-// The events of a streamed answer, parsed. Ends with the stream; throws when it breaks off or tells of an error.
+// Yields the parsed events of a streamed answer. It ends with the stream, and throws if the stream breaks off or
+// reports an error.
 export async function* streamEvents(path, body, signal) {
   const response = await request(path, {
     method: "POST",

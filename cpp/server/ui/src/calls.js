@@ -1,5 +1,5 @@
-// Calls of tools in an answer, their results, and how both are kept: {id, type, function: {name, arguments}} in the
-// answer's message, a message of role tool for each result behind it.
+// Shows the tool calls of an answer and their results. The answer's message keeps the calls as {id, type, function:
+// {name, arguments}}. Each result is a message of role "tool" after it.
 import { copyButton } from "./clipboard.js";
 import { element } from "./dom.js";
 import { codeBlock, isJson, pretty } from "./json_view.js";
@@ -8,7 +8,7 @@ const NO_RESULT = "No result was given.";
 const WAITS = "waits for its result";
 const ENDED_EARLY = ["length", "stopped"];
 
-// Takes in what an event of the stream adds: the name first, then the arguments in pieces.
+// Adds the pieces of calls that an event of the stream brings. The name comes first, then the arguments in pieces.
 export function addCallPieces(message, pieces) {
   for (const { index, id, function: piece } of pieces) {
     message.tool_calls ??= [];
@@ -21,14 +21,15 @@ export function addCallPieces(message, pieces) {
 
 export const callsOf = (message) => message.tool_calls ?? [];
 
-// The results that stand behind an answer.
+// Returns the results that follow an answer in the chat.
 export function resultsOf(chat, message) {
   const behind = chat.messages.slice(chat.messages.indexOf(message) + 1);
   const end = behind.findIndex((m) => m.role !== "tool");
   return end < 0 ? behind : behind.slice(0, end);
 }
 
-// Who writes on without results lets the calls go: templates of models want a result for each.
+// Called when the user writes on without giving results. Removes the calls, because templates need a result for each
+// call.
 export function closeCalls(chat) {
   const message = chat.messages.findLast((m) => m.role !== "tool");
   if (!message) return;
@@ -37,14 +38,14 @@ export function closeCalls(chat) {
     if (!known.includes(id)) chat.messages.push({ role: "tool", tool_call_id: id, content: NO_RESULT });
 }
 
-// A text in a fence that it does not end.
+// Returns a text in a Markdown code fence that is longer than any fence in the text.
 function fence(text, language = "") {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length));
   const mark = "`".repeat(longest + 1);
   return `${mark}${language}\n${text}\n${mark}`;
 }
 
-// An answer as Markdown: its text, its calls, their results.
+// Returns an answer as Markdown: its text, its calls and their results.
 export function answerAsMarkdown(message, results) {
   const parts = message.content ? [message.content] : [];
   for (const { id, function: called } of callsOf(message)) {
@@ -66,7 +67,8 @@ function stateOf(message, call, result) {
   return WAITS;
 }
 
-// The calls of an answer. `does.sendResults([{id, content}])` goes on with them, `does.canEdit()` says whether it may.
+// Returns the element that shows an answer's calls. `does.sendResults([{id, content}])` continues the chat with
+// results; `does.canEdit()` tells whether the user may edit them.
 export function callsView(message, isLast, results, does) {
   const view = element("form", { className: "calls", hidden: true });
   let isEditing = false;
@@ -116,7 +118,7 @@ export function callsView(message, isLast, results, does) {
     (now ? view.querySelector("textarea") : edit)?.focus();
   };
   const edit = button("", () => does.canEdit() && setEditing(true));
-  // What stands beside the answer's other buttons.
+  // Returns the buttons that these calls add to the answer's own.
   const buttons = () => {
     edit.textContent = `Edit ${word()}`;
     return results.length > 0 && isWhole() ? [edit] : [];
@@ -135,7 +137,7 @@ export function callsView(message, isLast, results, does) {
     event.stopPropagation();
     setEditing(false);
   });
-  // To the first result that is wanted, with what is called in sight.
+  // Moves the focus to the first missing result, and scrolls so that its call is in sight.
   const goTo = () => {
     const field = view.querySelector("textarea");
     field?.focus({ preventScroll: true });

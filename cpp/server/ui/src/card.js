@@ -1,4 +1,4 @@
-// The card of the chosen model.
+// Shows the card (description) of the chosen model.
 import { $, element } from "./dom.js";
 import { currentModel, loadModels } from "./models.js";
 import { openDialog } from "./panels.js";
@@ -43,7 +43,7 @@ const GROUPS = [
   ["Health", [["State", (m) => (m.health.status === "ok" ? "ok" : `${m.health.bad_logits} requests had no finite logits`)]]],
 ];
 
-// A model of the models folder, of which the server knows the file alone.
+// The rows for a model that is only in the models folder. The server knows nothing but its file.
 const NOT_LOADED = [
   ["Model", [
     ["Name", (m) => m.id],
@@ -54,7 +54,7 @@ const NOT_LOADED = [
 ];
 
 async function showCard() {
-  if (currentModel()?.state !== "loaded") await loadModels().catch(() => {}); // it may be by now
+  if (currentModel()?.state !== "loaded") await loadModels().catch(() => {}); // it may have been loaded meanwhile
   const model = currentModel();
   if (!model) return;
   const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value(model))));

@@ -1,4 +1,4 @@
-// The chat page: the open chat's messages, the composer, and at most one answer under way.
+// The chat page: it shows the open chat's messages and the composer, and runs at most one answer at a time.
 import { fetchAnswer } from "./answer.js";
 import { callsOf, closeCalls, resultsOf } from "./calls.js";
 import { isKept, moveToTop, openChat, save, startChats, startNew } from "./chats.js";
@@ -11,11 +11,11 @@ import { closeOverlays, closeSettings, openDialog } from "./panels.js";
 import { areSettingsGood, clearRefusals, showRefusal, showSetting, startSettings } from "./settings.js";
 
 let running = null; // {chat, abort}
-let views = new Map(); // of the open chat's messages
+let views = new Map(); // the elements of the open chat's messages
 
 const mayAsk = () => !running && areSettingsGood();
 
-// What the buttons of a message do.
+// Returns what the buttons of a message do.
 function deeds(message) {
   const chat = openChat();
   return {
@@ -49,12 +49,12 @@ function deeds(message) {
   };
 }
 
-// Where the turns that are still sent begin.
+// Returns the indices of the user's messages that are still sent to the model. A turn begins at each.
 function turnsOf(chat) {
   return chat.messages.flatMap((m, i) => (m.role === "user" && !m.dropped ? [i] : []));
 }
 
-// Half of the turns, the last one never.
+// Marks the older half of the turns as dropped, but never the last turn. The model no longer gets them.
 function dropOldest(chat) {
   const turns = turnsOf(chat);
   const end = turns[Math.min(turns.length - 1, Math.ceil(turns.length / 2))];
@@ -71,7 +71,7 @@ function showMessages() {
   const chat = openChat();
   views = new Map();
   const last = chat.messages.at(-1);
-  // Results are shown with the calls that they answer.
+  // Results are shown together with the calls that they answer.
   const made = chat.messages.filter((m) => m.role !== "tool").map((message) => {
     const view = messageView(message, message === last, resultsOf(chat, message), deeds(message));
     views.set(message, view);
@@ -83,7 +83,7 @@ function showMessages() {
   showMeter(chat);
 }
 
-// Shows the answer as it grows, at its end if the reader is there.
+// Shows the growing answer. If the reader is at the end of the page, it scrolls along.
 function update(chat) {
   if (chat !== openChat()) return;
   const box = $("messages");
@@ -114,7 +114,7 @@ async function answer(chat, goesOn = false) {
   delete message.waitsFor;
   message.model = hasOthers(model) ? model : undefined;
   running = null;
-  if (hadToLoad || cause === "model") await loadModels().catch(() => {}); // now its context and tier are known
+  if (hadToLoad || cause === "model") await loadModels().catch(() => {}); // now the model's context and tier are known
   showRunning();
   if (cause === "key" && !message.content) giveBack(chat);
   if (isKept(chat)) save(chat);
@@ -123,11 +123,11 @@ async function answer(chat, goesOn = false) {
   if (cause === "key") return showMessages();
   update(chat);
   showMeter(chat);
-  // The next thing to write is a result, unless the user writes a message already.
+  // The user will next write a result, unless a message was already begun.
   if (callsOf(message).length > 0 && document.activeElement === $("text") && !$("text").value) views.get(message).toResults();
 }
 
-// What the server did not take for want of a key goes back where it was written.
+// Called if the server refused a message because a key is missing. Puts the text back where the user wrote it.
 function giveBack(chat) {
   chat.messages.pop();
   if (chat.messages.at(-1).role === "tool") return giveBackResults(chat);
@@ -157,7 +157,7 @@ function submit(chat, content) {
   goOn(chat);
 }
 
-// Answers what was put behind the chat's messages.
+// Lets the model answer what was appended to the chat's messages.
 function goOn(chat) {
   bindModel(chat);
   save(chat);

@@ -1,4 +1,4 @@
-// The list of chats at the side.
+// The list of chats at the side of the page.
 import { $, element } from "./dom.js";
 import { setPanel } from "./panels.js";
 import { deleteChat, loadChats, newChat, saveChat } from "./store.js";

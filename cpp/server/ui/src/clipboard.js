@@ -1,9 +1,9 @@
-// Buttons that copy a text.
+// Makes buttons that copy a text.
 import { element } from "./dom.js";
 
 async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Pages of another machine without TLS have no clipboard but this one.
+  // A page that another machine serves without TLS has no other access to the clipboard than this old one.
   const field = element("textarea", { value: text, className: "away", ariaLabel: "Text to copy" });
   document.body.append(field);
   field.select();

@@ -1,7 +1,7 @@
-// Small helpers for the document.
+// Helpers for the document.
 export const $ = (id) => document.getElementById(id);
 
-// element("p", {className: "error"}, "text", child, ...)
+// Makes an element, as in element("p", {className: "error"}, "text", child, ...).
 export function element(tag, properties, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);

@@ -1,4 +1,4 @@
-// What an answer must look like: text, JSON, or what a schema, an expression or a grammar says.
+// The settings of the answer's format: text, JSON, or what a schema, an expression or a grammar allows.
 import { $ } from "./dom.js";
 import { placeOf } from "./json_place.js";
 
@@ -8,7 +8,8 @@ function schemaOf(text) {
   return value;
 }
 
-// The kinds that need a text: its field, what is wrong with it (throws), and what is sent.
+// The formats that need a text from the user: the field of the text, a function that throws if the text is wrong, and
+// what is sent.
 const TEXTS = {
   json_schema: {
     field: "format_schema",
@@ -22,7 +23,7 @@ const TEXTS = {
 const kind = () => TEXTS[$("format").value];
 export const formatName = () => $("format").value;
 export const isJsonFormat = (name) => name === "json_object" || name === "json_schema";
-// Where the words stand that say how the answer must be.
+// Returns the id of the field that holds the format's text, or of the format's select.
 export const formatField = () => kind()?.field ?? "format";
 
 export function formatProblem() {
@@ -42,18 +43,18 @@ export function formatFields() {
   return kind() && !formatProblem() ? kind().send($(kind().field).value) : {};
 }
 
-// `refusal`: what else is wrong, as the server said.
+// Shows the fields of the chosen format, and what is wrong. `refusal` is what the server said about it.
 export function showFormat(refusal = "") {
   for (const { field } of Object.values(TEXTS)) $(`${field}-label`).hidden = kind()?.field !== field;
   const own = formatProblem();
   const isEmpty = kind() && $(kind().field).value.trim() === "";
-  const problem = isEmpty ? refusal : own || refusal; // who has not written yet is told nothing
+  const problem = isEmpty ? refusal : own || refusal; // no problem is shown to a user who has not written anything yet
   $("format-problem").textContent = problem;
   $("format-problem").hidden = !problem;
   if (kind()) $(kind().field).ariaInvalid = String(Boolean(problem));
 }
 
-// Selects what the refusal that is shown is about: it names a JSON pointer.
+// Selects the part of the text that the shown refusal is about. The refusal names it by a JSON pointer.
 export function pointAtRefused() {
   const [, pointer] = /\[schema\] (\/\S*):/.exec($("format-problem").textContent) ?? [];
   const field = $(formatField());

@@ -1,16 +1,17 @@
-// Where in a JSON text the value stands that a JSON pointer names.
+// Finds the value in a JSON text that a JSON pointer names.
 
-// The pointer's parts: "/a~1b/0" names ["a/b", "0"].
+// Splits a pointer into its parts: "/a~1b/0" becomes ["a/b", "0"].
 const partsOf = (pointer) =>
   pointer
     .split("/")
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-// [from, to] of its name, or of its first token in a list; null: it is not there.
+// Returns [from, to]: where the member's name stands, or the first token of a list's entry. Returns null if there is
+// none.
 export function placeOf(text, pointer) {
   const wanted = partsOf(pointer);
-  const open = []; // for each open bracket {isList, key}: the member that is read
+  const open = []; // one entry {isList, key} per open bracket; key is the member that is being read
   let wantsKey = false;
   for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\]:,]|[^\s{}[\]:,"]+/gs)) {
     const top = open.at(-1);

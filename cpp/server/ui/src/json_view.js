@@ -1,10 +1,10 @@
-// JSON for people: indented and coloured, whole or as far as it has come.
+// Shows JSON indented and coloured, even while it is still incomplete.
 import hljs from "highlight.js/lib/common";
 import { copyButton } from "./clipboard.js";
 import { element } from "./dom.js";
 
-const LONG = 100_000; // characters from which it stays one colour
-const MOST_INDENT = 40; // levels
+const LONG = 100_000; // a longer text is not coloured
+const MOST_INDENT = 40; // deeper levels are not indented further
 
 export function isJson(text) {
   if (!/^\s*[{[]/.test(text)) return false;
@@ -16,11 +16,12 @@ export function isJson(text) {
   }
 }
 
-// The same tokens, indented. What is cut off stays so, and what is no JSON loses only its line breaks.
+// Returns the same tokens, indented. An incomplete text stays incomplete. A text that is not JSON loses only its line
+// breaks.
 export function pretty(text) {
   let out = "";
   let depth = 0;
-  let isOpened = false; // the last token was a bracket, which an empty list closes on the same line
+  let isOpened = false; // the last token was a bracket; an empty list closes it on the same line
   const line = () => `\n${"  ".repeat(Math.min(depth, MOST_INDENT))}`;
   for (const [token] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]:,]|[^\s{}[\]:,"]+/gs)) {
     if (token === "}" || token === "]") {
@@ -37,7 +38,7 @@ export function pretty(text) {
   return out.trimEnd();
 }
 
-// Text as code: JSON indented and coloured, all else as it is.
+// Returns a text as a code element. JSON is indented and coloured; other text stays as it is.
 export function codeOf(text, asJson) {
   const shown = asJson ? pretty(text) : text;
   const code = element("code", {});
@@ -46,12 +47,12 @@ export function codeOf(text, asJson) {
   return code;
 }
 
-// A block that scrolls.
+// Returns a code block that scrolls.
 export function codeBlock(text, asJson, label) {
   return element("pre", { tabIndex: 0, role: "group", ariaLabel: label }, codeOf(text, asJson));
 }
 
-// An answer that is JSON, with a button that shows it as the model wrote it.
+// Shows an answer that is JSON, with a button that shows it as the model wrote it.
 export function jsonView() {
   let isRaw = false;
   let text = "";

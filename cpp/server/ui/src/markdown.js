@@ -1,5 +1,6 @@
-// A model's markdown as safe HTML, its code highlighted. What a model writes is not trusted: only the tags that
-// markdown makes pass, no image (its address could carry text away), no style, no script.
+// Turns a model's Markdown into safe HTML with highlighted code. What a model writes is not trusted. Only the tags that
+// Markdown makes are kept. Images are removed, because their addresses could carry text to other servers; so are styles
+// and scripts.
 import DOMPurify from "dompurify";
 import hljs from "highlight.js/lib/common";
 import { marked } from "marked";
@@ -32,7 +33,7 @@ function showCode(pre) {
   const head = element("div", { className: "code-head" }, element("span", {}, language), copyButton(() => pre.textContent, "Copy code"));
   const frame = element("div", { className: "code" });
   pre.replaceWith(frame);
-  pre.tabIndex = 0; // long lines scroll
+  pre.tabIndex = 0; // so that the keyboard can scroll long lines
   pre.setAttribute("role", "group");
   pre.ariaLabel = language ? `Code, ${language}` : "Code";
   frame.append(head, pre);
@@ -43,7 +44,8 @@ export function showMarkdown(into, text) {
     DOMPurify.sanitize(marked.parse(text), {
       ALLOWED_TAGS,
       ALLOWED_ATTR: ["href", "class", "align", "start", "type", "checked", "disabled"],
-      ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"], // their values are no addresses
+      // The values of these attributes are not addresses.
+      ADD_URI_SAFE_ATTR: ["align", "start", "type", "checked", "disabled"],
       ALLOWED_URI_REGEXP: /^(https?|mailto):/i,
       RETURN_DOM_FRAGMENT: true,
     }),

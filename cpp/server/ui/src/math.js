@@ -1,9 +1,10 @@
-// Formulas in markdown: $...$ and \(...\) in a line, $$...$$ and \[...\] on their own. Markdown makes elements of class
-// "math" that hold the TeX as text; after cleaning, typeset() puts the formula in their place.
+// Shows formulas in Markdown: $...$ and \(...\) within a line, $$...$$ and \[...\] on lines of their own. Markdown
+// first makes elements of class "math" that hold the TeX as text. After the HTML was cleaned, typeset() replaces them
+// by the formulas.
 import katex from "katex";
 
 const MOST_KEPT = 300;
-const kept = new Map(); // formulas by their TeX: an answer that grows is shown anew many times a second
+const kept = new Map(); // key: the TeX; kept because a growing answer is shown many times a second
 
 const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
@@ -25,8 +26,8 @@ function rule(name, level, start, patterns) {
   };
 }
 
-// A dollar begins a formula if no space follows, and ends it if none goes before and no digit follows: $5 and $6 is no
-// formula.
+// A dollar begins a formula if no space follows it. It ends the formula if no space comes before it and no digit
+// follows. So "$5 and $6" is not a formula.
 const INLINE = [/^\$\$([^$\n]+?)\$\$/, /^\$(?!\s)((?:\\.|[^$\\\n])+?)(?<!\s)\$(?!\d)/, /^\\\((.+?)\\\)/s, /^\\\[(.+?)\\\]/s];
 const BLOCK = [/^ {0,3}\$\$(.+?)\$\$[ \t]*(?:\n+|$)/s, /^ {0,3}\\\[(.+?)\\\][ \t]*(?:\n+|$)/s];
 export const mathRules = [
@@ -42,10 +43,10 @@ function made(tex, displayMode) {
       katex.render(tex, span, { displayMode, throwOnError: true, trust: false, strict: "ignore", maxSize: 50, maxExpand: 500 });
       for (const picture of span.querySelectorAll("svg[data-width]")) picture.style.width = picture.dataset.width;
     } catch {
-      return null; // not TeX, or not all of it is there yet: the text stays
+      return null; // it is not TeX, or not all of it has arrived yet, so the text stays
     }
     if (displayMode) {
-      span.tabIndex = 0; // wide ones scroll
+      span.tabIndex = 0; // so that the keyboard can scroll wide formulas
       span.className = "formula";
       span.setAttribute("role", "group");
       span.ariaLabel = "Formula";

@@ -1,4 +1,4 @@
-// One message of a chat on the page.
+// Shows one message of a chat on the page.
 import { answerAsMarkdown, callsOf, callsView } from "./calls.js";
 import { copyButton } from "./clipboard.js";
 import { element } from "./dom.js";
@@ -6,8 +6,8 @@ import { isJsonFormat } from "./format.js";
 import { isJson, jsonView } from "./json_view.js";
 import { showMarkdown } from "./markdown.js";
 
-const RENDER_MS = 80; // markdown is parsed anew each time
-const LONG = 3000; // characters from which a user's message scrolls within itself
+const RENDER_MS = 80; // the least time between two renderings, because each parses all of the Markdown
+const LONG = 3000; // a user's message with more characters scrolls within itself
 const FINISH = { length: "ended at the length limit", stopped: "stopped", tool_calls: "" };
 
 function statsText({ stats, model }) {
@@ -27,7 +27,7 @@ function userView(message, does) {
   const body = element("div", { className: "body" }, message.content);
   if (message.content.length > LONG) {
     body.classList.add("long");
-    body.tabIndex = 0; // it scrolls
+    body.tabIndex = 0; // so that the keyboard can scroll it
     body.setAttribute("role", "group");
     body.ariaLabel = "Long message";
   }
@@ -57,7 +57,7 @@ function userView(message, does) {
   return { view, edit, update() {} };
 }
 
-// The ways out of an error, by its cause; of others one can try again.
+// For each cause of an error, the buttons that may resolve it. For other causes there is only "Try again".
 const again = (does) => button("Try again", does.regenerate);
 const inSettings = (part) => (does) => [button("Show it in the settings", () => does.showSetting(part)), again(does)];
 const WAYS_OUT = {
@@ -69,8 +69,8 @@ const WAYS_OUT = {
   tools: inSettings("tools"),
 };
 
-// A message's element, with update() for when the message has changed. `does` has what its buttons do; regenerate and
-// the ways on are offered for the last answer alone. `results`: those of its calls.
+// Returns a message's element. Its update() shows changes of the message. `does` has the actions of its buttons; those
+// that generate are offered for the last answer only. `results` are the results of its calls.
 export function messageView(message, isLast, results, does) {
   if (message.role === "user") return userView(message, does);
   const view = element("article", { className: "assistant", ariaLabel: "Answer" });
@@ -119,7 +119,7 @@ export function messageView(message, isLast, results, does) {
       buttons.push(copyButton(() => answerAsMarkdown(message, results), "Copy answer"));
     buttons.push(...calls.buttons());
     if (isLast && !wrong) buttons.push(button("Regenerate", does.regenerate));
-    // What is bound to a format would begin anew, and a call cannot be gone on with.
+    // An answer in a format would start again instead of going on, and an answer with calls cannot be continued.
     const canGoOn = message.content && !message.format && callsOf(message).length === 0;
     if (isLast && canGoOn && ["length", "stopped"].includes(message.stats?.finish) && !wrong)
       buttons.push(button("Continue", does.goOn, { className: "primary" }));

@@ -6,34 +6,36 @@ import { $, element } from "./dom.js";
 const POLL_MS = 500;
 
 let models = [];
-let preferred = ""; // what new chats begin with: the one that was seen last
+let preferred = ""; // the model with which new chats begin: the last one that was shown
 
 export const currentModel = () => models.find(({ id }) => id === $("model").value) ?? null;
 export const isGone = (id) => models.length > 0 && !models.some((model) => model.id === id);
 export const hasOthers = (id) => models.some((model) => model.id !== id);
 
-const chats = (model) => model.capabilities?.includes("completion") ?? true; // of one not loaded, nothing is known
+// A model that is not loaded does not report capabilities.
+const chats = (model) => model.capabilities?.includes("completion") ?? true;
 const GROUPS = [
   ["Loaded", (model) => model.state === "loaded" && chats(model)],
   ["Loaded by the first message", (model) => model.state !== "loaded"],
   ["For embeddings, not for chats", (model) => model.state === "loaded" && !chats(model)],
 ];
 
-// The name of a chat's model, whether it is served or not; else one that is served.
+// Returns the name of a chat's model, whether it is still served or not. If the chat has none, returns one that is
+// served.
 function nameFor(chat) {
   if (chat?.model) return chat.model;
   if (models.some(({ id }) => id === preferred)) return preferred;
   return (models.find(chats) ?? models[0])?.id ?? "";
 }
 
-// The select as the chat has it: its model, also one that is gone.
+// Fills the select and selects the chat's model, even if it is not served any more.
 export function showModel(chat) {
   const name = nameFor(chat);
   const groups = GROUPS.map(([label, isIn]) => [label, models.filter(isIn).map(({ id }) => new Option(id))]);
   if (isGone(name)) groups.push(["Not served any more", [new Option(name)]]);
   const filled = groups.filter(([, options]) => options.length > 0);
   const made = filled.map(([label, options]) => element("optgroup", { label }, ...options));
-  // One group needs no name where there is nothing to say of it.
+  // A single group gets no heading if the heading would say nothing.
   const isPlain = filled.length === 1 && filled[0][0] === "Loaded";
   $("model").replaceChildren(...(isPlain ? filled[0][1] : made));
   $("model").value = name;
@@ -73,12 +75,12 @@ export async function loadModels() {
   showModel(openChat());
 }
 
-// Keeps the model that a chat is sent to with the chat, and returns its name.
+// Stores the model in the chat that is sent to it, and returns its name.
 export function bindModel(chat) {
   return (chat.model ||= nameFor(chat));
 }
 
-// Says whether a model is still being loaded until it is there. How far loading is the API does not say.
+// Reports whether a model is still being loaded, until it is loaded. The API does not report how far loading is.
 export async function watchLoading(id, isWaiting, tell) {
   const known = models.find((model) => model.id === id)?.state;
   if (known && known !== "loaded") tell(true);
@@ -93,13 +95,13 @@ export async function watchLoading(id, isWaiting, tell) {
   }
 }
 
-// Opens the select, where the browser can.
+// Opens the select, if the browser can.
 export function pickModel() {
   $("model").focus();
   try {
     $("model").showPicker();
   } catch {
-    // it has the focus, at least
+    // The browser cannot open the select, but it has the focus now.
   }
 }
 
@@ -107,7 +109,7 @@ export function startModels() {
   $("model").addEventListener("change", () => choose($("model").value));
   $("model").addEventListener("shown", () => ($("model").title = $("model").value));
   document.addEventListener("visibilitychange", () => {
-    // Models are loaded and unloaded meanwhile.
+    // Models may have been loaded or unloaded while the page was hidden.
     if (document.visibilityState === "visible" && models.length > 0) loadModels().catch(() => {});
   });
 }

@@ -1,4 +1,4 @@
-// The panels at the sides, which lie over the page where it is narrow, and the dialogs.
+// The panels at the sides, which cover the page if it is narrow, and the dialogs.
 import { $ } from "./dom.js";
 
 const PANELS = { chats: "show-chats", settings: "show-settings" };
@@ -18,7 +18,7 @@ function toggle(name) {
   if (isShown) $(name).querySelector("button, input, textarea, select")?.focus();
 }
 
-// Closes the panels that lie over the page. False: there was none.
+// Closes the panels that cover the page. Returns false if there was none.
 export function closeOverlays() {
   const over = Object.keys(PANELS).filter(isOver);
   for (const name of over) {
@@ -29,7 +29,7 @@ export function closeOverlays() {
   return over.length > 0;
 }
 
-// Closes the settings beside the chat. False: they were not open.
+// Closes the settings beside the chat. Returns false if they were not open.
 export function closeSettings() {
   const isShown = $("settings").classList.contains("shown");
   setPanel("settings", false);
@@ -45,7 +45,7 @@ export function startPanels() {
   $("shade").addEventListener("click", closeOverlays);
   narrow.addEventListener("change", () => Object.keys(PANELS).forEach((name) => setPanel(name, false)));
   for (const dialog of document.querySelectorAll("dialog")) {
-    // A click beside the dialog is one on its backdrop, which counts as the dialog itself.
+    // A click outside the dialog hits its backdrop. The event's target is then the dialog itself.
     dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
     dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   }

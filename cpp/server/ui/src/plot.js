@@ -1,5 +1,5 @@
-// A plot of the last minutes as SVG: one or two lines over the same scale, from zero. The labels are HTML beside it,
-// since the picture is stretched.
+// Draws a plot of the last minutes as SVG: one or two lines with the same scale, which begins at zero. The labels are
+// HTML beside the SVG, because the SVG is stretched.
 import { element } from "./dom.js";
 
 const N_SAMPLES = 150;
@@ -14,7 +14,7 @@ function svg(tag, attributes) {
 
 const shown = (value) => (value == null ? "–" : value >= 100 ? Math.round(value).toLocaleString("en") : Number(value.toFixed(1)));
 
-// The least of 1, 2, 5, 10, ... that is not below the value.
+// Returns the smallest of 1, 2, 5, 10, ... that is not below the value.
 function roundTop(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -22,7 +22,7 @@ function roundTop(value) {
 }
 
 export class Plot {
-  // `names` of its lines; one line has no name of its own. `interval_s`: between two samples.
+  // `names` are the names of its lines; a single line has none. `interval_s` is the time between two samples.
   constructor(title, unit, names, interval_s) {
     this.title = title;
     this.names = names;
@@ -40,7 +40,7 @@ export class Plot {
     this.figure = element("figure", {}, caption, element("div", { className: "plot" }, upright, this.picture, level));
   }
 
-  // One value a line; null: none yet.
+  // Adds one value per line. null means that there is no value yet.
   add(values) {
     this.samples.forEach((line, i) => {
       line.push(values[i] ?? null);
@@ -53,7 +53,7 @@ export class Plot {
         if (value == null) return;
         const x = WIDTH - 3 - ((line.length - 1 - k) * WIDTH) / (N_SAMPLES - 1);
         const y = HEIGHT - 1 - (value / top) * (HEIGHT - 3);
-        const isAlone = line[k - 1] == null && line[k + 1] == null; // a dot
+        const isAlone = line[k - 1] == null && line[k + 1] == null; // a sample without neighbours is drawn as a dot
         path += `${path === "" || line[k - 1] == null ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}${isAlone ? "h.01" : ""}`;
       });
       this.paths[i].setAttribute("d", path);

@@ -1,4 +1,4 @@
-// The panel of settings, and the fields of a request that it stands for.
+// The panel of settings, and the request fields that it sets.
 import { $ } from "./dom.js";
 import { formatField, formatFields, formatProblem, pointAtRefused, showFormat, startFormat } from "./format.js";
 import { setPanel } from "./panels.js";
@@ -8,11 +8,13 @@ import { showTools, startTools, toolFields, toolsProblem } from "./tools.js";
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"];
 const FORMATS = ["format", "format_schema", "format_regex", "format_grammar"];
 const FIELDS = ["system", "thinking", "tools", "tool_choice", ...FORMATS, ...NUMBERS];
-// Answers end here unless the user says otherwise, since a small model may not find an end; "Continue" goes on.
+// Answers end after this many tokens unless the user sets another limit, because a small model may not find an end.
+// "Continue" goes on.
 const DEFAULT_LENGTH = 1024;
-// As `zinc-rt chat` has them: small models neither repeat themselves nor wander off. index.html shows them.
+// The same defaults as in `zinc-rt chat`, with which small models neither repeat themselves nor wander off. index.html
+// shows them.
 const DEFAULTS = { temperature: 0.7, min_p: 0.05, repetition_penalty: 1.05 };
-// What may be wrong in the panel, or be refused by the server: where it stands and how it is shown there.
+// The parts of the panel that may be wrong or be refused by the server: where each is, and how its problem is shown.
 const CHECKED = {
   tools: { field: () => "tools", problem: toolsProblem, show: showTools, point() {} },
   format: { field: formatField, problem: formatProblem, show: showFormat, point: pointAtRefused },
@@ -26,7 +28,7 @@ export function startSettings() {
       try {
         saveSettings(Object.fromEntries(FIELDS.map((field) => [field, $(field).value])));
       } catch {
-        // a full or forbidden store: the fields hold until the page closes
+        // The browser's store is full or forbidden. The settings then last until the page is closed.
       }
     });
   }
@@ -34,14 +36,14 @@ export function startSettings() {
   startFormat();
 }
 
-// Opens the panel where a part of it stands: tools or format.
+// Opens the panel and moves the focus to a part of it: tools or format.
 export function showSetting(part) {
   setPanel("settings", true);
   $(CHECKED[part].field()).focus();
   CHECKED[part].point();
 }
 
-// Whether the settings can be sent; else the panel shows what cannot.
+// Returns whether the settings can be sent. If they cannot, the panel shows why.
 export function areSettingsGood() {
   const bad = Object.keys(CHECKED).find((part) => CHECKED[part].problem());
   if (!bad) return true;
@@ -50,7 +52,7 @@ export function areSettingsGood() {
   return false;
 }
 
-// What the server said of a part, shown where the part stands; "" takes it away.
+// Shows what the server said about a part, beside that part. An empty text removes it.
 export function showRefusal(part, text) {
   CHECKED[part]?.show(text.replace(/^400: (\[request\] )?((response_format|structured_outputs)\S*: )?/, ""));
 }
@@ -61,7 +63,8 @@ export function clearRefusals() {
 
 export const usesDefaultLength = () => $("max_tokens").value === "";
 
-// isBehindResult: of a tool. goesOn: behind what an answer has, which a format would begin anew.
+// Returns the request fields of the settings. isBehindResult: the model answers the result of a tool. goesOn: the
+// request continues an answer, so no format is sent; with one the answer would start again.
 export function requestFields(model, { isBehindResult, goesOn }) {
   const fields = { ...DEFAULTS, ...toolFields(isBehindResult), ...(goesOn ? {} : formatFields()) };
   for (const name of NUMBERS) if ($(name).value !== "") fields[name] = Number($(name).value);

@@ -1,4 +1,5 @@
-// Chats and settings in localStorage, each chat under a key of its own so that two tabs do not undo each other.
+// Keeps chats and settings in localStorage. Each chat has its own key, so that two tabs do not overwrite each other's
+// chats.
 const CHAT = "zinc_rt.chat.";
 const SETTINGS = "zinc_rt.settings";
 
@@ -15,7 +16,7 @@ function parse(text) {
   }
 }
 
-// The newest first.
+// Returns all chats, the newest first.
 export function loadChats() {
   return Object.keys(localStorage)
     .filter((key) => key.startsWith(CHAT))

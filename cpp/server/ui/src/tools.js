@@ -1,10 +1,10 @@
-// The tools of the settings: a list of functions that the model may call.
+// The setting of tools: a list of functions that the model may call.
 import { $ } from "./dom.js";
 import { formatName } from "./format.js";
 import { currentModel } from "./models.js";
 
-const MOST_NAMES = 6; // that are shown
-// What the choices of calls send beside the tools; without an entry no tools are sent.
+const MOST_NAMES = 6; // how many names are shown
+// What is sent beside the tools for each choice of calls. For a choice without an entry, no tools are sent.
 const CALLS = {
   "": {},
   one: { parallel_tool_calls: false },
@@ -12,7 +12,7 @@ const CALLS = {
   required_one: { tool_choice: "required", parallel_tool_calls: false },
 };
 
-// What is wrong with one of the list, or "".
+// Returns what is wrong with an entry of the list, or "".
 function complaint(tool) {
   const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
   if (!isObject(tool) || tool.type !== "function") return 'is no object with "type": "function"';
@@ -22,7 +22,7 @@ function complaint(tool) {
   return parameters === undefined || isObject(parameters) ? "" : `("${name}") has "parameters" that are no JSON schema`;
 }
 
-// {tools} or {problem} of a text; an empty one has no tools.
+// Parses the text of the tools. Returns {tools} or {problem}. An empty text means that there are no tools.
 export function readTools(text) {
   if (text.trim() === "") return { tools: [] };
   let tools;
@@ -64,7 +64,8 @@ export function showTools(refusal = "") {
 
 export const toolsProblem = () => readTools($("tools").value).problem;
 
-// Behind a result the model may always answer: a call that is demanded would never end.
+// Returns the request fields of the tools. After a result the model may always answer with text, because a call that is
+// demanded each time would never end.
 export function toolFields(isBehindResult) {
   const { tools } = readTools($("tools").value);
   const calls = CALLS[$("tool_choice").value];

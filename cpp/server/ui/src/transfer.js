@@ -1,10 +1,10 @@
-// Chats as files: JSON that this page reads again, Markdown for people.
+// Saves chats as files: JSON, which this page can read again, and Markdown, for reading.
 import { answerAsMarkdown, callsOf, resultsOf } from "./calls.js";
 import { element } from "./dom.js";
 import { newChat } from "./store.js";
 
 const FORMAT = "zinc_rt.chats";
-const MOST_NAME = 256; // characters of a model's name
+const MOST_NAME = 256; // the most characters of a model's name
 
 function download(name, type, text) {
   const url = URL.createObjectURL(new Blob([text], { type }));
@@ -35,7 +35,7 @@ export function chatAsMarkdown(chat) {
 export const exportJson = (chats, title) => download(fileName(title, "json"), "application/json", chatsAsJson(chats));
 export const exportMarkdown = (chat) => download(fileName(chat.title, "md"), "text/markdown", chatAsMarkdown(chat));
 
-// The chats of a file, under new ids. Throws with the reason if it is none of ours.
+// Returns the chats of a file, with other ids. Throws with the reason if the file was not written by this page.
 export function chatsOfJson(text) {
   let file = null;
   try {
@@ -70,7 +70,7 @@ function messageOf({ role, content, reasoning, stats, model, dropped, tool_calls
 
 const callOf = ({ id, function: { name, arguments: text } }) => ({ id, type: "function", function: { name, arguments: text } });
 
-// Calls are whole, and a result stands behind the call that it answers.
+// Checks that calls are complete, and that a result comes after the call that it answers.
 function checkCalls(message, before, at) {
   const isCall = (c) => [c?.id, c?.function?.name, c?.function?.arguments].every((text) => typeof text === "string");
   if (message.tool_calls && !(Array.isArray(message.tool_calls) && message.tool_calls.every(isCall)))

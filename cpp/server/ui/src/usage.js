@@ -1,4 +1,5 @@
-// The usage page: what a tenant used, and what it holds now, asked for every two seconds while it is seen.
+// The usage page: it shows what a tenant used and what it holds now. It asks the server every two seconds while it is
+// visible.
 import { getJson, ServerError } from "./api.js";
 import { $, element } from "./dom.js";
 import { Plot } from "./plot.js";
@@ -43,7 +44,7 @@ function showUsage(usage) {
   $("no-days").hidden = rows.length > 0;
 }
 
-// Admins choose among all tenants; others see their own.
+// Admins choose among all tenants; other users see only their own.
 async function loadTenants() {
   let ids = [];
   try {
