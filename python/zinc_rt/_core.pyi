@@ -64,7 +64,7 @@ class RequestHandle:
     @property
     def completion(self) -> Completion: ...
 
-# How to generate, each with its default; of Session.generate and all that call it.
+# The keyword arguments of Session.generate, and of all methods that pass them on to it. Each comment is a default.
 class _Parameters(TypedDict, total=False):
     tools: Sequence[dict[str, Any]] | None  # None
     chat_template_kwargs: dict[str, Any] | None  # None
@@ -238,7 +238,7 @@ class Tenant:
     def flush_prefix_cache(self) -> int: ...
     def session(self, system: str | None = None) -> Session: ...
 
-# The options of a model when it is opened, each with its default; None: the engine chooses.
+# The options with which a model is opened. Each comment is a default; None: the engine chooses.
 class _ModelOptions(TypedDict, total=False):
     backend: Literal["zinc_rt", "vulkan"] | None
     devices: Sequence[UInt32] | None  # [0]

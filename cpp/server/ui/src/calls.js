@@ -28,8 +28,8 @@ export function resultsOf(chat, message) {
   return end < 0 ? behind : behind.slice(0, end);
 }
 
-// Called when the user writes on without giving results. Removes the calls, because templates need a result for each
-// call.
+// Called when the user writes on without giving results. Appends NO_RESULT as the result of each call that has none,
+// because templates need a result for each call.
 export function closeCalls(chat) {
   const message = chat.messages.findLast((m) => m.role !== "tool");
   if (!message) return;
