@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from . import errors
 
-# Names of integer annotations, each with the least and the largest value of the engine's type.
+# Maps the names of integer annotations to the least and the largest value of the engine's type.
 INTEGERS = {
     "UInt32": (0, 2**32 - 1),
     "UInt64": (0, 2**64 - 1),

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from . import _check, errors
 
-# For each TypedDict of the stub: the signature that has the same names, with defaults.
+# Maps each TypedDict of the stub to the call whose signature has the same names, with defaults.
 WHOLE = {"_Parameters": ("Session", "generate"), "_ModelOptions": ("Engine", "__init__")}
 F = TypeVar("F", bound=Callable)
 _INTEGER = re.compile(rf"\b({'|'.join(_check.INTEGERS)})\b")

@@ -12,6 +12,6 @@ UInt64 = int
 Int32 = int
 TokenId = int
 
-# Gets the token ids so far, prompt first (int32), and the logits for the next token (float32). It changes the logits in
-# place or returns other logits.
+# A logits processor is called with the token ids so far, prompt first (int32), and the logits for the next token
+# (float32). It changes the logits in place or returns other logits.
 LogitsProcessor = Callable[["npt.NDArray[np.int32]", "npt.NDArray[np.float32]"], Any]

@@ -12,7 +12,7 @@ from .._placement import PAGE_TOKENS, placement_key
 # A token counts as four bytes. In a prompt of token ids, these are the id; in a text, a token has about four bytes.
 TOKEN_BYTES = 4
 PAGE_BYTES = TOKEN_BYTES * PAGE_TOKENS
-# The fields of a body that come before what is generated, of all APIs, in the order in which templates show them.
+# In all APIs, these fields of a body make up the prompt. Templates show them in this order.
 PROMPT_FIELDS = ("tools", "system", "instructions", "messages", "prompt", "input", "input_ids", "suffix")
 KEY_HEADERS = (b"authorization", b"api-key", b"x-api-key")
 TENANT_HEADERS = (b"x-gateway-inference-fairness-id", b"x-llm-d-inference-fairness-id")

@@ -24,7 +24,7 @@ from .router import PrefixRouter
 from .server import Server, refuse_own_options
 
 log = logging.getLogger("ray.serve")
-# Serve sends a replica at most so many requests at once. The number is large because the server has its own queue and
+# Serve sends a replica at most this many requests at once. The number is large because the server has its own queue and
 # classes.
 MOST_AT_ONCE = 4096
 MAX_BODY_BYTES = 1 << 27

@@ -27,7 +27,7 @@ from .call import Call
 from .deployment import MAX_BODY_BYTES, Replica, answer_of, call_of_request
 from .router import PrefixRouter
 
-# The Ray module with the classes of answers. It is not public, but Ray's own servers use it too.
+# This module of Ray has the classes of answers. It is not public, but Ray's own servers use it too.
 ANSWERS = "ray.llm._internal.serve.core.configs.openai_api_models"
 # The only key of engine_kwargs that is not an option of the server; it is an argument of zinc_rt.ray.app().
 MAY_BE_OPEN = "may_be_open"

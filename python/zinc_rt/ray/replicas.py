@@ -9,11 +9,11 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from .._placement import PAGE_TOKENS, ReplicaLoad, choose_replica
 from .call import Prompt
 
-# Pages that a replica is assumed to have until it reports a number.
+# Until a replica reports how many pages it has, it is assumed to have this many.
 PAGES_UNTIL_TOLD = 4096
-# Requests remembered per replica: more than Serve lets a replica have at once.
+# This many requests are remembered per replica, which is more than Serve lets a replica have at once.
 MOST_SENT = 1 << 14
-# The backlog of a replica that must not be chosen, because it is gone or already ranked. Larger than any real backlog.
+# A replica that must not be chosen (it is gone or already ranked) gets this backlog. No real backlog is as large.
 NO_REPLICA = ReplicaLoad(backlog_tokens=1 << 62)
 
 
@@ -26,7 +26,7 @@ class ReplicaView:
 
     def __init__(self) -> None:
         self.pages: OrderedDict[bytes, None] = OrderedDict()
-        # per request: when it was sent, and its tokens that were not cached
+        # Key: the request's id. Value: when it was sent, and how many of its tokens were not cached.
         self.sent: dict[str, tuple[float, int]] = {}
         self.over: deque[str] = deque()  # requests that ended and are still in `sent`
         # The replica's last report: its number, when it came, and its backlog. Requests that were sent before the

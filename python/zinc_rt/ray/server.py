@@ -34,7 +34,7 @@ HOP_BY_HOP = {
     b"transfer-encoding",
     b"upgrade",
 }
-# Options of `zinc-rt serve` that a replica sets itself.
+# A replica sets these options of `zinc-rt serve` itself, so users may not set them.
 OWN_OPTIONS = (
     "--host",
     "--port",
