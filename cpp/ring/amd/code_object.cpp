@@ -8,8 +8,8 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The code below reads these numbers of ELF64 files: the machine, section and segment types, and the sizes of table
-// entries.
+// The code below uses these numbers of ELF64 files: the machine, section and segment types, and the sizes of table
+// entries and of a kernel descriptor.
 constexpr std::uint16_t kMachineAmdGpu = 224;
 constexpr std::uint32_t kLoad = 1, kRela = 4, kDynSym = 11;
 constexpr std::uint64_t kProgramHeaderBytes = 56, kSectionHeaderBytes = 64, kSymbolBytes = 24, kDescriptorBytes = 64;
