@@ -1,5 +1,6 @@
-// A table with one row per key: the field, the key, the smallest and largest value, and the default. The functions
-// derive_* compute values that depend on other values.
+// Fills a ModelConfig from tables. Each row of a table names a field, its metadata key, the smallest and largest
+// allowed value, and the default. After the tables, the functions derive_* compute the fields that depend on other
+// fields.
 #include "model/config.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 
 using gguf::quoted;
 
-// Limits far above every known model, yet so small that the product of two fits in 63 bits.
+// These limits are far above every known model, yet so small that the product of any two fits in 63 bits.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxDim = 1U << 22;
 constexpr std::uint32_t kMaxHeads = 1U << 14;
@@ -29,7 +30,8 @@ constexpr std::uint32_t kMaxExperts = 1U << 14;
 constexpr std::uint32_t kAny32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::optional<std::uint32_t> kNeeded{};
 
-// A key that starts with '.' belongs to the architecture: ".block_count" stands for "<architecture>.block_count".
+// Describes one integer field. A key that starts with '.' belongs to the architecture: ".block_count" stands for
+// "<architecture>.block_count", for example "llama.block_count".
 struct CountRow {
   std::uint32_t ModelConfig::* field;
   std::string_view key;
@@ -45,19 +47,20 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::model_dim, ".embedding_length", 1, kMaxDim, kNeeded},
     {&ModelConfig::context_length, ".context_length", 1, kMaxContext, kNeeded},
     {&ModelConfig::n_heads, ".attention.head_count", 1, kMaxHeads, kNeeded},
-    {&ModelConfig::head_dim, ".attention.key_length", 1, kMaxHeadDim, 0},      // absent: model_dim / n_heads
-    {&ModelConfig::v_head_dim, ".attention.value_length", 1, kMaxHeadDim, 0},  // absent: head_dim
+    // if the key is absent, model_dim / n_heads is used
+    {&ModelConfig::head_dim, ".attention.key_length", 1, kMaxHeadDim, 0},
+    {&ModelConfig::v_head_dim, ".attention.value_length", 1, kMaxHeadDim, 0},  // if the key is absent, head_dim is used
     {&ModelConfig::sliding_window, ".attention.sliding_window", 0, kMaxContext, 0},
     {&ModelConfig::sliding_head_dim, ".attention.key_length_swa", 1, kMaxHeadDim, 0},
     {&ModelConfig::sliding_v_head_dim, ".attention.value_length_swa", 1, kMaxHeadDim, 0},
     {&ModelConfig::n_shared_kv_layers, ".attention.shared_kv_layers", 0, kMaxLayers, 0},
-    {&ModelConfig::rope_dim, ".rope.dimension_count", 2, kMaxHeadDim, 0},  // absent: head_dim
+    {&ModelConfig::rope_dim, ".rope.dimension_count", 2, kMaxHeadDim, 0},  // if the key is absent, head_dim is used
     {&ModelConfig::sliding_rope_dim, ".rope.dimension_count_swa", 2, kMaxHeadDim, 0},
     {&ModelConfig::rope_original_context, ".rope.scaling.original_context_length", 1, kMaxContext,
-     0},  // context_length
+     0},  // if the key is absent, context_length is used
     {&ModelConfig::n_experts, ".expert_count", 0, kMaxExperts, 0},
     {&ModelConfig::n_experts_used, ".expert_used_count", 0, kMaxExperts, 0},
-    {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 0, kMaxDim, 0},  // absent or 0: ffn_dim
+    {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 0, kMaxDim, 0},  // if absent or 0, ffn_dim is used
     {&ModelConfig::shared_expert_ffn_dim, ".expert_shared_feed_forward_length", 0, kMaxDim, 0},
     {&ModelConfig::full_attention_interval, ".full_attention_interval", 0, kMaxLayers, 0},
     {&ModelConfig::ssm_conv_width, ".ssm.conv_kernel", 0, 256, 0},
@@ -92,7 +95,8 @@ constexpr NumberRow kNumbers[] = {
     {&ModelConfig::final_logit_softcap, ".final_logit_softcapping", 0, 1e6, 0},
 };
 
-// One entry per layer. The file has an array, which includes MTP blocks, or one number for all layers.
+// Describes a field with one value per layer. The file stores either an array, which also counts MTP blocks, or one
+// number for all layers.
 struct LayerRow {
   std::vector<std::uint32_t> ModelConfig::* field;
   std::string_view key;
@@ -165,11 +169,12 @@ class ConfigReader {
   Result<double> number(std::string_view key, double min, double max, double absent) const {
     ZRT_TRY(const double value,
             metadata_.get_float_or(full(key), family_default(config_, metadata_, key).value_or(absent)));
-    if (!(value >= min && value <= max)) return out_of_range(key, min, max, value);  // also when it is not a number
+    if (!(value >= min && value <= max))
+      return out_of_range(key, min, max, value);  // the negated form also refuses NaN
     return value;
   }
 
-  // REQUIRES: the key is there.
+  // Reads the value of each layer into row.field. REQUIRES: the file has the key.
   Status read_per_layer(const LayerRow& row) {
     const std::string key = full(row.key);
     std::vector<std::int64_t> values;
@@ -190,7 +195,8 @@ class ConfigReader {
     return {};
   }
 
-  // One flag per layer, from an array or from a period: all layers are flagged except every period-th.
+  // Reads one flag per layer. The file stores an array of flags, or one number p that means that every p-th layer is
+  // not flagged and all others are.
   Status read_flags(std::vector<bool>& flags, std::string_view key) {
     const auto* value = metadata_.find(full(key));
     if (value == nullptr) return {};
@@ -257,7 +263,7 @@ class ConfigReader {
     ZRT_CHECK_OK(check(".rope.dimension_count", config_.rope_dim, config_.head_dim));
     ZRT_CHECK_OK(check(".rope.dimension_count_swa", config_.sliding_rope_dim, config_.sliding_head_dim));
     if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
-    // Some files store 0 to say that there is no scale.
+    // Some files store 0 to say that nothing is scaled, so 0 is read as a factor of 1.
     for (double* scale : {&config_.rope_scaling_factor, &config_.expert_weights_scale, &config_.embedding_scale,
                           &config_.residual_scale})
       if (*scale == 0) *scale = 1;
@@ -325,7 +331,8 @@ class ConfigReader {
     } else if (embedding != nullptr) {
       n_tokens = embedding->dims[1];
     }
-    // Gemma 3's vocabulary may contain image tokens that have no row in the embedding matrix.
+    // Gemma 3's vocabulary may contain image tokens that have no row in the embedding matrix, so the smaller count is
+    // used.
     if (embedding != nullptr && config_.architecture == "gemma3" && key == kTokens)
       n_tokens = std::min(n_tokens, embedding->dims[1]);
     if (n_tokens < 1 || n_tokens > kMaxVocab) return out_of_range<std::uint64_t>(key, 1, kMaxVocab, n_tokens);
@@ -336,8 +343,8 @@ class ConfigReader {
     return {};
   }
 
-  // Sets the number of token types (such as first and second text) of an encoder. A tensor has a row per type, and a
-  // key may give their number.
+  // Sets the number of token types of an encoder (for example 2, if a pair of texts marks the second text). The tensor
+  // has one row per type, and a key may also state the number.
   Status derive_token_types() {
     constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
     const gguf::TensorInfo* types = find_tensor("token_types.weight");
@@ -361,7 +368,7 @@ class ConfigReader {
   const gguf::Metadata& metadata_;
   std::span<const gguf::TensorInfo> tensors_;
   ModelConfig config_;
-  std::uint32_t n_blocks_ = 0;  // n_layers + n_mtp_layers
+  std::uint32_t n_blocks_ = 0;  // number of blocks in the file: n_layers + n_mtp_layers
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Reads the model's shape from a model file; no other code knows the file's metadata keys. Every value is checked here,
-// so later code may multiply sizes without further checks.
-// Thread rule: plain values.
+// ModelConfig holds the shape of a model: its sizes, attention, RoPE, experts and scales. read_config() takes them from
+// the metadata keys of a model file, and graph builders read only this struct, so they know no keys. Every value is
+// checked here, so later code may multiply sizes without further checks. Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -15,82 +15,88 @@
 namespace zinc_rt {
 
 struct ModelConfig {
-  // What the model is called; shown in its model card.
+  // The family and the names that the model card shows. Executors use only `architecture`, for example "llama".
   std::string architecture;
   std::string name;
   std::string size_label;
   std::uint32_t file_type = 0;
   std::uint32_t quantization_version = 0;
 
-  // Sizes.
-  std::uint32_t n_layers = 0;      // layers that are run
-  std::uint32_t n_mtp_layers = 0;  // multi-token prediction blocks after them in the file, not run
+  // Sizes of the whole model.
+  std::uint32_t n_layers = 0;  // number of layers that the graph runs
+  // number of multi-token prediction blocks that follow the layers in the file; they are not run
+  std::uint32_t n_mtp_layers = 0;
   std::uint32_t model_dim = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t context_length = 0;
 
-  // Attention. Each vector has one entry per layer. The file may give 0 heads for layers without attention, so
-  // n_kv_heads is that of the first layer that has some.
+  // Attention. Each vector has one entry per layer. The file may list 0 heads for layers without attention, so
+  // n_kv_heads is the value of the first layer whose count is not 0.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::vector<std::uint32_t> n_kv_heads_per_layer;
   std::uint32_t head_dim = 0;
   std::uint32_t v_head_dim = 0;
-  std::uint32_t sliding_window = 0;    // how many tokens a query sees, including itself; 0: all
-  std::vector<bool> is_sliding;        // which layers have the window; empty: the file does not say
-  std::uint32_t sliding_head_dim = 0;  // for sliding layers; head_dim if the file gives none
+  std::uint32_t sliding_window = 0;    // how many tokens a query attends to, including itself; 0 means all
+  std::vector<bool> is_sliding;        // true for the layers with the window; empty if the file does not say which
+  std::uint32_t sliding_head_dim = 0;  // head size of the sliding layers; equals head_dim if the file gives none
   std::uint32_t sliding_v_head_dim = 0;
-  std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers read an earlier layer's K and V
-  bool is_causal = true;                 // a token sees itself and those before it; false: all of its text
-  double attention_scale = 0;            // 0: 1 / sqrt(head_dim)
-  double attention_softcap = 0;          // 0: none
+  std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers compute no K and V and read an earlier layer's
+  bool is_causal = true;                 // true: a token attends to itself and earlier tokens; false: to its whole text
+  double attention_scale = 0;            // factor of Q times K; 0 means 1 / sqrt(head_dim)
+  double attention_softcap = 0;          // scores become cap * tanh(score / cap); 0 means no cap
 
-  // Rotary positions.
-  std::uint32_t rope_dim = 0;  // leading elements of a head that are rotated; even, at most head_dim
+  // RoPE (rotary positions).
+  std::uint32_t rope_dim = 0;  // number of leading elements of a head that are rotated; even, at most head_dim
   double rope_theta = 0;
-  std::uint32_t sliding_rope_dim = 0;  // for sliding layers; their head_dim if the file gives none
+  std::uint32_t sliding_rope_dim = 0;  // rope_dim of the sliding layers; equals their head size if the file gives none
   double sliding_rope_theta = 0;
-  std::string rope_scaling_type;  // none, linear, yarn or longrope
+  std::string rope_scaling_type;  // "none", "linear", "yarn" or "longrope"
   double rope_scaling_factor = 1;
   std::uint32_t rope_original_context = 0;
-  double rope_attn_factor = 0;  // factor for cos and sin; 0: the file gives none
+  double rope_attn_factor = 0;  // factor that multiplies cos and sin; 0 if the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
 
-  // Feed-forward. ffn_dim is that of the first layer that has one; 0 if the model has only experts.
+  // Feed-forward. ffn_dim is the value of the first layer that has a dense feed-forward; 0 if the model has only
+  // experts.
   std::uint32_t ffn_dim = 0;
   std::vector<std::uint32_t> ffn_dim_per_layer;
-  std::uint32_t n_experts = 0;  // 0: dense
+  std::uint32_t n_experts = 0;  // number of experts per layer; 0 for a dense model
   std::uint32_t n_experts_used = 0;
   std::uint32_t expert_ffn_dim = 0;
   std::uint32_t shared_expert_ffn_dim = 0;
   double expert_weights_scale = 1;
 
-  // Recurrent layers (gated delta net).
-  std::vector<bool> is_recurrent;  // empty: the file does not say
+  // Recurrent layers (gated delta net, as in Qwen3-Next).
+  std::vector<bool> is_recurrent;  // one flag per layer; empty if the file does not say
   std::uint32_t full_attention_interval = 0;
   std::uint32_t ssm_conv_width = 0;
   std::uint32_t ssm_k_heads = 0, ssm_v_heads = 0;
   std::uint32_t ssm_k_dim = 0;
-  std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads * dimension of a value head
+  std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads times the size of one value head
 
-  // The size of the embeddings that each layer adds; 0: none.
+  // Size of the vector per token that each layer adds from an embedding table of its own (Gemma 4); 0 if the model has
+  // no such table.
   std::uint32_t per_layer_embedding_dim = 0;
 
-  // Encoders.
-  std::uint32_t n_token_types = 0;  // rows of token_types.weight; 0: the model has no such tensor
-  std::uint32_t pooling_type = 0;   // how rows become an embedding: a number of base/pooling.h; 0: no embeddings
+  // Encoders, which make embeddings.
+  std::uint32_t n_token_types =
+      0;  // number of rows of the tensor token_types.weight; 0 if the model has no such tensor
+  std::uint32_t pooling_type =
+      0;  // how token rows become one embedding: a number of base/pooling.h; 0 for no embedding
 
   // Norms and scales.
   double norm_eps = 0;
   double embedding_scale = 1;
   double residual_scale = 1;
   double logit_scale = 1;
-  double final_logit_softcap = 0;  // 0: none
-  bool tied_embeddings = false;    // the output matrix is the embedding matrix
+  double final_logit_softcap = 0;  // logits become cap * tanh(logit / cap); 0 means no cap
+  bool tied_embeddings = false;    // the output matrix is the token embedding matrix
 };
 
-// Reads and checks the config. `tensors` is used to decide whether the embeddings are tied, and for vocab_size if no
-// key gives it. Errors: kNotFound for a missing key; kCorrupt or kUnavailable for a value that is not allowed.
+// Reads the config from the metadata and checks every value. `tensors` is the file's tensor table. It decides whether
+// the embeddings are tied, and its embedding matrix provides vocab_size if no key does. Errors: kNotFound for a missing
+// key; kCorrupt or kUnavailable for a value that is not allowed.
 Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors);
 inline Result<ModelConfig> read_config(const gguf::GgufFile& file) {
   return read_config(file.metadata(), file.tensors());

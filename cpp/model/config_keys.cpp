@@ -12,7 +12,8 @@ namespace {
 using gguf::quoted;
 using gguf::Value;
 
-// Other names of a key, and the programs that write them.
+// Maps the key name that this runtime uses to another name that some program writes. The comment of a row names the
+// program.
 struct OtherName {
   std::string_view key, other;
 };
@@ -30,10 +31,11 @@ double scalar_of(const Value& value) {
   if (const auto* number = std::get_if<std::uint64_t>(&value.data)) return static_cast<double>(*number);
   if (const auto* number = std::get_if<double>(&value.data)) return *number;
   if (const auto* flag = std::get_if<bool>(&value.data)) return *flag ? 1 : 0;
-  return std::nan("");  // equal to nothing
+  return std::nan("");  // NaN compares unequal to every allowed value
 }
 
-// Whether a value changes nothing in a family that does not use its key.
+// Tells whether this value of a key changes nothing in a family that does not compute with the key. A file with any
+// other value is refused.
 using Harmless = bool (*)(const ModelConfig& config, const Value& value);
 
 template <auto... kValues>
@@ -69,18 +71,19 @@ template <auto... kValues>
 bool without_experts_or(const ModelConfig& c, const Value& value) {
   return c.n_experts == 0 || is_one_of<kValues...>(c, value);
 }
-// Only YaRN uses this factor; other kinds of scaling do not. -1 means that the file does not set it.
+// The key scales YaRN's attention factor, and other kinds of RoPE scaling ignore it. -1 means that the file does not
+// set it.
 bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
 }
 bool is_no_switch(const ModelConfig& c, const Value& value) {
-  return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite has no RoPE if this value is not 1
+  return c.architecture != "granite" || is_one_of<1>(c, value);  // Granite runs without RoPE if this value is not 1
 }
 bool is_reordered(const ModelConfig& c, const Value& value) {
   return scalar_of(value) == (c.architecture == "qwen3next" ? 0 : 1);
 }
 
-// Sets of architectures.
+// Named sets of architectures, which the rows of kKeys refer to.
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
@@ -94,7 +97,7 @@ constexpr Set kNone{};
 
 struct KeyRow {
   std::string_view key;
-  bool by_all_others;  // true: all families but those of `set` compute with the key; false: only those of `set`
+  bool by_all_others;  // true: every family outside `set` computes with the key; false: only those in `set` do
   Set set;
   Harmless harmless;
 };
@@ -128,7 +131,7 @@ constexpr KeyRow kKeys[] = {
     by_all(".attention.layer_norm_epsilon"),
     by_all(".attention.causal"),
     by_all(".attn_logit_softcapping"),
-    by_all(".final_logit_softcapping"),  // encoders compute no logits
+    by_all(".final_logit_softcapping"),  // encoders compute no logits, so the key cannot change their results
     by_all_but(kGemma4, ".attention.scale", is_one_of<0, 1>),
     by_all_but(kEncoders, ".attention.sliding_window", without_window),
     by_none(".use_sliding_window", has_window_or_none),
@@ -148,7 +151,7 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.yarn_attn_factor", is_one_of<1, -1>),
     by_none(".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
-    // Positions in pictures. For text all sections have the same position.
+    // These keys place tokens of pictures in rows and columns. In text all sections of a token have the same position.
     by_none(".rope.dimension_sections", always),
     by_none(".rope.mrope_section", always),
     by_none(".rope.mrope_interleaved", always),
@@ -182,7 +185,8 @@ constexpr KeyRow kKeys[] = {
     by(kExperts, ".expert_weights_scale", without_experts_or<0, 1>),
     by_none(".expert_weights_norm", without_experts_or<1>),
     by_none(".norm_top_k_prob", without_experts_or<1>),
-    by_none(".expert_gating_func", without_experts_or<0, 1, 3>),  // softmax over all experts or over the chosen ones
+    // 1 and 3: softmax over all experts, or over the chosen ones
+    by_none(".expert_gating_func", without_experts_or<0, 1, 3>),
     by_none(".expert_group_count", without_experts_or<0, 1>),
     by_none(".expert_group_used_count", without_experts_or<0, 1>),
     by_none(".expert_group_scale", without_experts_or<0, 1>),
@@ -210,9 +214,10 @@ constexpr KeyRow kKeys[] = {
 };
 // clang-format on
 
-// Key names of parts of a file other than the language model.
+// Keys that contain one of these belong to parts of the file other than the language model.
 constexpr std::string_view kOtherParts[] = {".vision.", ".audio.", ".mm."};
-// A file is refused if an unknown key contains one of these, because such a key may change what the model computes.
+// A file is refused if it has a key that is not in kKeys and contains one of these, because such a key may change the
+// results.
 constexpr std::string_view kGroups[] = {".rope.", ".attention.", ".ssm."};
 constexpr std::string_view kWords[] = {"scale", "softcap", "norm", "window", "clamp", "residual", "activation"};
 
@@ -266,8 +271,8 @@ std::string name_in_file(const gguf::Metadata& metadata, std::string_view archit
 }
 
 std::optional<double> family_default(const ModelConfig& c, const gguf::Metadata& metadata, std::string_view key) {
-  // Ollama's files omit keys whose value is the same for all models of the family. The files for long contexts scale
-  // positions by 8.
+  // Files that Ollama writes omit keys whose value is the same for all models of the family. Gemma 3 models with a long
+  // context scale positions by 8.
   if (c.architecture == "gemma3") {
     constexpr std::uint32_t kScaledFrom = 131072;
     if (key == ".rope.freq_base") return 1e6;

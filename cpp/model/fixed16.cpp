@@ -25,8 +25,8 @@ ZRT_MULTIVERSION void widen_bf16(const std::uint16_t* from, float* to) {
   for (std::uint64_t i = 0; i < kGroup; ++i) to[i] = bf16_to_f32(from[i]);
 }
 
-// Returns the bits of the largest magnitude. Ordered as integers, the bits have the order of the magnitudes, with
-// infinities and NaN as the largest.
+// Returns the bits of the largest magnitude in a group, without the sign. Read as integers, such bits sort like the
+// magnitudes, with infinities and NaN as the largest.
 ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; i < kGroup; ++i) {
@@ -36,10 +36,11 @@ ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   return largest;
 }
 
-// Counts the weights that are equal to code * d. scale = 1 / d; both are powers of two. The product with scale is
-// exact, unless it is far below 1 and then it rounds to the code 0 in any case.
+// Encodes one group into `block` and returns how many of its weights equal code * d, that is, were not rounded. d and
+// scale = 1 / d are powers of two. The product with scale is exact, unless it is far below 1, where the code is 0 in
+// any case.
 ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, BlockFixed16* block) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds the sum to an integer in its low bits
   std::uint32_t n_exact = 0;
   for (std::uint64_t i = 0; i < kGroup; ++i) {
     const float shifted = w[i] * scale + kRound;
@@ -51,12 +52,13 @@ ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, Bloc
   return n_exact;
 }
 
-// The exponent s of a group's scale 2^s, from the bits of its largest magnitude. Subnormal weights count as 2^-126.
+// Returns the exponent s of a group's scale 2^s. `largest` holds the bits of the group's largest magnitude. Subnormal
+// weights count as 2^-126.
 int exponent_of(std::uint32_t largest) {
   const int exponent = static_cast<int>(largest >> 23) - 127;
   const std::uint32_t most = f32_bits(digits::kMost) & 0x7fffffu;
   const int s = 14 - exponent - ((largest & 0x7fffffu) > most ? 1 : 0);
-  return s > 126 ? 126 : s;  // 2^-s is a normal number
+  return s > 126 ? 126 : s;  // so that 2^-s stays a normal number
 }
 
 std::uint64_t encode_group(const float* w, BlockFixed16* block) {

@@ -70,7 +70,7 @@ void Weights::use_fixed16() {
 
 void Weights::copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to,
                         unsigned n_threads) const {
-  constexpr std::uint64_t kFewestBytes = 1 << 20;  // per thread; a thread for fewer would not pay
+  constexpr std::uint64_t kFewestBytes = 1 << 20;  // least work per thread; starting a thread for less does not pay
   const std::uint64_t k = tensor.dims[0], stored = row_bytes(tensor.stored, k), made = row_bytes(tensor.dtype, k);
   const std::byte* from = tensor.data.data() + first * stored;
   const auto copy = [&](std::uint64_t begin, std::uint64_t end) {

@@ -1,6 +1,7 @@
-// The tensors and metadata of an open model, by name. The model is a GGUF file, or an MLC folder that is read as if it
-// were one. The object owns the tensors' memory, which is either a mapping of the file or memory that a reader filled.
-// Thread rule: immutable after open; spans live as long as the object (a move keeps them).
+// Weights holds the tensors and metadata of an open model, by name. The model is a GGUF file, or an MLC folder that is
+// read as if it were one. The object owns the memory of the tensors, which is either a mapping of the file or memory
+// that a reader filled. Thread rule: immutable after open. Spans are valid as long as the object lives, and a move
+// keeps them valid.
 #pragma once
 
 #include <array>
@@ -25,9 +26,9 @@ struct Tensor {
   std::string_view name;      // points into the Weights
   DType dtype = DType::kF32;  // the type that executors compute with
   std::uint32_t n_dims = 1;
-  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is contiguous: the elements of a row
-  std::span<const std::byte> data;                // the bytes of the file
-  DType stored = DType::kF32;                     // the type of `data`; differs from dtype only after use_fixed16()
+  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the number of elements in a row, which are contiguous
+  std::span<const std::byte> data;                // the tensor's bytes as the file stores them
+  DType stored = DType::kF32;                     // type of `data`; differs from dtype only after use_fixed16()
 
   std::uint64_t n_elements() const { return dims[0] * n_rows(); }
   std::uint64_t n_rows() const { return dims[1] * dims[2] * dims[3]; }
@@ -36,21 +37,23 @@ struct Tensor {
 
 class Weights {
  public:
-  // What the reader of a file format provides: metadata under GGUF's keys, and tensors with GGUF's names and shapes.
+  // The input of the constructor, which the reader of a file format fills. Metadata has GGUF's keys, and tensors have
+  // GGUF's names and shapes.
   struct Source {
     std::string path;
-    std::uint64_t file_bytes = 0;  // of all files
+    std::uint64_t file_bytes = 0;  // sum over all files
     gguf::Metadata metadata;
-    std::vector<gguf::TensorInfo> infos;           // names are unique; shard and offset are not used
-    std::vector<std::span<const std::byte>> data;  // data[i] belongs to infos[i]: row_bytes of its type * its rows
-    std::shared_ptr<const void> owner;             // keeps the memory of `data`
-    bool is_mapped = false;                        // `data` are parts of mapped files
-    std::function<Status()> is_whole;              // see Weights::is_whole(); empty if no file is mapped
+    std::vector<gguf::TensorInfo> infos;  // names are unique; `shard` and `offset` are not used
+    // data[i] belongs to infos[i]; its size is row_bytes of the type times the number of rows
+    std::vector<std::span<const std::byte>> data;
+    std::shared_ptr<const void> owner;  // keeps the memory of `data` alive
+    bool is_mapped = false;             // whether `data` are parts of mapped files
+    std::function<Status()> is_whole;   // see Weights::is_whole(); empty if no file is mapped
   };
 
-  // `path`: a GGUF file (the first one of a split model) or an MLC folder.
+  // Opens a model. `path` is a GGUF file (the first one of a split model) or an MLC folder.
   static Result<Weights> open(const std::string& path);
-  // Returns the metadata() that open() would give, but reads no tensor.
+  // Returns the metadata() of the model that open() would return, but reads no tensor.
   static Result<gguf::Metadata> open_metadata(const std::string& path);
   explicit Weights(Source source);
   explicit Weights(gguf::GgufFile file);
@@ -60,32 +63,32 @@ class Weights {
   const std::string& path() const { return path_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
   const gguf::Metadata& metadata() const { return metadata_; }
-  std::span<const gguf::TensorInfo> infos() const { return infos_; }  // for read_config
-  std::span<const Tensor> all() const { return tensors_; }            // in file order
-  const Tensor* find(std::string_view name) const;                    // nullptr when absent
-  // Returns the tensor of this name. Errors: the tensor is missing, or its dimensions are not `dims` (trailing ones may
-  // be omitted).
+  std::span<const gguf::TensorInfo> infos() const { return infos_; }  // the input of read_config()
+  std::span<const Tensor> all() const { return tensors_; }            // all tensors, in the order of the file
+  const Tensor* find(std::string_view name) const;                    // returns nullptr if there is none
+  // Returns the tensor of this name. Errors: kNotFound if it is missing; an error with both shapes if its dimensions
+  // are not `dims`. Trailing dimensions of 1 may be omitted.
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
-  // Sets the dtype of each tensor for which fits_fixed16() is true to fixed16 (model/fixed16.h). `data` is not
-  // converted, so read such tensors with copy_rows().
+  // Makes executors compute with fixed16 (model/fixed16.h): sets the dtype of each tensor for which fits_fixed16() is
+  // true. `data` is not converted, so read these tensors with copy_rows().
   void use_fixed16();
-  // Writes rows [first, first + n) of a tensor to n rows of memory, in the format of its dtype, converting with up to
-  // `n_threads` threads.
+  // Copies rows [first, first + n) of a tensor to `to`, converted to the format of its dtype. Uses up to `n_threads`
+  // threads.
   void copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to, unsigned n_threads) const;
 
-  // Call this after you copied the tensor's bytes. It releases the memory of those of its pages that can be read from
-  // the file again.
+  // Releases the memory of those pages of a tensor that can be read from the file again. Call it after you copied the
+  // tensor's bytes.
   void release(const Tensor& tensor) const;
 
-  // Call this after you read tensors. Errors: kCorrupt if the file was truncated meanwhile; its missing bytes were read
-  // as zeros.
+  // Checks that the file was not truncated while its tensors were read. Call it after you read them. Errors: kCorrupt
+  // if the file became shorter, because its missing bytes were read as zeros.
   Status is_whole() const { return is_whole_ ? is_whole_() : Status{}; }
 
   std::uint64_t total_bytes() const;
-  // Bytes in the file per type, in the order of DType; absent types are left out.
+  // Returns how many bytes of the file each type takes, in the order of DType. Types that do not occur are left out.
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
-  // The same, but by the types that executors compute with.
+  // Returns the same for the types that executors compute with.
   std::vector<std::pair<DType, std::uint64_t>> computed_bytes_by_dtype() const;
 
  private:
@@ -93,7 +96,7 @@ class Weights {
   std::uint64_t file_bytes_ = 0;
   gguf::Metadata metadata_;
   std::vector<gguf::TensorInfo> infos_;
-  std::vector<Tensor> tensors_;                              // tensors_[i] is infos_[i]
+  std::vector<Tensor> tensors_;                              // tensors_[i] belongs to infos_[i]
   std::unordered_map<std::string_view, std::size_t> index_;  // keys point into infos_, whose elements never move
   std::shared_ptr<const void> owner_;
   bool is_mapped_ = false;

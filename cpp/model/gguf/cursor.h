@@ -1,5 +1,5 @@
-// A bounds-checked read position in the header of a GGUF file. Each error names the file, what was being read, and both
-// numbers.
+// Cursor is the bounds-checked read position of the GGUF parser in a file's header. Each error names the file, what was
+// being read, and both numbers (for example bytes needed and bytes left).
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ class Cursor {
   std::uint64_t pos() const { return pos_; }
   std::uint64_t remaining() const { return bytes_.size() - pos_; }
   std::string_view place() const { return place_; }
-  // What is being read now, for messages: `key "a.b"`, `tensor table entry 5`.
+  // Name of the item that is being read, which error messages show: `key "a.b"`, `tensor table entry 5`.
   const std::string& where() const { return where_; }
   void set_where(std::string where) { where_ = std::move(where); }
 
@@ -42,7 +42,8 @@ class Cursor {
     return {};
   }
 
-  // A length-prefixed string of at most max_bytes bytes.
+  // Reads a string that the file stores as a length and then its bytes. Errors: kCorrupt if it is longer than
+  // max_bytes.
   Status read_string(std::string& out, std::uint64_t max_bytes) {
     std::uint64_t n_bytes = 0;
     ZRT_CHECK_OK(read(n_bytes));

@@ -75,8 +75,8 @@ Status Metadata::add(std::string key, Value value) {
   return {};
 }
 
-// Returns the value of `key`, which must be an array if `array` is true and a scalar if not. `wanted` names the wanted
-// type in the error.
+// Returns the value of `key`. It must be an array if `array` is true, and a scalar if not. `wanted` names the type that
+// the caller wants, for the error message.
 Result<const Value*> Metadata::need(std::string_view key, std::string_view wanted, bool array) const {
   const Value* value = find(key);
   if (value == nullptr) return fail(StatusCode::kNotFound, "[gguf] {}: needed ({}), not there", at(key), wanted);

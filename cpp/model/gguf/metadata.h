@@ -1,5 +1,5 @@
-// The key-value section of a GGUF file.
-// Thread rule: immutable once the file is open.
+// Metadata holds the key-value section of a GGUF file. The config, the tokenizer and the chat templates read their keys
+// from it. Thread rule: immutable once the file is open.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace zinc_rt::gguf {
 
-// Value types of the format, by their numbers in the file.
+// The types of values in the GGUF format, with the numbers that the file stores for them.
 enum class ValueType : std::uint32_t {
   kU8 = 0,
   kI8 = 1,
@@ -33,20 +33,21 @@ enum class ValueType : std::uint32_t {
 };
 std::string_view to_string(ValueType type);
 
-// Formats a name from a file for messages: quoted, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
+// Formats a name from an untrusted file for an error message. The name is put in quotes, bytes outside printable ASCII
+// are shown as \xNN, and it is cut after 80 bytes.
 std::string quoted(std::string_view name);
 
-// A scalar, or an array of scalars of one type. Integers of any width are stored as i64 (u64 as u64), floats as double.
-// `type` is the type in the file.
+// The value of one key: a scalar, or an array of scalars of one type. Integers of any width are stored as i64 (u64 as
+// u64), floats as double. `type` remembers the type in the file.
 struct Value {
-  ValueType type = ValueType::kU8;  // element type when is_array
+  ValueType type = ValueType::kU8;  // if is_array, the type of the elements
   bool is_array = false;
   std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // scalars
                std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // arrays
                std::vector<std::uint8_t> /* bool array */, std::vector<std::string>>
       data;
 
-  std::string type_name() const;  // "u32", "array of string"
+  std::string type_name() const;  // the type's name for messages: "u32", "array of string"
 };
 
 class Metadata {
@@ -54,39 +55,41 @@ class Metadata {
   const Value* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // Typed reads. Any integer type converts to another if the value fits; f32 and f64 convert too. Errors: kNotFound if
-  // the key is absent; kCorrupt, with the key and both types, if it has another type or the value does not fit.
+  // Each of these returns the value of a key as one C++ type. Any integer type converts to another if the value fits;
+  // f32 and f64 convert too. Errors: kNotFound if the key is absent; kCorrupt if it has another type or the value does
+  // not fit. That error names the key and both types.
   Result<std::int64_t> get_int(std::string_view key) const;
   Result<double> get_float(std::string_view key) const;
   Result<bool> get_bool(std::string_view key) const;
   Result<std::string_view> get_string(std::string_view key) const;
   Result<std::span<const std::string>> get_strings(std::string_view key) const;
-  Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also from a bool array
+  Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // reads an array of bool, too
   Result<std::vector<double>> get_floats(std::string_view key) const;
 
-  // The same with a default for an absent key. A key of another type is still an error.
+  // These do the same, but return `fallback` if the key is absent. A key of another type is still an error.
   Result<std::int64_t> get_int_or(std::string_view key, std::int64_t fallback) const;
   Result<double> get_float_or(std::string_view key, double fallback) const;
   Result<bool> get_bool_or(std::string_view key, bool fallback) const;
   Result<std::string_view> get_string_or(std::string_view key, std::string_view fallback) const;
 
-  std::span<const std::pair<std::string, Value>> entries() const { return entries_; }  // in file order
+  // all keys, in the order of the file
+  std::span<const std::pair<std::string, Value>> entries() const { return entries_; }
 
-  // Fails with kCorrupt when the key is already there.
+  // Adds a key. Errors: kCorrupt if the key is already there.
   Status add(std::string key, Value value);
 
-  // The source of this metadata, for messages: a file name; empty if unknown.
+  // Where this metadata came from, for error messages: a file name, or empty if unknown.
   const std::string& place() const { return place_; }
   void set_place(std::string place) { place_ = std::move(place); }
 
  private:
-  // Lets a string_view be looked up without converting it to a string.
+  // Lets find() look up a string_view without making a string of it.
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
   Result<const Value*> need(std::string_view key, std::string_view wanted, bool array) const;
-  std::string at(std::string_view key) const;  // "file: key "name"", the start of every message
+  std::string at(std::string_view key) const;  // `file: key "name"`, with which every message begins
 
   std::string place_;
   std::vector<std::pair<std::string, Value>> entries_;

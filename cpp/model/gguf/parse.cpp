@@ -1,5 +1,6 @@
-// Parses the header of one file: magic, counts, key-value section, tensor table. Before anything is allocated for a
-// count, the count is compared with the bytes that are left and with a fixed limit well above every real model.
+// Parses the header of one GGUF file: magic, counts, key-value section, tensor table. The file is not trusted. Before
+// memory is allocated for a count, the count is compared with the bytes that are left, and with a fixed limit well
+// above every real model.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -14,17 +15,20 @@ namespace {
 
 constexpr std::uint64_t kMaxKeys = 1U << 16;
 constexpr std::uint64_t kMaxTensors = 1U << 20;
-constexpr std::uint64_t kMaxArrayElements = 1U << 23;  // of all arrays of a file together
+constexpr std::uint64_t kMaxArrayElements = 1U << 23;  // sum over all arrays of a file
 constexpr std::uint64_t kMaxKeyBytes = 65535;
 constexpr std::uint64_t kMaxTensorNameBytes = 64;
 constexpr std::uint64_t kMaxStringBytes = 1U << 26;
-constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;             // length, one byte of key, type, one byte of value
-constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // length, name, n_dims, one dim, type, offset
-// Below 8 a tensor's floats could lie unaligned in memory; above 1 MiB only padding would grow.
+constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;  // 8-byte length, one byte of key, type, one byte of value
+// length, one byte of name, n_dims, one dim, type, offset
+constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
+// With an alignment below 8, a tensor's floats could lie unaligned in memory. Above 1 MiB, more alignment only adds
+// padding.
 constexpr std::int64_t kMinAlignment = 8;
 constexpr std::int64_t kMaxAlignment = 1 << 20;
 
-// The size of a value in the file; for a string the smallest possible size. 0 for an unknown type.
+// Returns how many bytes a value takes in the file. For a string this is the smallest possible size. Returns 0 for an
+// unknown type.
 std::uint64_t min_bytes(ValueType type) {
   switch (type) {
     case ValueType::kU8:
@@ -44,7 +48,8 @@ std::uint64_t min_bytes(ValueType type) {
   return 0;
 }
 
-// Calls use(T{}, Held{}): T is the type in the file, Held the type in which Value stores it.
+// Calls use(T{}, Held{}), where T is the C++ type of the number in the file and Held is the type in which Value stores
+// it.
 template <class F>
 Status with_number_type(ValueType type, F use) {
   switch (type) {
@@ -147,7 +152,7 @@ Status read_magic_and_version(Cursor& in, std::uint32_t& version) {
   in.set_where("header");
   std::uint32_t magic = 0;
   ZRT_CHECK_OK(in.read(magic));
-  constexpr std::uint32_t kMagic = 0x46554747;  // the bytes "GGUF"
+  constexpr std::uint32_t kMagic = 0x46554747;  // the bytes "GGUF", read as a little-endian number
   if (magic != kMagic)
     return fail(StatusCode::kCorrupt, "[gguf] {}: not a GGUF file: magic {:#010x} needed, {:#010x} there", in.place(),
                 kMagic, magic);
@@ -186,7 +191,8 @@ Result<std::uint64_t> alignment_of(const Metadata& metadata, std::string_view pl
   return static_cast<std::uint64_t>(alignment);
 }
 
-// Sets n_bytes from dims and dtype.
+// Sets tensor.n_bytes, computed from its dims and dtype. Errors: kCorrupt if a row is no whole number of blocks, or the
+// tensor has more than 2^48 elements.
 Status measure(const Cursor& in, TensorInfo& tensor) {
   const DTypeTraits& row = traits(tensor.dtype);
   if (tensor.dims[0] % row.block_elems != 0)
@@ -249,8 +255,8 @@ Status read_tensors(Cursor& in, std::uint64_t n_tensors, ParsedFile& file) {
   return {};
 }
 
-// Turns offsets in the data section into offsets in the file. Checks that each tensor lies inside and that none
-// overlap.
+// Converts each tensor's offset, which counts from the data section, to an offset from the file's start. Errors:
+// kCorrupt if a tensor leaves the data section or overlaps another.
 Status place_tensors(const Cursor& in, ParsedFile& file) {
   if (file.tensors.empty()) return {};
   const std::uint64_t file_bytes = in.pos() + in.remaining();

@@ -8,10 +8,10 @@
 namespace zinc_rt::gguf {
 namespace {
 
-// The parts of a file name such as PREFIX-00001-of-00003.gguf.
+// The parts of the file name of a shard, such as PREFIX-00001-of-00003.gguf.
 struct ShardName {
   std::string prefix;
-  std::uint32_t number = 0;  // from 1
+  std::uint32_t number = 0;  // counts from 1
   std::uint32_t count = 0;
 
   std::string path(std::uint32_t shard_number) const {
@@ -28,7 +28,8 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
-// What a file's keys say about the split. count is 1 for a file that is not split.
+// What the keys of one file say about the split of the model. `no` counts from 0. `count` is 1 for a file that is not
+// split.
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;
@@ -43,9 +44,10 @@ Result<Split> split_of(const Metadata& metadata) {
   return split;
 }
 
-// Checks that the file at `path` is the first of its split, by its name and by its keys.
+// Checks by its name and by its keys that the file at `path` is the first of its split, and returns the parts of its
+// name.
 Result<ShardName> first_shard_name(const std::string& path, const Split& split) {
-  constexpr std::int64_t kMaxShards = 99999;  // the most that five digits can hold
+  constexpr std::int64_t kMaxShards = 99999;  // the largest number that the five digits of a shard's name can express
   if (split.count > kMaxShards)
     return fail(StatusCode::kCorrupt, "[gguf] {}: key \"split.count\": {}, at most {} allowed", path, split.count,
                 kMaxShards);

@@ -1,6 +1,6 @@
-// Reads GGUF v2 and v3 (little endian): header, metadata, tensor table; tensor data stays mapped and untouched.
-// Every count, length, offset and product of dimensions is checked before it is used.
-// Thread rule: immutable after open.
+// Reads GGUF v2 and v3 (little endian): the header, the metadata and the tensor table. The file is mapped, and tensor
+// data is not read here. Every count, length, offset and product of dimensions is checked before it is used. Thread
+// rule: immutable after open.
 #pragma once
 
 #include <cstddef>
@@ -17,30 +17,32 @@
 
 namespace zinc_rt::gguf {
 
-// The header of one file (or memory image), without tensor data. `place` is the file name for messages.
+// What the header of one file (or memory image) contains. parse() returns it; tensor data is not read. `place` is the
+// file name for messages.
 struct ParsedFile {
   std::uint32_t version = 0;
   Metadata metadata;
-  std::vector<TensorInfo> tensors;  // shard is 0; offsets count from the file's start; tensors lie in the file without
-                                    // overlap
+  std::vector<TensorInfo> tensors;  // `shard` is 0 and offsets count from the file's start. No two tensors overlap.
   std::uint64_t alignment = 32;
 };
 Result<ParsedFile> parse(std::span<const std::byte> file, const std::string& place);
 
 class GgufFile {
  public:
-  // Opens a file. If it is the first of a split model (NAME-00001-of-0000N.gguf), opens all parts.
+  // Opens a file and parses its header. If the file is the first part of a split model (NAME-00001-of-0000N.gguf),
+  // opens all parts.
   static Result<GgufFile> open(const std::string& path);
 
   const std::string& path() const { return path_; }
   std::uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
-  Metadata take_metadata() { return std::move(metadata_); }  // metadata() is empty from then on
+  Metadata take_metadata() { return std::move(metadata_); }  // moves the metadata out; metadata() is empty afterwards
   std::span<const TensorInfo> tensors() const { return tensors_; }
-  const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
+  const TensorInfo* find_tensor(std::string_view name) const;  // returns nullptr if the file has no such tensor
   std::span<const std::byte> data(const TensorInfo& tensor) const;
-  std::uint64_t file_bytes() const;  // of all shards
-  // Errors: kCorrupt if a shard was truncated while it was mapped and the missing part was read.
+  std::uint64_t file_bytes() const;  // sum of the sizes of all shards
+  // Checks that the mapped bytes that were read are still those of the file. Errors: kCorrupt if a shard was truncated
+  // while it was mapped and the missing part was read.
   Status is_whole() const;
   std::size_t n_shards() const { return shards_.size(); }
 

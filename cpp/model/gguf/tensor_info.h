@@ -1,4 +1,4 @@
-// One entry of a GGUF file's tensor table.
+// TensorInfo is one entry of a GGUF file's tensor table: the name, type, shape and place of a tensor.
 #pragma once
 
 #include <array>
@@ -15,19 +15,20 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kF32;
   std::uint32_t n_dims = 1;                       // 1..4
-  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is contiguous: the elements of a row
-  std::uint32_t shard = 0;                        // which file of a split model
+  std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the number of elements in a row, which are contiguous
+  std::uint32_t shard = 0;                        // number of the file that contains the tensor, in a split model
   std::uint64_t offset = 0;                       // bytes from the start of that file
   std::uint64_t n_bytes = 0;
 };
 
-// A GGUF tensor type, by its number in the file. `dtype` is empty for a type that this runtime does not read.
+// A tensor type of the GGUF format and its number in the file. `dtype` is empty for a type that this runtime cannot
+// read.
 struct FileTensorType {
   std::uint32_t number;
-  std::string_view name;  // as the GGUF format spells it
+  std::string_view name;  // spelled as in the GGUF format
   std::optional<DType> dtype;
 };
-const FileTensorType* find_tensor_type(std::uint32_t number);  // nullptr when the format knows no such number
-const FileTensorType* find_tensor_type(DType dtype);           // nullptr when no file has such tensors
+const FileTensorType* find_tensor_type(std::uint32_t number);  // returns nullptr if the format has no such number
+const FileTensorType* find_tensor_type(DType dtype);           // returns nullptr if no file can contain this type
 
 }  // namespace zinc_rt::gguf

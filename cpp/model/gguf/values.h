@@ -1,5 +1,5 @@
-// Metadata values by their GGUF types, for code that writes metadata.
-// Thread rule: plain values.
+// Each function makes a metadata value of one GGUF type. Code that writes metadata uses them: the GGUF writer's
+// callers, the MLC reader and tests. Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ inline Value u32(std::uint64_t value) {
   return {ValueType::kU32, false, static_cast<std::int64_t>(value)};
 }
 inline Value f32(double value) {
-  return {ValueType::kF32, false, static_cast<double>(static_cast<float>(value))};  // as it is read back from a file
+  // rounded to f32, as a reader of the file would see it
+  return {ValueType::kF32, false, static_cast<double>(static_cast<float>(value))};
 }
 inline Value boolean(bool value) {
   return {ValueType::kBool, false, value};

@@ -9,10 +9,10 @@
 namespace zinc_rt::gguf {
 namespace {
 
-constexpr std::uint32_t kMagic = 0x46554747;  // the bytes "GGUF"
+constexpr std::uint32_t kMagic = 0x46554747;  // the bytes "GGUF", read as a little-endian number
 constexpr std::uint32_t kVersion = 3;
 
-// The header grows in memory; tensors go straight to the file.
+// Collects the bytes of the header in memory. Tensor data is large, so it is written directly to the file instead.
 class Header {
  public:
   template <class T>
@@ -27,7 +27,7 @@ class Header {
   }
   void put_type(ValueType type) { put(static_cast<std::uint32_t>(type)); }
 
-  // A number of any held kind in the file's type.
+  // Appends a number. `held` is the number as Value stores it (i64, u64, double, bool); `type` is its type in the file.
   void put_number(ValueType type, auto held) {
     switch (type) {
       case ValueType::kU8:
@@ -42,7 +42,7 @@ class Header {
       case ValueType::kI64: return put(static_cast<std::int64_t>(held));
       case ValueType::kF64: return put(static_cast<double>(held));
       case ValueType::kString:
-      case ValueType::kArray: return;  // no numbers
+      case ValueType::kArray: return;  // an array is no number, so there is nothing to write
     }
   }
 

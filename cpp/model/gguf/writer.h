@@ -1,6 +1,7 @@
-// Writes GGUF v3, little endian: magic "GGUF", version, counts of tensors and keys; the keys; the tensor table; then
-// the data of each tensor at a multiple of the alignment (general.alignment, else 32), counted from the padded end of
-// the table. The file gets its name only when it is complete. Thread rule: pure function.
+// Writes a GGUF v3 file, little endian. The order is: magic "GGUF", version, counts of tensors and keys; the keys; the
+// tensor table; the data of the tensors. Each tensor's data starts at a multiple of the alignment (general.alignment,
+// or 32 if that key is absent), counted from the padded end of the table. The file gets its final name only when it is
+// complete. Thread rule: pure function.
 #pragma once
 
 #include <functional>
@@ -14,12 +15,13 @@
 namespace zinc_rt::gguf {
 
 struct WriteOptions {
-  // Bytes of tensors written so far. An error stops the writing and leaves no file.
+  // Called while tensors are written, with the bytes written so far and their total. If it returns an error, writing
+  // stops and no file is left.
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
-// Returns the size of the file. Errors: kInvalidArgument for a tensor type that the format does not have; kUnavailable
-// for errors of the system.
+// Writes the file and returns its size in bytes. Errors: kInvalidArgument for a tensor type that the format does not
+// define; kUnavailable for errors of the system.
 Result<std::uint64_t> write_file(const std::string& path, const Metadata& metadata, std::span<const Tensor> tensors,
                                  const WriteOptions& options = {});
 

@@ -27,7 +27,7 @@ struct QuantizationRow {
   std::string_view name;
   bool layers, ends;
 };
-// q4f32_1 is absent: its f32 scales have no exact place in Q4_0.
+// The quantizations that can be read. q4f32_1 is missing because its f32 scales cannot be stored exactly in Q4_0.
 constexpr QuantizationRow kQuantizations[] = {
     {"q4f16_1", true, true}, {"q4f16_2", true, false}, {"q0f16", false, false}, {"q0f32", false, false}};
 
@@ -58,7 +58,7 @@ Status read_family(const Fields& root, ChatConfig& c) {
   return {};
 }
 
-// MLC writes -1 for a size that the model does not have.
+// Returns the size under `key`, or 0 if the model does not have it. MLC writes -1 for such a size.
 Result<std::uint64_t> size_or_none(const Fields& fields, std::string_view key, std::uint64_t most) {
   const Json* value = fields.find(key);
   if (value == nullptr || (value->is_number_integer() && !value->is_number_unsigned())) return std::uint64_t{0};
@@ -90,7 +90,8 @@ Status read_sizes(const Fields& root, const Fields& model, ChatConfig& c) {
   return {};
 }
 
-// The context that the model was made for. The top level may have a smaller one, for which the folder was compiled.
+// Sets the context length that the model was made for. The file's top level may state a smaller one, for which the
+// folder was compiled, so the model's own value is read first.
 Status read_context(const Fields& root, const Fields& model, ChatConfig& c) {
   ZRT_TRY(c.sliding_window, size_or_none(model, "sliding_window_size", kMaxContext));
   if (c.sliding_window == 0) {
@@ -102,7 +103,7 @@ Status read_context(const Fields& root, const Fields& model, ChatConfig& c) {
     if (c.context_length != 0) break;
     ZRT_TRY(c.context_length, size_or_none(*fields, key, kMaxContext));
   }
-  // With a sliding window MLC knows no limit.
+  // MLC sets no limit for a model with a sliding window, so this runtime chooses one.
   constexpr std::uint64_t kUnlimited = 32768;
   if (c.context_length == 0 && c.sliding_window > 0) c.context_length = kUnlimited;
   if (c.context_length == 0)
@@ -166,7 +167,7 @@ Status read_rope(const Fields& model, ChatConfig& c) {
               gguf::quoted(type), c.model_type);
 }
 
-// A number, or a list of numbers.
+// Reads bos_token_id and eos_token_id. The latter may be one number or a list.
 Status read_ids(const Fields& root, ChatConfig& c) {
   if (root.contains("bos_token_id")) {
     ZRT_TRY(c.bos_id, root.count("bos_token_id", 0, kMaxVocab));
@@ -208,7 +209,9 @@ std::vector<float> llama3_divisors(const ChatConfig& config) {
   for (std::uint64_t i = 0; i < config.rope_dim / 2; ++i) {
     const double frequency =
         std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.rope_dim));
-    // By how often a pair turns in the original context: often: kept; seldom: slowed by the factor; between: mixed.
+    // How often a pair turns within the original context decides its divisor. A pair that turns often keeps its
+    // frequency (mixed = 1). A pair that turns seldom is slowed by the factor (mixed = 0). Pairs between the two are
+    // interpolated.
     const double turns = original * frequency / (2 * std::numbers::pi);
     const double mixed =
         std::clamp((turns - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);

@@ -1,5 +1,5 @@
-// The content of mlc-chat-config.json: the family, its sizes, and how the parameters are stored.
-// Thread rule: plain values.
+// ChatConfig holds what mlc-chat-config.json says about a model: the family, its sizes, and how the parameters are
+// stored. The reader and the writer of MLC folders use it. Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace zinc_rt::mlc {
 enum class RopeScaling : std::uint8_t { kNone, kLlama3, kLongrope };
 
 struct ChatConfig {
-  std::string model_type;    // llama, mistral, phi3, phi3_v
-  std::string architecture;  // what GGUF calls the family: llama, phi3
-  std::string quantization;  // q4f16_1, q4f16_2, q0f16, q0f32
+  std::string model_type;    // MLC's name of the family: llama, mistral, phi3, phi3_v
+  std::string architecture;  // GGUF's name of the family: llama, phi3
+  std::string quantization;  // q4f16_1, q4f16_2, q0f16 or q0f32
   bool quantized_layers = false;
-  bool quantized_ends = false;  // the embedding and output matrices are quantized
+  bool quantized_ends = false;  // whether the embedding and output matrices are quantized
 
   std::uint64_t n_layers = 0;
   std::uint64_t model_dim = 0;
@@ -29,29 +29,30 @@ struct ChatConfig {
   std::uint64_t head_dim = 0;
   std::uint64_t vocab_size = 0;
   std::uint64_t context_length = 0;
-  std::uint64_t sliding_window = 0;  // 0: none
+  std::uint64_t sliding_window = 0;  // in tokens; 0 if there is none
   bool tied_embeddings = false;
   double norm_eps = 0;
 
   double rope_theta = 10000;
   std::uint64_t rope_dim = 0;
   RopeScaling rope_scaling = RopeScaling::kNone;
-  double rope_factor = 1, rope_low_freq = 1, rope_high_freq = 4;  // kLlama3
-  std::uint64_t rope_original_context = 0;                        // kLlama3, kLongrope
-  std::vector<double> rope_short, rope_long;                      // kLongrope, rope_dim / 2 each
+  double rope_factor = 1, rope_low_freq = 1, rope_high_freq = 4;  // used by kLlama3
+  std::uint64_t rope_original_context = 0;                        // used by kLlama3 and kLongrope
+  std::vector<double> rope_short, rope_long;                      // used by kLongrope; rope_dim / 2 numbers each
 
   std::optional<std::uint64_t> bos_id;
   std::vector<std::uint64_t> eos_ids;
 };
 
-// Reads the file. `place`: the file name for messages. It accepts only what model/config accepts: sizes of at least 1,
-// head counts that divide each other, products that do not overflow. Errors: kUnavailable for a family or quantization
-// that is not supported.
+// Parses the text of mlc-chat-config.json. `place` is the file name for messages. Only what model/config accepts is
+// accepted: sizes of at least 1, head counts that divide each other, products that do not overflow. Errors: kCorrupt or
+// kNotFound for a wrong or missing value; kUnavailable for a family or quantization that is not supported.
 Result<ChatConfig> parse_chat_config(std::string_view text, const std::string& place);
 
-// Returns the rope_dim / 2 divisors of Llama 3's rotary frequencies. A divisor is 1 if its frequency is not scaled.
+// Returns the divisors of Llama 3's RoPE frequencies, one per pair (rope_dim / 2 in all). A divisor of 1 leaves the
+// frequency unscaled.
 std::vector<float> llama3_divisors(const ChatConfig& config);
-// Returns the factor by which LongRoPE multiplies rotated values.
+// Returns the factor by which LongRoPE multiplies cos and sin.
 double longrope_attn_factor(const ChatConfig& config);
 
 }  // namespace zinc_rt::mlc

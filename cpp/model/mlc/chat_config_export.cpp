@@ -28,9 +28,9 @@ Result<const Tensor*> f32_vector(const Weights& weights, std::string_view name, 
   return tensor;
 }
 
-// GGUF stores Llama 3's divisors; MLC stores the numbers that they are computed from. Two of those numbers were the
-// same in every release. The original context is searched among powers of two, and the factor is the largest divisor.
-// The result is checked: it must give the same divisors.
+// Sets the numbers from which MLC computes Llama 3's RoPE divisors, because GGUF stores only the divisors. Two of those
+// numbers were the same in every release. The factor is the largest divisor. The original context is found by trying
+// powers of two, until the computed divisors equal the stored ones. If none does, the model is refused.
 Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   ZRT_TRY(const Tensor* tensor, f32_vector(weights, "rope_freqs.weight", c.rope_dim / 2));
   const std::vector<float> wanted = floats_of(*tensor);
@@ -38,7 +38,8 @@ Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   c.rope_factor = *std::ranges::max_element(wanted);
   c.rope_low_freq = 1;
   c.rope_high_freq = 4;
-  constexpr double kTolerance = 1e-4;  // of one divisor; they are f32, made from f32 frequencies
+  // largest allowed difference of one divisor; both are f32, computed from f32 frequencies
+  constexpr double kTolerance = 1e-4;
   if (c.rope_factor >= 1 && std::isfinite(c.rope_factor))
     for (c.rope_original_context = 64; c.rope_original_context <= 1U << 20; c.rope_original_context *= 2) {
       const std::vector<float> made = llama3_divisors(c);
@@ -67,7 +68,7 @@ Status read_longrope(const Weights& weights, const ModelConfig& m, ChatConfig& c
   return {};
 }
 
-// Refuses properties that MLC's model classes cannot express.
+// Refuses a model with a property that MLC's model classes cannot express.
 Status refuse_others(const ModelConfig& m, const std::string& path) {
   struct Row {
     const char* what;
@@ -181,7 +182,7 @@ Result<ChatConfig> config_of(const Weights& weights) {
 
 std::string export_chat_config(const ChatConfig& c, const TokenizerTexts& tokenizer, std::string_view chat_template) {
   const std::int64_t window = c.sliding_window > 0 ? static_cast<std::int64_t>(c.sliding_window) : -1;
-  constexpr std::uint64_t kPrefillChunk = 2048;  // MLC's own default
+  constexpr std::uint64_t kPrefillChunk = 2048;  // the default of MLC's own converter
   const std::uint64_t chunk = std::min(kPrefillChunk, c.context_length);
   ordered model{{"hidden_size", c.model_dim},
                 {"intermediate_size", c.ffn_dim},

@@ -12,7 +12,7 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// Limits far above every real model; products of two fit 63 bits.
+// These limits are far above every real model. Products of two of them fit in 63 bits.
 constexpr std::size_t kMaxShards = 1U << 16;
 constexpr std::size_t kMaxRecords = 1U << 20;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;
@@ -29,7 +29,8 @@ constexpr TypeRow kTypes[] = {{"uint32", ElementType::kU32, 4},
                               {"float32", ElementType::kF32, 4},
                               {"bfloat16", ElementType::kBF16, 2}};
 
-// A name within the folder: no separators, no "..", no hidden files, no URL query.
+// Returns whether a shard's name can only mean a file in the folder itself. Separators, "..", hidden files and URL
+// queries are refused, because the index is not trusted.
 bool is_plain_file_name(std::string_view name) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&

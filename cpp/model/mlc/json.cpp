@@ -13,7 +13,8 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{512} << 20;
 
-// The depth of brackets outside strings. It is exact for every text that is JSON.
+// Returns how deeply brackets are nested, ignoring those inside strings. The result is exact for every text that is
+// valid JSON. It is computed before parsing, so that a deep text cannot exhaust the parser's stack.
 int depth_of(std::string_view text) {
   int depth = 0;
   int deepest = 0;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 64;
 using State = std::array<std::uint32_t, 4>;
 
-// floor(2^32 * |sin(i + 1)|), the constants of the 64 steps.
+// The constants of the 64 steps, as RFC 1321 defines them: floor(2^32 * |sin(i + 1)|).
 constexpr std::array<std::uint32_t, 64> kSines = {
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,
@@ -25,7 +25,7 @@ constexpr std::array<std::uint32_t, 64> kSines = {
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 constexpr int kShifts[4][4] = {{7, 12, 17, 22}, {5, 9, 14, 20}, {4, 11, 16, 23}, {6, 10, 15, 21}};
 
-// A round's function of b, c, d, and the word of the block that its step i uses.
+// mix() is the bit function of a round. The next function returns which word of the block step i of the round uses.
 template <int Round>
 std::uint32_t mix(std::uint32_t b, std::uint32_t c, std::uint32_t d) {
   if constexpr (Round == 0) return d ^ (b & (c ^ d));
@@ -67,7 +67,7 @@ std::string md5_hex(std::span<const std::byte> bytes) {
   State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
   const std::size_t whole = bytes.size() / kBlockBytes * kBlockBytes;
   for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, bytes.data() + at);
-  // The rest, a one bit, zeros, and the length in bits at the end of a block.
+  // RFC 1321 ends the message with the remaining bytes, a one bit, zeros, and the message length in bits.
   std::array<std::byte, 2 * kBlockBytes> tail{};
   const std::size_t rest = bytes.size() - whole;
   if (rest > 0) std::memcpy(tail.data(), bytes.data() + whole, rest);

@@ -1,4 +1,4 @@
-// MD5 (RFC 1321), by which MLC's index identifies a shard's content. It detects damage, not attacks.
+// Computes MD5 (RFC 1321), with which MLC's index identifies the content of a shard. It detects damage, not attacks.
 // Thread rule: pure function.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::mlc {
 
-// 32 hexadecimal digits, lower case.
+// Returns the digest as 32 lower-case hexadecimal digits.
 std::string md5_hex(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt::mlc

@@ -6,7 +6,7 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// general.file_type: GGUF's number for the type of most matrices.
+// Returns the value of general.file_type, which is GGUF's number for the type of most matrices.
 std::uint64_t file_type(const ChatConfig& c) {
   constexpr std::uint64_t kF32 = 0, kF16 = 1, kQ4_0 = 2;
   if (c.quantized_layers) return kQ4_0;

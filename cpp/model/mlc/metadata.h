@@ -1,5 +1,5 @@
-// Converts a ChatConfig to GGUF's metadata keys, and to the tensors that a ChatConfig stores as numbers.
-// Thread rule: pure functions.
+// Converts a ChatConfig to GGUF's metadata keys. Some numbers of a ChatConfig are tensors in GGUF, so they are
+// converted to tensors. The reader of MLC folders uses both. Thread rule: pure functions.
 #pragma once
 
 #include <string>
@@ -12,10 +12,11 @@
 
 namespace zinc_rt::mlc {
 
-// Adds general.* and <architecture>.*; `name` is for the model card.
+// Adds the keys general.* and <architecture>.* to `out`. `name` is the model's name for its model card.
 Status add_model_keys(const ChatConfig& config, std::string name, gguf::Metadata& out);
 
-// Returns the vectors that GGUF stores as f32 tensors: rope_freqs.weight, rope_factors_{short,long}.weight.
+// Returns the RoPE vectors that GGUF stores as f32 tensors, with their names: rope_freqs.weight, and
+// rope_factors_short.weight and rope_factors_long.weight.
 std::vector<std::pair<std::string, std::vector<float>>> rope_tensors(const ChatConfig& config);
 
 }  // namespace zinc_rt::mlc

@@ -43,7 +43,7 @@ std::span<const Naming> namings_of(std::string_view architecture) {
 std::vector<Param> params_of(const ChatConfig& c, Naming naming) {
   const Names& names = names_of(naming);
   const std::uint64_t q_rows = c.n_heads * c.head_dim, kv_rows = c.n_kv_heads * c.head_dim;
-  const bool is_fused = c.architecture == "phi3";  // the GGUF tensors are fused as the parameters are
+  const bool is_fused = c.architecture == "phi3";  // GGUF's phi3 fuses the same matrices as MLC does
   const auto norm = [&](std::string name, std::string tensor) {
     return Param{std::move(name), c.model_dim, {{std::move(tensor), 1, 0}}, true, false};
   };

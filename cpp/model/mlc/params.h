@@ -1,5 +1,5 @@
-// Maps MLC parameters to GGUF tensors, with the order of rows. The reader and the writer share this table. Thread rule:
-// plain values.
+// Maps the parameters of an MLC folder to GGUF tensors, and the order of their rows. The reader and the writer of MLC
+// folders share this table. Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 
 namespace zinc_rt::mlc {
 
-// A GGUF tensor that consists of some rows of a parameter.
+// Names a GGUF tensor that consists of consecutive rows of an MLC parameter. For example, MLC's fused qkv_proj has the
+// rows of attn_q, attn_k and attn_v.
 struct Piece {
   std::string tensor;
   std::uint64_t n_rows = 0;
-  // If not 0: the rows are heads of this many rows, rotated by RoPE. GGUF's llama stores the two values of a rotation
-  // side by side; MLC stores all first halves, then all second halves.
+  // If not 0, the rows are heads of this many rows that RoPE rotates, and their order differs between the formats.
+  // GGUF's llama stores the two values of a rotation side by side. MLC stores all first values, then all second values.
   std::uint64_t rope_head = 0;
 };
 
 struct Param {
-  std::string name;  // without ".weight", ".q_weight", ".q_scale"
+  std::string name;  // without the suffix ".weight", ".q_weight" or ".q_scale"
   std::uint64_t n_columns = 0;
-  std::vector<Piece> pieces;  // the rows of the parameter, from the first on
-  bool is_norm = false;       // a vector of n_columns; never quantized
-  bool is_end = false;        // embedding or output matrix
+  std::vector<Piece> pieces;  // cover the rows of the parameter in order, starting at the first row
+  bool is_norm = false;       // a norm is one vector of n_columns and is never quantized
+  bool is_end = false;        // the embedding or the output matrix
 
   std::uint64_t n_rows() const;
 };
 
-// The sets of parameter names. MLC has used more than one set for phi3.
+// The sets of parameter names that MLC has used. There is more than one for phi3.
 enum class Naming : std::uint8_t { kLlama, kPhi3, kPhi3V };
-std::string_view embedding_name(Naming naming);  // of the token embedding; identifies the naming that a folder uses
-std::span<const Naming> namings_of(std::string_view architecture);  // first the one that MLC writes today
+// Returns the parameter name of the token embedding, by which a folder's naming is recognized.
+std::string_view embedding_name(Naming naming);
+std::span<const Naming> namings_of(std::string_view architecture);  // the first is the one that MLC writes today
 
 std::vector<Param> params_of(const ChatConfig& config, Naming naming);
 
-// The row of the MLC parameter that contains row `row` of the GGUF tensor, within one piece.
+// Returns the row of the MLC parameter that stores row `row` of the GGUF tensor. Both count from the piece's first row.
 inline std::uint64_t mlc_row(const Piece& piece, std::uint64_t row) {
   if (piece.rope_head == 0) return row;
   const std::uint64_t in_head = row % piece.rope_head;

@@ -16,7 +16,7 @@ constexpr std::string_view kTekken =
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
-// Of rows with equal meaning, the first is used when reading back.
+// Several names may mean the same. pre_of_json() returns the first of them.
 constexpr PreRow kRows[] = {
     {"gpt-2", "", false, false, false},        {"mpt", "", false, false, false},
     {"olmo", "", false, false, false},         {"smollm", "", true, false, false},
@@ -25,7 +25,7 @@ constexpr PreRow kRows[] = {
     {"llama-v3", kLlama3, false, true, true},  {"tekken", kTekken, false, true, true},
 };
 
-// The combined effect of the steps of a pre_tokenizer.
+// The combined effect of the steps of a pre_tokenizer object. read_step() adds one step at a time.
 struct Steps {
   std::string regex;
   bool digits_alone = false, bytes = false, own_regex = false;
@@ -40,7 +40,7 @@ Status read_step(const Json& value, const std::string& place, Steps& steps) {
     for (const Json& one : *inner) ZRT_CHECK_OK(read_step(one, place, steps));
     return {};
   }
-  bool known = !steps.bytes;  // nothing may follow the bytes
+  bool known = !steps.bytes;  // ByteLevel must be the last step
   if (type == "Digits") {
     ZRT_TRY(const bool alone, step.flag_or("individual_digits", false));
     known = known && alone && steps.regex.empty();

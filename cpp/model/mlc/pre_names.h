@@ -1,5 +1,5 @@
-// How byte-level vocabularies split text before merging: a table of GGUF's names (tokenizer.ggml.pre) and the
-// equivalent pre_tokenizer objects of tokenizer.json.
+// Maps GGUF's names of pre-tokenizers (tokenizer.ggml.pre) to the equivalent pre_tokenizer objects of tokenizer.json. A
+// pre-tokenizer defines how a byte-level vocabulary cuts text into words before it merges bytes within each word.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,13 +13,13 @@ namespace zinc_rt::mlc {
 
 struct PreRow {
   std::string_view name;   // the value of tokenizer.ggml.pre
-  std::string_view regex;  // of a Split step before ByteLevel; empty: ByteLevel's own regex is used
-  bool digits_alone;       // there is a Digits step before ByteLevel
-  bool whole_words;        // ignore_merges: a word that is a token is not split and merged
-  bool add_bos;            // the default if no key says whether BOS is added
+  std::string_view regex;  // regex of the Split step before ByteLevel; empty if ByteLevel's own regex is used
+  bool digits_alone;       // a Digits step before ByteLevel makes each digit a word
+  bool whole_words;        // "ignore_merges": a word that is a token becomes that token without merging
+  bool add_bos;            // whether BOS is added if no key says so
 };
 
-// Both return kUnavailable for a name or an object that is not in the table.
+// Find the row of a GGUF name, or of a pre_tokenizer object. Errors: kUnavailable if the table has no such row.
 Result<const PreRow*> pre_of_name(std::string_view name);
 Result<const PreRow*> pre_of_json(const Json* pre_tokenizer, const std::string& place);
 Json json_of_pre(const PreRow& row);

@@ -26,7 +26,7 @@ namespace zinc_rt::mlc {
 namespace {
 
 constexpr const char* kIndexNames[] = {"ndarray-cache.json", "tensor-cache.json"};
-constexpr std::size_t kAlignment = 64;  // of tensors in memory, in bytes
+constexpr std::size_t kAlignment = 64;  // alignment of each tensor in memory, in bytes
 
 std::string index_path(const std::string& folder) {
   for (const char* name : kIndexNames)
@@ -38,7 +38,7 @@ constexpr ElementType kFloats[] = {ElementType::kF16, ElementType::kF32, Element
 constexpr ElementType kWords[] = {ElementType::kU32};
 constexpr ElementType kScales[] = {ElementType::kF16};
 
-// The memory of all tensors of a folder.
+// Owns the memory that holds all tensors of a folder.
 class Memory {
  public:
   static Result<std::shared_ptr<Memory>> allocate(std::uint64_t n_bytes) {
@@ -59,11 +59,11 @@ class Memory {
   std::byte* data_ = nullptr;
 };
 
-// A parameter and its records.
+// A parameter and the records of the index that contain its data.
 struct Found {
   const Param* param = nullptr;
-  const Record* weight = nullptr;  // plain, or q_weight
-  const Record* scale = nullptr;   // nullptr when plain
+  const Record* weight = nullptr;  // the plain matrix, or its q_weight
+  const Record* scale = nullptr;   // the q_scale; nullptr if the matrix is not quantized
 };
 
 class Reader {
@@ -103,7 +103,7 @@ class Reader {
                   kIndexNames[1]);
     ZRT_TRY(const std::string text, read_text(place_));
     ZRT_TRY(index_, parse_index(text, place_));
-    ZRT_CHECK_OK(match());  // before the shards are read: a wrong index is reported without hashing gigabytes
+    ZRT_CHECK_OK(match());  // before the shards are read, so that a wrong index is reported without hashing gigabytes
     ZRT_CHECK_OK(open_shards());
     ZRT_CHECK_OK(check_hashes());
     ZRT_CHECK_OK(fill(source));
@@ -113,7 +113,7 @@ class Reader {
   }
 
  private:
-  // Finds the records of every parameter. Each record belongs to one parameter.
+  // Finds the records that contain each parameter. Every record of the index must belong to one parameter.
   Status match() {
     std::unordered_map<std::string_view, const Record*> by_name;
     for (const Record& record : index_.records) by_name.emplace(record.name, &record);
@@ -218,7 +218,7 @@ class Reader {
     }
   }
 
-  // Lays out all tensors, then repacks them; each parameter is a task.
+  // Lays out all tensors in memory, then repacks them on several threads. Each parameter is one task.
   Status fill(Weights::Source& source) {
     std::vector<std::uint64_t> offsets;
     std::vector<std::size_t> first_piece;
@@ -259,7 +259,8 @@ class Reader {
     return {};
   }
 
-  // Rows first_row... of the parameter, in the order of the GGUF tensor.
+  // Writes the rows of one piece to `out`, in the order of the GGUF tensor. The piece starts at row `first_row` of the
+  // parameter.
   void copy_piece(const Found& found, const Piece& piece, std::uint64_t first_row, std::byte* out) const {
     const std::uint64_t n_columns = found.param->n_columns;
     const std::byte* in = data(*found.weight);

@@ -35,7 +35,7 @@ void q4f16_to_q4_0(const std::byte* words, const std::byte* scales, std::uint64_
   for (std::uint64_t g = 0; g < n; ++g, words += kGroupWordBytes, scales += kGroupScaleBytes) {
     std::array<std::uint8_t, kGroupWordBytes> in;
     std::memcpy(in.data(), words, sizeof(in));
-    // In little endian, byte k / 2 holds elements k and k + 1. 15 - n flips all bits.
+    // The words are little endian, so byte k / 2 holds elements k and k + 1. Flipping all 4 bits of n computes 15 - n.
     std::array<std::uint8_t, 16> out;
     for (std::size_t k = 0; k < 16; ++k) {
       const unsigned low = in[k / 2] >> 4 * (k % 2) & 15, high = in[8 + k / 2] >> 4 * (k % 2) & 15;

@@ -26,7 +26,7 @@ std::size_t n_characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, starts_character));
 }
 
-// How often the text repeats its first character, if it has no other.
+// Returns how often the text repeats its first character. Returns nullopt if it contains another character.
 std::optional<std::size_t> run_length(std::string_view text) {
   std::size_t n = 1;
   while (n < text.size() && !starts_character(text[n])) ++n;
@@ -45,7 +45,7 @@ TokenIndex index_of(const MergeVocab& vocab) {
   return index;
 }
 
-// Calls use(left, right) for each way to split a token into two.
+// Calls use(left, right) with the ids of the two tokens, for each way to split a token into two tokens.
 template <class Use>
 void for_each_split(const MergeVocab& vocab, const TokenIndex& index, std::uint32_t id, const Use& use) {
   const std::string_view text = vocab.tokens[id];
@@ -61,22 +61,23 @@ std::uint64_t key_of(MergePair pair) {
   return std::uint64_t{pair.left} << 32 | pair.right;
 }
 
-// The ranks of the merges that make a token.
+// A token and the ranks of the first and last merge that produce it.
 struct Made {
   std::uint32_t token = 0;
   std::uint32_t first = kNone;
   std::uint32_t last = 0;
 };
 
-// Runs of one character, by length: the pairs that merges join and their ranks. If the resulting token has a score,
-// that stands in for the rank.
+// The runs of one character in a vocabulary, identified by their lengths. `rank` maps a pair of lengths that a merge
+// joins to the merge's rank. `score` maps the length of the joined run to the rank that its score would stand for.
 struct Runs {
   std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> rank;
   std::map<std::size_t, std::uint32_t> score;
   std::size_t longest = 1;
 };
 
-// A run of n characters after all merges: the best pair first, the leftmost of equals.
+// Returns the lengths of the tokens into which a run of n characters is merged. The best pair is joined first, and of
+// equal pairs the leftmost.
 std::vector<std::size_t> join_run(const Runs& runs, std::size_t n, bool by_score) {
   std::vector<std::size_t> parts(n, 1);
   for (;;) {
@@ -97,7 +98,8 @@ std::vector<std::size_t> join_run(const Runs& runs, std::size_t n, bool by_score
   }
 }
 
-// Whether the tokens of a cluster, whose merges interleave, may share a score.
+// Returns whether these tokens may share one score although their merges interleave. All must be runs of one character,
+// and merging by score must cut every run as merging by rank does.
 bool may_share_score(const MergeVocab& vocab, std::span<const Made> cluster, std::span<const MergePair> merges) {
   constexpr std::size_t kMaxRun = 256;
   const auto bytes_of = [&](const Made& made) { return vocab.tokens[made.token].size(); };
@@ -189,14 +191,14 @@ Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::sp
   const TokenIndex index = index_of(vocab);
   std::vector<Ranked> ranked;
   for (std::uint32_t id = 0; id < vocab.tokens.size(); ++id) {
-    // Of equal texts only the first is ever found.
+    // Of tokens with equal texts, only the first can ever result from a merge.
     if (!vocab.mergeable[id] || index.find(vocab.tokens[id])->second != id) continue;
     for_each_split(vocab, index, id, [&](MergePair pair) {
       ranked.push_back({pair, id, n_characters(vocab.tokens[pair.left]), n_characters(vocab.tokens[pair.right])});
     });
   }
-  // Only runs have equal scores. Of those, the longest left side comes first. So a run grows from its left end, as it
-  // does when the leftmost of equals goes first.
+  // Only runs have equal scores. Among those, the merge with the longest left side comes first, so that a run grows
+  // from its left end. That is also the result if the leftmost of equal pairs is joined first.
   std::ranges::stable_sort(ranked, [&](const Ranked& a, const Ranked& b) {
     return std::tuple(scores[b.token], b.left_length, b.right_length) <
            std::tuple(scores[a.token], a.left_length, a.right_length);

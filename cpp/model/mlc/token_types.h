@@ -1,4 +1,4 @@
-// Constants that the tokenizer importer and exporter share.
+// Constants that the importer and the exporter of tokenizers share.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,10 @@
 
 namespace zinc_rt::mlc {
 
-inline constexpr std::string_view kSpaceMark = "\u2581";  // stands for a space in metaspace vocabularies
+// U+2581 replaces the space in vocabularies of the Metaspace kind
+inline constexpr std::string_view kSpaceMark = "\u2581";
 
-// The values of GGUF's tokenizer.ggml.token_type.
+// The values of GGUF's tokenizer.ggml.token_type, one per token.
 enum TokenType : std::int64_t {
   kUndefined = 0,
   kNormal = 1,

@@ -57,7 +57,8 @@ class Export {
     if (types_.size() != tokens_.size())
       return fail(StatusCode::kCorrupt, "[mlc] tokenizer.ggml.token_type: {} entries needed (one a token), {} there",
                   tokens_.size(), types_.size());
-    // tokenizer.json leaves out rows that no token uses. The reader names them again.
+    // tokenizer.json leaves out the padding rows at the end, which no token uses. The importer gives them the same
+    // names again.
     n_ = tokens_.size();
     while (n_ > 0 && (types_[n_ - 1] == kUnused || types_[n_ - 1] == kUnknown) &&
            tokens_[n_ - 1] == fmt::format("[PAD{}]", n_ - 1))
@@ -78,7 +79,8 @@ class Export {
 
   bool is_special(std::size_t id) const { return types_[id] == kControl || types_[id] == kUnknown; }
 
-  // As in Phi-3's own files, and as our tokenizer does for this family.
+  // Returns whether a special token also removes the spaces that follow it ("rstrip"). Phi-3's own files set this for
+  // all special tokens but three, and our tokenizer does the same for this family.
   bool swallows_space(std::size_t id) const {
     const auto architecture = metadata_.get_string_or("general.architecture", "");
     const std::string& text = tokens_[id];
@@ -152,7 +154,7 @@ class Export {
     return {};
   }
 
-  // Whether BOS is added if no key says so.
+  // Writes a byte-level vocabulary into `root`. Returns whether BOS is added if no key says so.
   Result<bool> write_byte_level(Json& root) {
     ZRT_TRY(const std::string_view name, metadata_.get_string_or("tokenizer.ggml.pre", "default"));
     ZRT_TRY(const PreRow* pre, pre_of_name(name));
@@ -216,7 +218,7 @@ class Export {
   const gguf::Metadata& metadata_;
   std::span<const std::string> tokens_;
   std::vector<std::int64_t> types_;
-  std::size_t n_ = 0;  // tokens without padding
+  std::size_t n_ = 0;  // number of tokens without padding
   bool add_bos_ = false, add_eos_ = false;
   TokenizerTexts out_;
 };

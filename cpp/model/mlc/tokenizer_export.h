@@ -1,6 +1,6 @@
-// Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json. tokenizer_import reads these files
-// back; the result tokenizes every text to the same ids. Errors: kUnavailable, naming what these files cannot express.
-// Thread rule: pure function.
+// Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json, for the writer of MLC folders. If
+// tokenizer_import reads the two files back, every text is tokenized to the same ids. Errors: kUnavailable, naming what
+// the files cannot express. Thread rule: pure function.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace zinc_rt::mlc {
 
 struct TokenizerTexts {
-  std::string tokenizer;  // of tokenizer.json
-  std::string config;     // of tokenizer_config.json
+  std::string tokenizer;  // content of tokenizer.json
+  std::string config;     // content of tokenizer_config.json
   bool byte_level = false;
   bool space_prefix = false;
-  std::uint64_t n_tokens = 0;  // without padding
+  std::uint64_t n_tokens = 0;  // without padding rows at the end
   std::optional<std::uint64_t> bos_id, eos_id, eot_id, pad_id;
 };
 

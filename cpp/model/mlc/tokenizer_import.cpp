@@ -16,7 +16,8 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// Rows of the embedding after the last token. Models round their number up to multiples of some hundred.
+// The most embedding rows that may follow the last token. Models round the number of rows up to multiples of some
+// hundred.
 constexpr std::uint64_t kMaxPadding = 1U << 16;
 
 bool is_byte_token(std::string_view text) {
@@ -71,7 +72,7 @@ class Import {
   Status read_tokens() {
     ZRT_TRY(const Fields vocab, model_.object("vocab"));
     const Json& object = *model_.find("vocab");
-    // A very large id would cost memory for all ids below it.
+    // Ids are limited because one very large id would cost memory for all ids below it.
     const std::uint64_t most = std::min<std::uint64_t>(chat_.vocab_size, object.size() + kMaxPadding);
     for (const auto& [text, id] : object.items()) {
       if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= most)
@@ -99,7 +100,7 @@ class Import {
     return {};
   }
 
-  // Adds entries until each row of the model has one, with made-up names.
+  // Adds tokens with made-up names until each row of the model's embedding matrix has one.
   Status pad() {
     if (chat_.vocab_size > tokens_.size() + kMaxPadding)
       return fail(StatusCode::kCorrupt, "[mlc] {}: {} tokens, the model has {} rows", root_.place(), tokens_.size(),
@@ -115,7 +116,7 @@ class Import {
     return {};
   }
 
-  // "left right", or ["left", "right"] in newer files.
+  // Returns the merges as pairs of texts. Each is a string "left right", or an array ["left", "right"] in newer files.
   Result<std::vector<std::pair<std::string, std::string>>> read_merges() const {
     ZRT_TRY(const Json* merges, model_.array("merges"));
     std::vector<std::pair<std::string, std::string>> out;
@@ -143,7 +144,8 @@ class Import {
     return it == ids_.end() ? std::nullopt : std::optional(it->second);
   }
 
-  // Adds what one step of a normalizer or pre-tokenizer does. Refuses every step that does more than mark spaces.
+  // Adds the effect of one step of a normalizer or pre-tokenizer to `prefix` and `marked`. Refuses every step that does
+  // more than replace spaces by U+2581.
   static Status read_mark_step(const Json& value, const std::string& place, bool& prefix, bool& marked) {
     ZRT_TRY(const Fields step, Fields::of(value, place));
     ZRT_TRY(const std::string type, step.string("type"));
@@ -173,7 +175,7 @@ class Import {
                 gguf::quoted(value.dump(-1, ' ', true)));
   }
 
-  // Whether U+2581 is put before a text.
+  // Returns whether U+2581 is put before each text. Errors: kUnavailable if no step replaces spaces by U+2581.
   Result<bool> read_space_mark() const {
     bool prefix = false, marked = false;
     for (const char* key : {"normalizer", "pre_tokenizer"})
@@ -200,7 +202,8 @@ class Import {
       if (!l || !r)
         return fail(StatusCode::kCorrupt, "[mlc] {}[{}]: {} is no token", model_.at("merges"), i,
                     gguf::quoted(l ? right : left));
-      // Special tokens are cut out before anything is joined, so the merges to them that converters write never happen.
+      // Special tokens are cut out of a text before anything is joined. So the merges that would produce them, which
+      // converters write, never happen.
       const auto joined = find(left + right);
       if (joined && mergeable[*joined] == 0) continue;
       merges.push_back({static_cast<std::uint32_t>(*l), static_cast<std::uint32_t>(*r)});
@@ -230,7 +233,8 @@ class Import {
     return out.add("tokenizer.ggml.merges", gguf::strings(std::move(merges)));
   }
 
-  // The id of a token in tokenizer_config.json, which is given as text or as an object with "content".
+  // Returns the id of a special token that tokenizer_config.json names, such as "bos_token". The value is the token's
+  // text, or an object with the text in "content".
   Result<std::optional<std::uint64_t>> role(std::string_view key) const {
     const Json* value = config_.find(key);
     if (value == nullptr) return std::nullopt;
@@ -246,7 +250,7 @@ class Import {
     return id;
   }
 
-  // Whether the post-processor puts this text before all others.
+  // Returns whether the post-processor puts the token with this text before every text, as it does with BOS.
   static bool begins_with(const Json& processor, const std::string& text) {
     if (!processor.is_object()) return false;
     const auto member = [](const Json& object, const char* key) -> const Json* {
@@ -278,7 +282,7 @@ class Import {
     ZRT_TRY(auto eos, role("eos_token"));
     ZRT_TRY(const auto unknown, role("unk_token"));
     ZRT_TRY(const auto padding, role("pad_token"));
-    if (!bos && !config_.contains("eos_token")) bos = chat_.bos_id;  // a folder without tokenizer_config.json
+    if (!bos && !config_.contains("eos_token")) bos = chat_.bos_id;  // the folder has no tokenizer_config.json
     if (bos) ZRT_CHECK_OK(check_id(*bos, "bos"));
     for (const std::uint64_t id : chat_.eos_ids) ZRT_CHECK_OK(check_id(id, "eos"));
     if (!eos && !chat_.eos_ids.empty()) eos = chat_.eos_ids[0];
@@ -287,8 +291,8 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // If the folder names only one further end token, that token ends turns. If it names several, the tokenizer finds
-    // the one that ends turns by name; all of them end a generation.
+    // If the folder names exactly one end token besides EOS, that token ends turns. If it names several, the tokenizer
+    // finds the one that ends turns by its name. All of them end a generation.
     const auto is_other = [&](std::uint64_t id) { return id != eos; };
     if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
       ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));
@@ -302,7 +306,8 @@ class Import {
     return out.add("tokenizer.ggml.add_eos_token", gguf::boolean(add_eos && eos));
   }
 
-  // A text, or a list of named ones, in which "default" is the unnamed one.
+  // Adds the chat template. The value is one text, or a list of named templates in which the main one is called
+  // "default".
   Status add_template(gguf::Metadata& out) const {
     const Json* value = config_.find("chat_template");
     if (value == nullptr) return {};

@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::uint64_t kShardBytes = std::uint64_t{32}
-                                      << 20;  // as MLC cuts them; a larger parameter has a shard of its own
+                                      << 20;  // MLC's own shard size; a larger parameter gets a shard of its own
 
-// Collects parameters into shards and the index.
+// Collects parameters into shard files, and writes the index that says where each parameter is.
 class ShardWriter {
  public:
   explicit ShardWriter(std::string folder) : folder_(std::move(folder)) {}
@@ -42,7 +42,7 @@ class ShardWriter {
     return {};
   }
 
-  // Writes the last shard and the index.
+  // Writes the last shard and the index. `n_parameters` is the number of weights of the model, which the index states.
   Status finish(std::uint64_t n_parameters) {
     if (!pending_.empty()) ZRT_CHECK_OK(flush());
     const nlohmann::ordered_json index{
@@ -84,7 +84,7 @@ class ShardWriter {
   std::uint64_t n_records_ = 0, n_bytes_ = 0;
 };
 
-// The folder while it is written. It is removed unless it is kept.
+// The temporary folder that is being written. Its destructor removes it unless become() gave it the final name.
 class PartFolder {
  public:
   explicit PartFolder(std::string path) : path_(std::move(path)) {}
@@ -112,7 +112,8 @@ class Writer {
   Writer(const Weights& weights, const WriteOptions& options) : weights_(weights), options_(options) {}
 
   Result<Written> run(std::string folder) {
-    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // so that a suffix becomes part of its name
+    // so that the suffix ".part" becomes part of the folder's name
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
     ZRT_TRY(config_, config_of(weights_));
     ZRT_TRY(const TokenizerTexts tokenizer, export_tokenizer(weights_.metadata()));
     for (const auto id : {tokenizer.eos_id, tokenizer.eot_id})
@@ -149,13 +150,13 @@ class Writer {
     written_.n_shards = shards.n_shards();
     for (const auto& entry : fs::directory_iterator(part.path())) written_.n_bytes += entry.file_size();
     if (options_.on_progress) ZRT_CHECK_OK(options_.on_progress(weights_.total_bytes(), weights_.total_bytes()));
-    fs::remove(folder, error);  // an empty folder of that name
+    fs::remove(folder, error);  // removes an empty folder that may have the final name
     ZRT_CHECK_OK(part.become(folder));
     return written_;
   }
 
  private:
-  // Adds the end tokens that the file lists beyond those with a key of their own.
+  // Adds the end tokens that tokenizer.ggml.eos_token_ids lists and that have no key of their own.
   Status add_listed_ends() {
     constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
     if (!weights_.metadata().contains(kKey)) return {};
@@ -166,9 +167,9 @@ class Writer {
     return {};
   }
 
-  // Checks that each tensor has a counterpart in MLC, of the same shape.
+  // Checks that each tensor of the model has a counterpart of the same shape among MLC's parameters.
   Status check_tensors() const {
-    std::unordered_set<std::string_view> known;  // those that the config holds as numbers
+    std::unordered_set<std::string_view> known;  // tensors that the config stores as numbers
     if (config_.rope_scaling == RopeScaling::kLlama3) known = {"rope_freqs.weight"};
     if (config_.rope_scaling == RopeScaling::kLongrope)
       known = {"rope_factors_long.weight", "rope_factors_short.weight"};
@@ -219,7 +220,7 @@ class Writer {
     for (const Piece& piece : param.pieces) {
       const Tensor& tensor = *weights_.find(piece.tensor);
       std::atomic<bool> is_finite = true;
-      constexpr std::uint64_t kRows = 64;  // rows in a task
+      constexpr std::uint64_t kRows = 64;  // rows per task of the thread pool
       pool_.parallel_for((piece.n_rows + kRows - 1) / kRows, [&](std::uint64_t task, int) {
         std::vector<float> values(param.n_columns);
         for (std::uint64_t row = task * kRows; row < std::min(piece.n_rows, (task + 1) * kRows); ++row) {

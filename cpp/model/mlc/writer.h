@@ -1,7 +1,7 @@
-// Writes a model as an MLC folder of q4f16_1 weights: mlc-chat-config.json, ndarray-cache.json with its shards,
-// tokenizer.json, tokenizer_config.json. Q4_0 matrices keep their values; all others are quantized to 4 bits, norms to
-// f16. The folder is written under a temporary name and renamed when it is complete. Thread rule: pure function; it
-// starts threads of its own.
+// Writes a model as an MLC folder with q4f16_1 weights, for `zinc-rt convert`. The folder contains
+// mlc-chat-config.json, ndarray-cache.json with its shards, tokenizer.json and tokenizer_config.json. Q4_0 matrices
+// keep their values, all other matrices are quantized to 4 bits, and norms become f16. The folder is written under a
+// temporary name and renamed when it is complete. Thread rule: pure function; it starts its own threads.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 namespace zinc_rt::mlc {
 
 struct WriteOptions {
-  // Reads the values of one row of a type other than f32. out.size() is a multiple of the type's block. It is called
-  // from several threads. The caller passes it because the table of weight formats belongs to the kernels, which this
-  // module must not depend on.
+  // Converts one row of a type other than f32 to floats. out.size() is a multiple of the type's block size. Several
+  // threads call it at once. The caller passes it because the table of weight formats belongs to the kernels, and this
+  // module must not depend on them.
   std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
-  // Called with the bytes of the source's tensors that are written so far, and of all. An error stops the writing and
-  // leaves no folder.
+  // Called with the number of source tensor bytes that are written so far, and their total. If it returns an error,
+  // writing stops and no folder is left.
   std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
 struct Written {
-  std::uint64_t n_bytes = 0;  // of all files
+  std::uint64_t n_bytes = 0;  // size of all files of the folder
   std::uint64_t n_shards = 0;
-  std::uint64_t n_exact = 0;      // matrices whose values equal the source's
-  std::uint64_t n_quantized = 0;  // matrices that were quantized to 4 bits here
+  std::uint64_t n_exact = 0;      // matrices whose values equal those of the source
+  std::uint64_t n_quantized = 0;  // matrices that this function quantized to 4 bits
 };
 
-// Errors: kInvalidArgument if `folder` exists and is not empty; kUnavailable for what MLC's families or tokenizer files
-// cannot express, and for errors of the system; kCorrupt for weights that are not finite numbers.
+// Writes the folder. Errors: kInvalidArgument if `folder` exists and is not empty; kUnavailable for what MLC's families
+// or tokenizer files cannot express, and for errors of the system; kCorrupt for weights that are not finite numbers.
 Result<Written> write_folder(const std::string& folder, const Weights& weights, const WriteOptions& options);
 
 }  // namespace zinc_rt::mlc
