@@ -1,6 +1,7 @@
 // ModelConfig holds the shape of a model: its sizes, attention, RoPE, experts and scales. read_config() takes them from
 // the metadata keys of a model file, and graph builders read only this struct, so they know no keys. Every value is
-// checked here, so later code may multiply sizes without further checks. Thread rule: plain values.
+// checked here, so later code may multiply sizes without further checks.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>

@@ -18,12 +18,12 @@ struct OtherName {
   std::string_view key, other;
 };
 constexpr OtherName kOtherNames[] = {
-    {".rope.freq_base", ".rope.global.freq_base"},                // Ollama, Gemma 3
-    {".rope.freq_base_swa", ".rope.local.freq_base"},             // Ollama, Gemma 3
-    {".rope.scaling.yarn_beta_fast", ".rope.scaling.beta_fast"},  // Ollama, Gemma 3
-    {".rope.scaling.yarn_beta_slow", ".rope.scaling.beta_slow"},  // Ollama, Gemma 3
-    {".rope.scaling.factor", ".rope.scale_linear"},               // files of 2023
-    {".attention.key_length", ".attention.head_dim"},             // Ollama, Llama
+    {".rope.freq_base", ".rope.global.freq_base"},                // in Ollama's files of Gemma 3
+    {".rope.freq_base_swa", ".rope.local.freq_base"},             // in Ollama's files of Gemma 3
+    {".rope.scaling.yarn_beta_fast", ".rope.scaling.beta_fast"},  // in Ollama's files of Gemma 3
+    {".rope.scaling.yarn_beta_slow", ".rope.scaling.beta_slow"},  // in Ollama's files of Gemma 3
+    {".rope.scaling.factor", ".rope.scale_linear"},               // in files that were written in 2023
+    {".attention.key_length", ".attention.head_dim"},             // in Ollama's files of Llama
 };
 
 double scalar_of(const Value& value) {

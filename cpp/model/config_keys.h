@@ -1,6 +1,7 @@
 // Decides for each architecture key of a model file whether this runtime may run the file. The table knows which
 // families compute with a key, its other names, and the values that change nothing. docs/models.md shows the table to
-// users. Thread rule: pure functions.
+// users.
+// Thread rule: pure functions.
 #pragma once
 
 #include <optional>

@@ -2,7 +2,8 @@
 // with them in arithmetic `exact` (docs/arithmetic.md, rule 4), because sums of integers do not depend on their order.
 // Each group of 256 weights of a row shares one power of two 2^s, the largest that keeps every code within 32,639. A
 // code is weight * 2^s, rounded to the nearest integer, ties to even. A group with a weight that is not finite gets the
-// scale NaN. Thread rule: pure functions.
+// scale NaN.
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // Metadata holds the key-value section of a GGUF file. The config, the tokenizer and the chat templates read their keys
-// from it. Thread rule: immutable once the file is open.
+// from it.
+// Thread rule: immutable once the file is open.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ struct TensorInfo {
   std::uint32_t n_dims = 1;                       // 1..4
   std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the number of elements in a row, which are contiguous
   std::uint32_t shard = 0;                        // number of the file that contains the tensor, in a split model
-  std::uint64_t offset = 0;                       // bytes from the start of that file
+  std::uint64_t offset = 0;                       // bytes from the start of the file that contains the tensor
   std::uint64_t n_bytes = 0;
 };
 

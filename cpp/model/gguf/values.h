@@ -1,5 +1,6 @@
 // Each function makes a metadata value of one GGUF type. Code that writes metadata uses them: the GGUF writer's
-// callers, the MLC reader and tests. Thread rule: plain values.
+// callers, the MLC reader and tests.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // Writes a GGUF v3 file, little endian. The order is: magic "GGUF", version, counts of tensors and keys; the keys; the
 // tensor table; the data of the tensors. Each tensor's data starts at a multiple of the alignment (general.alignment,
 // or 32 if that key is absent), counted from the padded end of the table. The file gets its final name only when it is
-// complete. Thread rule: pure function.
+// complete.
+// Thread rule: pure function.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // ChatConfig holds what mlc-chat-config.json says about a model: the family, its sizes, and how the parameters are
-// stored. The reader and the writer of MLC folders use it. Thread rule: plain values.
+// stored. The reader and the writer of MLC folders use it.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>

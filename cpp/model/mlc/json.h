@@ -1,5 +1,6 @@
 // Reads JSON files of an MLC folder, which are not trusted, within limits of size and depth. An error names the file,
-// the key and its value. Thread rule: a Fields is a view, so the document must outlive it. Reading is const.
+// the key and its value.
+// Thread rule: a Fields is a view, so the document must outlive it. Reading is const.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Maps the parameters of an MLC folder to GGUF tensors, and the order of their rows. The reader and the writer of MLC
-// folders share this table. Thread rule: plain values.
+// folders share this table.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 //
 // Everything is checked before it is used: the size and MD5 of each shard, the shape and type of every parameter
 // against the config, and that no parameter is missing or unknown. If the files do not belong to the same version, the
-// error names the shard and both numbers. Thread rule: pure functions; they start their own threads to hash and repack.
+// error names the shard and both numbers.
+// Thread rule: pure functions; they start their own threads to hash and repack.
 #pragma once
 
 #include <string>

@@ -3,7 +3,8 @@
 // A q4f16 group is four u32 and an f16 scale s. Element k is in bits 4 (k mod 8) of word k / 8. w = (n - 7) * s. A Q4_0
 // block is an f16 d and 16 bytes. Element k is in the low half of byte k, element k + 16 in the high half. w = (n' - 8)
 // * d. With n' = 15 - n and d = -s both formulas give the same number, bit for bit, for all 16 values of n. So neither
-// direction loses anything. Thread rule: pure functions.
+// direction loses anything.
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstddef>

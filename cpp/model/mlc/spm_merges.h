@@ -9,7 +9,8 @@
 // Converters from SentencePiece write merges of this kind, with one exception: a vocabulary may contain runs of one
 // character (of U+2581, the space) that share one score, and the merges of these runs interleave. Such runs get one
 // score here too, but only if both orders give the same tokens for every run up to twice the longest. Any other
-// vocabulary that breaks the two conditions is refused. Thread rule: pure functions.
+// vocabulary that breaks the two conditions is refused.
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

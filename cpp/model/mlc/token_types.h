@@ -6,7 +6,7 @@
 
 namespace zinc_rt::mlc {
 
-// U+2581 replaces the space in vocabularies of the Metaspace kind
+// U+2581 replaces the space in vocabularies of the Metaspace kind.
 inline constexpr std::string_view kSpaceMark = "\u2581";
 
 // The values of GGUF's tokenizer.ggml.token_type, one per token.

@@ -1,6 +1,7 @@
 // Converts GGUF's tokenizer.* keys to tokenizer.json and tokenizer_config.json, for the writer of MLC folders. If
 // tokenizer_import reads the two files back, every text is tokenized to the same ids. Errors: kUnavailable, naming what
-// the files cannot express. Thread rule: pure function.
+// the files cannot express.
+// Thread rule: pure function.
 #pragma once
 
 #include <cstdint>

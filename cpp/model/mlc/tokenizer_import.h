@@ -3,7 +3,8 @@
 // Two kinds of vocabulary are supported. BPE on characters, with U+2581 for the space and bytes as "<0xNN>" (Llama 2,
 // Phi-3), becomes SentencePiece's model "llama". Byte-level BPE (Llama 3, SmolLM2) becomes model "gpt2". Anything that
 // the keys cannot express is refused with kUnavailable, because the result must tokenize every text as the folder's own
-// files do. Thread rule: pure functions.
+// files do.
+// Thread rule: pure functions.
 #pragma once
 
 #include <string>

@@ -1,7 +1,8 @@
 // Writes a model as an MLC folder with q4f16_1 weights, for `zinc-rt convert`. The folder contains
 // mlc-chat-config.json, ndarray-cache.json with its shards, tokenizer.json and tokenizer_config.json. Q4_0 matrices
 // keep their values, all other matrices are quantized to 4 bits, and norms become f16. The folder is written under a
-// temporary name and renamed when it is complete. Thread rule: pure function; it starts its own threads.
+// temporary name and renamed when it is complete.
+// Thread rule: pure function; it starts its own threads.
 #pragma once
 
 #include <cstdint>
