@@ -1,6 +1,6 @@
-// BERT: encoders such as MiniLM, BGE and E5. The embeddings of tokens, positions and token types are summed and
-// normalized. A layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with biases everywhere. Tokens
-// have type 0, except those of the second text of a pair, which have type 1.
+// Builds the graph of BERT encoders, such as MiniLM, BGE and E5. The embeddings of tokens, positions and token types
+// are summed and normalized. A layer computes x = norm(x + attention(x)) and then x = norm(x + down(gelu(up(x)))), with
+// biases everywhere. Tokens have type 0, except those of the second text of a pair, which have type 1.
 #include "arch/encoder.h"
 
 namespace zinc_rt::arch {

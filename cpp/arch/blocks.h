@@ -1,5 +1,6 @@
-// The parts that transformer families share. Each adds a few nodes that use the tensors of the current layer, under
-// GGUF's tensor names. A family's file composes these parts and adds what is special to the family.
+// The parts that transformer families share, for the files cpp/arch/<family>.cpp. Each function adds a few nodes that
+// use the tensors of the current layer, under GGUF's tensor names. A family's file composes these parts and adds what
+// is special to the family.
 // Thread rule: as Builder.
 #pragma once
 
@@ -10,34 +11,35 @@ namespace zinc_rt::arch {
 
 // Adds the lookup of the token embeddings in model.embed_table. Returns the residual stream, act.hidden.
 BufferId embed_tokens(Builder& b, float scale);
-// Adds the final norm, the output matrix (the embedding table if the file has no output matrix), the scale of logits,
-// and sampling.
+// Adds the final norm, the output matrix, the scale of the logits, and sampling. The output matrix is the embedding
+// table if the file has no output matrix.
 void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
 // Adds RMS_NORM over whole rows with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
-// Adds RMS_NORM over each head. If the layer lacks the tensor, returns x.
+// Adds RMS_NORM over each head, with the layer's tensor `tensor`.weight. If the layer has no such tensor, adds nothing
+// and returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
 
-// A weight matrix and its bias. The buffers say which tensor they are, and which of its rows.
+// A weight matrix and its bias, as buffers. The buffers know the tensor and the rows of it that they stand for.
 struct Matrix {
-  BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // bias is kNoBuffer if the file has none
+  BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // kNoBuffer if the file has no bias
 };
 // Returns `tensor`.weight of the layer, [n_out, n_in], and `tensor`.bias if the layer has it. The buffers are called
 // `name`_weight and `name`_bias.
 Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
                     std::uint64_t n_in);
-// Returns rows [first, first + n_out) of `tensor`.weight, without a bias. The tensor has n_rows rows, which several
-// products share.
+// Returns rows [first, first + n_out) of `tensor`.weight, without a bias. The tensor has n_rows rows. It is used if one
+// tensor contains several matrices, such as q, k and v.
 Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t first,
                          std::uint64_t n_rows, std::uint64_t n_out, std::uint64_t n_in);
 // Adds y = LINEAR(x) with this matrix. Every LINEAR of every family is added here, so a change of all of them (such as
 // an adapter that adds B(A(x)) for the matrix's tensor) belongs here. The output matrix and the matrices of experts use
 // other ops (Builder::head, moe_linear, shared_expert).
 void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
-// Does the same and returns y, a new activation `name`: [rows of x, rows of the matrix].
+// Does the same for a new activation called `name` of shape [rows of x, rows of the matrix], and returns it.
 BufferId project(Builder& b, std::string name, BufferId x, const Matrix& matrix);
-// Does the same with the matrix layer_matrix(weight_name, tensor). The layer's number is appended to `name`.
+// Does the same with the matrix layer_matrix(weight_name, tensor). The activation's name gets the layer's number.
 BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
                  std::uint64_t n_out);
 
@@ -51,7 +53,7 @@ struct AttentionShape {
 AttentionShape attention_shape(const ModelConfig& config, std::uint32_t layer);
 
 struct Rope {
-  BufferId table, positions;  // without a table positions are not encoded
+  BufferId table, positions;  // if `table` is kNoBuffer, positions are not encoded
   std::uint32_t n_rot;
   bool neox;
 };
@@ -62,18 +64,19 @@ BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope,
 struct Qkv {
   BufferId q, k, v;
 };
-// Computes q, k and v with attn_q, attn_k and attn_v, or with the rows of a fused attn_qkv.
+// Computes q, k and v with the layer's tensors attn_q, attn_k and attn_v, or with the rows of a fused attn_qkv.
 Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
 // Adds RoPE, the writes to the KV cache, and attention. Returns [tokens, n_heads * v_head_dim].
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
 // Adds complete self-attention, with per-head norms of q and k if the layer has them. Returns [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
-// Returns down(act(gate(x)) * up(x)). gate and up may be the halves of one tensor ffn_up.
+// Returns down(act(gate(x)) * up(x)) with the layer's feed-forward tensors. gate and up may be the two halves of one
+// tensor ffn_up.
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
-// Returns the weighted sum of the chosen experts' outputs. `router_input` feeds ffn_gate_inp, x feeds the experts.
-// Their gate and up may be the halves of one ffn_gate_up_exps. ffn_down_exps.scale, if present, multiplies each
-// expert's output.
+// Adds a mixture of experts and returns the weighted sum of the chosen experts' outputs. The router (ffn_gate_inp)
+// reads `router_input`, the experts read x. Their gate and up may be the two halves of one tensor ffn_gate_up_exps. If
+// the layer has ffn_down_exps.scale, it multiplies each expert's output.
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act);
 
 }  // namespace zinc_rt::arch

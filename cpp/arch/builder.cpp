@@ -67,7 +67,7 @@ BufferId Builder::add_weight(std::string name, const std::string& tensor, std::u
   std::vector<std::uint64_t> wanted(dims), there(found->dims.begin(), found->dims.begin() + found->n_dims);
   std::ranges::reverse(there);
   while (there.size() > wanted.size() && there.front() == 1) there.erase(there.begin());
-  // A matrix with a single row may be stored as a vector.
+  // A file may store a matrix with a single row as a vector, so leading extents of 1 are added to its shape.
   while (there.size() < wanted.size() && wanted[wanted.size() - there.size() - 1] == 1) there.insert(there.begin(), 1);
   if (n_rows > 0) wanted[wanted.size() - 2] = n_rows;
   if (there != wanted && status_)

@@ -1,5 +1,6 @@
-// Writes graphs the way a paper writes layers: each call adds one node, its output buffer and a barrier. Mistakes (a
-// missing tensor, a wrong shape) are remembered and finish() returns the first one, so family files need no checks.
+// Builder writes an IR graph the way a paper writes layers: each call adds one node, its output buffer and a barrier.
+// Mistakes (a missing tensor, a wrong shape) are remembered, and finish() returns the first one, so family files need
+// no checks.
 // Thread rule: one thread.
 #pragma once
 
@@ -14,22 +15,22 @@ namespace zinc_rt::arch {
 
 using ir::BufferId;
 
-struct Matrix;  // arch/blocks.h
+struct Matrix;  // defined in arch/blocks.h
 
 class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
 
-  // These calls declare buffers. A weight's shape is `dims`, outermost first; the tensor in the file must have the same
+  // These calls declare buffers. `dims` is a weight's shape, outermost first. The tensor in the file must have the same
   // shape.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
-  // Declares rows [first, first + n) of a matrix with n_rows rows, or of each matrix of a stack. `dims` is the shape of
-  // the view; its second-last extent is n.
+  // Declares rows [first, first + n) of a matrix with n_rows rows. If the tensor is a stack of matrices, the same rows
+  // of each are declared. `dims` is the shape of the declared part, so its second-last extent is n.
   BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
                        std::initializer_list<std::uint64_t> dims);
-  // Declares a tensor that only the host reads (divisors of frequencies), if the file has it. A type other than f32 is
-  // an error.
+  // Declares a tensor that only the host reads, if the file has it. An example are the divisors of RoPE frequencies. A
+  // type other than f32 is an error.
   void optional_f32(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   bool has_tensor(const std::string& tensor) const { return weights_.find(tensor) != nullptr; }
   BufferId constant(std::string name, std::initializer_list<ir::Dim> dims);
@@ -38,8 +39,8 @@ class Builder {
   BufferId output(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId activation(std::string name, std::initializer_list<ir::Dim> dims, DType dtype = DType::kF32);
 
-  // Begins a layer. Buffer names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]") and tensor names get
-  // the layer's prefix ("attn_q.weight" -> "blk.3.attn_q.weight").
+  // Begins a layer. From then on, buffer names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]") and
+  // tensor names get the layer's prefix ("attn_q.weight" -> "blk.3.attn_q.weight").
   void set_layer(int layer) { layer_ = layer; }
   std::string at_layer(std::string_view name) const;
   std::string tensor_at_layer(std::string_view tensor) const;
@@ -56,14 +57,14 @@ class Builder {
     return weight_rows(at_layer(name), tensor_at_layer(tensor), first, n_rows, dims);
   }
 
-  // These calls add nodes. `name` is the name of the output buffer, without its class prefix.
+  // These calls add nodes. `name` is the name of the output buffer, without the prefix of its class.
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
-  void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // x = LAYER_NORM(x) in place
+  void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // computes x = LAYER_NORM(x) in place
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
-  // The paged KV cache of a layer, state.kv_k[layer] and state.kv_v[layer]. Per token it holds n_heads heads of `k_dim`
-  // values of K and of `v_dim` values of V.
+  // The buffers of a layer's paged KV cache, state.kv_k[layer] and state.kv_v[layer]. Per token the cache holds n_heads
+  // heads with `k_dim` values of K and `v_dim` values of V each.
   struct KvCache {
     BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
   };
@@ -76,22 +77,23 @@ class Builder {
     float softcap = 0;
   };
   BufferId flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention);
-  void add_into(BufferId x, BufferId y);  // x = x + y in place
+  void add_into(BufferId x, BufferId y);  // computes x = x + y in place
   BufferId glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId gelu(std::string name, BufferId x);
   BufferId sigmoid_mul(std::string name, BufferId x, BufferId gate);
   BufferId slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width);
   BufferId scale(std::string name, BufferId x, float factor);
-  void scale_into(BufferId x, BufferId w);  // x = x * w[0] in place
+  void scale_into(BufferId x, BufferId w);  // computes x = x * w[0] in place
   struct Routing {
     BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
   };
   Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
-  // `rows` is the number of rows of x per token: 1, or one per chosen expert.
+  // Adds a product with the matrices of the experts in `ids`. `rows` is the number of rows of x per token: 1 if all
+  // experts read the same row, else one per chosen expert.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
-  // hidden += sigmoid(gate_inp . x) * ffn(x)
+  // Adds hidden += sigmoid(gate_inp . x) * ffn(x), where ffn is the expert that every token uses.
   void shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp, BufferId hidden,
                      std::uint32_t act);
   BufferId ssm_conv1d(std::string name, BufferId x, BufferId conv_w, BufferId state);
@@ -104,25 +106,26 @@ class Builder {
                          BufferId state, const DeltaNet& shape);
   BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
-  // Adds all from the hidden state to tokens: it gathers the output rows, then adds the norm, the output matrix,
-  // sampling and the output ring. The logits are in the buffer out.logits.
+  // Adds everything between the hidden state and the picked tokens: gathering the output rows, the norm, the output
+  // matrix, sampling and the output ring. The logits are in the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
-  // Adds all from the hidden state to out.embeddings: the norm if norm_w is given, pooling by options().pooling, then
-  // the gathering of the output rows. A text's output row is its first token with cls, else its last.
+  // Adds everything between the hidden state and out.embeddings: the norm if norm_w is given, pooling by
+  // options().pooling, and gathering the output rows. The output row of a text is its first token with pooling cls,
+  // else its last.
   void embedding_head(BufferId hidden, BufferId norm_w);
-  // From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the first token's row through
-  // dense_w and tanh, if present, then through out_w. Biases may be absent.
+  // Adds GATHER_ROWS, which copies the hidden state of the step's output rows, and returns it: [outputs, width of
+  // hidden]. Only these rows need the nodes that follow.
   BufferId gather_output_rows(BufferId hidden);
 
-  std::uint32_t width(BufferId buffer) const;  // the last extent, whose values are contiguous
-  ir::Dim rows(BufferId buffer) const;         // the outermost extent
-  // Buffers that every family uses.
+  std::uint32_t width(BufferId buffer) const;  // extent of the last dimension, whose values are contiguous
+  ir::Dim rows(BufferId buffer) const;         // extent of the outermost dimension
+  // Buffers of the step descriptor that every family reads.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
-  // For each token its row in a RoPE table with variants.
+  // Returns the buffer that contains, for each token, its row in a RoPE table with variants (RopeTable).
   BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
 
-  // Marks a tensor of the file that the family knows but that this graph does not read.
+  // Tells finish() that this graph does not read a tensor that the family knows, so that it does not refuse the file.
   void leave_out(const std::string& tensor) { used_tensors_.insert(tensor); }
   // Records that the family cannot run this model; finish() returns the first such error.
   void refuse(std::string message);
@@ -130,8 +133,8 @@ class Builder {
   const ModelConfig& config() const { return config_; }
   const GraphOptions& options() const { return options_; }
 
-  // Returns the graph, or the first mistake. A tensor of the file that no node uses is an error, unless its name begins
-  // with an entry of `ignored`.
+  // Returns the graph, or the first mistake. A tensor of the file that no node uses is a mistake too, unless its name
+  // begins with an entry of `ignored`.
   Result<ir::Graph> finish(const std::vector<std::string>& ignored = {});
 
  private:
@@ -141,10 +144,10 @@ class Builder {
                       std::initializer_list<std::uint64_t> dims);
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
-  // Adds y = LINEAR(x). Families do not call this; they call project().
+  // Adds y = LINEAR(x). Families must call project() instead.
   void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
-  std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // width / part; refuses a part of 0
+  std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // returns width / part; records a mistake if part is 0
 
   const ModelConfig& config_;
   const Weights& weights_;

@@ -13,7 +13,7 @@ struct Norm {
 void norm_into(Builder& b, BufferId x, const Norm& norm) {
   b.layer_norm_into(x, norm.weight, norm.bias, static_cast<float>(b.config().norm_eps));
 }
-// hidden = norm(hidden + x), with the layer's tensors `tensor`.weight and `tensor`.bias.
+// Adds hidden = norm(hidden + x), where the norm uses the layer's tensors `tensor`.weight and `tensor`.bias.
 void add_and_norm(Builder& b, BufferId hidden, BufferId x, std::string_view name, std::string_view tensor) {
   const std::uint64_t dim = b.config().model_dim;
   b.add_into(hidden, x);
@@ -22,14 +22,14 @@ void add_and_norm(Builder& b, BufferId hidden, BufferId x, std::string_view name
              b.layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {dim})});
 }
 
-// Marks the classifier's tensors as unused, for a model that computes embeddings.
+// Marks the classifier's tensors as not used, because a model that computes embeddings does not read them.
 void leave_out_classifier(Builder& b) {
   for (const char* tensor : {"cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias"}) b.leave_out(tensor);
 }
 
-// Turns the hidden state into scores of pairs of texts, out.embeddings [outputs, 1]. The row of the first token goes
-// through a dense layer and tanh, if the file has them, then through the layer that computes the score. Biases are
-// optional too.
+// Adds the nodes that turn the hidden state into scores of pairs of texts, out.embeddings [outputs, 1]. The first
+// token's row goes through a dense layer and tanh, if the file has them, and then through the layer that computes the
+// score. A bias is added if the file has it.
 void rank_head(Builder& b, BufferId hidden) {
   const std::uint64_t dim = b.config().model_dim;
   const auto matrix = [&](const char* name, const std::string& tensor, std::uint64_t n_out) -> Matrix {
@@ -40,7 +40,7 @@ void rank_head(Builder& b, BufferId hidden) {
   const Matrix dense = has_output && has_dense ? matrix("classifier_dense", "cls", dim) : Matrix{};
   const Matrix out = matrix("classifier_out", has_output || !has_dense ? "cls.output" : "cls", 1);
   BufferId x = b.gather_output_rows(hidden);
-  if (dense.weight != ir::kNoBuffer)  // tanh as 1 * tanh(x / 1)
+  if (dense.weight != ir::kNoBuffer)  // soft cap 1 * tanh(x / 1) is the plain tanh
     x = b.softcap("classifier_tanh", project(b, "classifier_dense", x, dense), 1.0f);
   project_into(b, b.output("embeddings", DType::kF32, {ir::kOutputs, b.rows(out.weight)}), x, out);
 }

@@ -1,5 +1,5 @@
-// The parts that encoders like BERT share: norms after each residual sum, LAYER_NORM with biases, and a head that gives
-// an embedding or a score. A token attends to its whole text, so a text is computed in one step.
+// The parts that encoders such as BERT share: norms after each residual sum, LAYER_NORM with biases, and a head that
+// computes an embedding or a score. A token attends to its whole text, so a text must be computed in one step.
 // Thread rule: as Builder.
 #pragma once
 
@@ -7,18 +7,19 @@
 
 namespace zinc_rt::arch {
 
-// Refuses what no encoder supports, naming it: causal attention, generation, scoring without a classifier, and a
-// context longer than the file's positions.
+// Refuses a model or option that no encoder supports, and names it: causal attention, generation, scoring without a
+// classifier, or a context longer than the file's table of positions.
 void refuse_what_encoders_lack(Builder& b);
 // Returns the normalized sum of the embeddings of tokens, of token types if the file has any, and of positions if
-// with_positions.
+// with_positions is true.
 BufferId encoder_embeddings(Builder& b, bool with_positions);
-// hidden = norm(hidden + attention(hidden)). Positions are rotated if `rope` has a table.
+// Adds hidden = norm(hidden + attention(hidden)). If `rope` has a table, positions are encoded by rotating q and k.
 void encoder_attention(Builder& b, BufferId hidden, std::uint32_t layer, const Rope& rope);
 // Adds hidden = norm(hidden + x), which follows the layer's feed-forward network.
 void add_and_norm(Builder& b, BufferId hidden, BufferId x);
-// Adds pooling and returns the graph. With pooling rank it adds the classifier over the first token's row instead:
-// `cls` (a dense layer with tanh), then `cls.output`. If the file has only one of the two, that one computes the score.
+// Adds pooling and returns the graph. With pooling `rank` it adds the classifier over the first token's row instead:
+// `cls` (a dense layer with tanh), then `cls.output`. If the file has only one of the two layers, that one computes the
+// score.
 Result<ir::Graph> encoder_head(Builder& b, BufferId hidden);
 
 }  // namespace zinc_rt::arch

@@ -1,5 +1,5 @@
-// A model family builds the IR graph of a config. Each family is one file; CMake collects the families from the file
-// names.
+// A model family builds the IR graph for a ModelConfig. Each family is one file, which defines a Family. CMake collects
+// the families from the file names.
 // Thread rule: the functions are pure.
 #pragma once
 
@@ -16,48 +16,49 @@
 
 namespace zinc_rt::arch {
 
-// The sizes that an engine adds to a model's shape.
+// The sizes that the engine's options, not the model file, decide. A graph's buffers have these extents.
 struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
-  std::uint32_t state_entries = 1;   // entries of recurrent state: one per slot, then the checkpoints
-  std::uint32_t max_context = 0;     // tokens a slot can hold, a multiple of the page
-  std::uint32_t n_pages = 0;         // of the KV pool
-  std::uint32_t history_tokens = 0;  // extent of request.history
-  std::uint32_t bias_entries = 0;    // extent of request.bias
-  std::uint32_t mask_words = 0;      // extent of request.mask
-  std::uint32_t ring_entries = 0;    // extent of host_ring.tokens
+  std::uint32_t state_entries = 1;   // number of recurrent states: one per slot, then the checkpoints
+  std::uint32_t max_context = 0;     // most tokens of a slot; a multiple of the page size
+  std::uint32_t n_pages = 0;         // number of pages of the KV pool
+  std::uint32_t history_tokens = 0;  // number of entries of the buffer request.history
+  std::uint32_t bias_entries = 0;    // number of entries of the buffer request.bias
+  std::uint32_t mask_words = 0;      // number of 32-bit words of the buffer request.mask
+  std::uint32_t ring_entries = 0;    // number of entries of the buffer host_ring.tokens
   KvType kv = *find_kv_type("f16");
-  Pooling pooling = Pooling::kNone;  // kNone: the graph outputs tokens, else embeddings
+  Pooling pooling = Pooling::kNone;  // kNone: the graph picks tokens; else it computes embeddings
 };
 
-// The angles of one table: position p turns pair i by p * inverse_frequencies[i]. cos and sin are multiplied by
-// magnitude.
+// The angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos and sin
+// are multiplied by `magnitude`.
 struct RopeAngles {
-  std::vector<double> inverse_frequencies;  // n_rot / 2
+  std::vector<double> inverse_frequencies;  // n_rot / 2 numbers
   double magnitude = 1;
 };
-// Pairs (cos, sin) per position, which the executor computes in double: const.NAME, [n_variants * max_context, n_rot].
-// The length of the text decides which variant is read (Family::rope_variant).
+// Describes a table of (cos, sin) pairs per position, which the executor computes in double. Its buffer is const.NAME
+// with shape [n_variants * max_context, n_rot]. The length of the text decides which variant a token reads
+// (Family::rope_variant).
 struct RopeTable {
   std::string name;
   std::vector<RopeAngles> variants;
 };
 
 struct Family {
-  std::string_view name;                            // shown to users
-  std::span<const std::string_view> architectures;  // general.architecture
-  // Builds the graph of a stage. Errors name the tensor or key.
+  std::string_view name;                            // name for messages and lists
+  std::span<const std::string_view> architectures;  // the values of general.architecture that this family builds
+  // Builds the graph of a stage (prefill or decode). Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // Returns the index of the variant for the last token of a text of n_tokens tokens. The pointer is null if there is
-  // only one variant. All keys that a token attends to must have been rotated by the token's variant, so a text that
-  // grows past a change of variant is computed again from its start. Logits therefore depend only on the text.
+  // Returns which variant of the RoPE table the last token of a text of n_tokens tokens reads. The pointer is null if
+  // there is only one variant. A token's keys must all be rotated by the token's own variant. So a text that grows past
+  // a change of variant is computed again from its start, and logits depend only on the text.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 
 std::span<const Family* const> families();
-// Errors: kUnavailable, with the list of supported architectures.
+// Returns the family that builds this architecture. Errors: kUnavailable, with the list of supported architectures.
 Result<const Family*> find_family(std::string_view architecture);
 
 }  // namespace zinc_rt::arch

@@ -1,6 +1,7 @@
-// Gemma 3: embeddings times sqrt(model_dim), norms before and after attention and feed-forward (the +1 of their weights
-// is already in the file), tanh-GELU. Every sixth layer attends to the whole context and has its own RoPE base and
-// scaling; the other layers attend to a window. RoPE rotates pairs (i, i + n_rot / 2).
+// Builds the graph of Gemma 3. Embeddings are multiplied by sqrt(model_dim). There are norms before and after attention
+// and feed-forward; the file's norm weights already include Gemma's +1. The activation is tanh-GELU. Every sixth layer
+// attends to the whole context and has its own RoPE base and scaling. The other layers attend to a window. RoPE rotates
+// pairs (i, i + n_rot / 2).
 #include <cmath>
 
 #include "arch/blocks.h"
@@ -11,8 +12,10 @@ namespace zinc_rt::arch {
 namespace {
 
 constexpr std::string_view kArchitectures[] = {"gemma3"};
-constexpr std::uint32_t kGlobalInterval = 6;  // if the file has no pattern
-// The 27B model scales by model_dim / n_heads instead of head_dim. Its files are recognized by their number of layers.
+// Every sixth layer is global if the file does not list the sliding layers.
+constexpr std::uint32_t kGlobalInterval = 6;
+// The 27B model scales attention scores by 1 / sqrt(model_dim / n_heads) instead of 1 / sqrt(head_dim). No key says so,
+// so its files are recognized by their number of layers.
 constexpr std::uint32_t kLayersOf27B = 62;
 
 bool is_sliding(const ModelConfig& c, std::uint32_t layer) {

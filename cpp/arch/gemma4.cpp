@@ -1,9 +1,10 @@
-// Gemma 4: dense, with experts, and with embeddings per layer (E2B, E4B). It differs from Gemma 3 in these points:
+// Builds the graph of Gemma 4: dense models, models with experts, and those with an embedding per layer (E2B, E4B). It
+// differs from Gemma 3 in these points:
 // - Sliding and global layers differ in head size, RoPE and number of key-value heads. Attention scores are not scaled.
 // - v has a norm without weights. Layers without attn_v compute v from k's projection.
-// - The last layers write no K and V; each reads those of the last earlier layer of its kind.
+// - The last layers write no K and V. Each of them reads the K and V of the last earlier layer of its kind.
 // - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the frequencies of the others by 1e30.
-// - Experts, if present, run in parallel to the dense feed-forward; each of the two is followed by a norm.
+// - Experts, if present, run in parallel to the dense feed-forward. Each of the two is followed by a norm.
 // - Each layer may add a gated embedding of the token, and scales its output.
 #include <cmath>
 
@@ -94,7 +95,8 @@ class Gemma4 {
     b_.add_into(hidden_, row_norm(b_, "ffn_post_norm", y, "post_ffw_norm"));
   }
 
-  // [tokens, n_layers * per_layer_embedding_dim]: (table's row + normed projection of the stream) / sqrt(2).
+  // Computes the embeddings that the layers add, [tokens, n_layers * per_layer_embedding_dim], as (row of the per-layer
+  // table + normed projection of the residual stream) / sqrt(2).
   void embed_layers() {
     const std::uint32_t n = c_.per_layer_embedding_dim, all = c_.n_layers * n;
     const BufferId table = b_.weight("layer_embed_table", "per_layer_token_embd.weight", {c_.vocab_size, all});
@@ -124,7 +126,7 @@ class Gemma4 {
   Builder b_;
   BufferId hidden_ = ir::kNoBuffer, layer_embeddings_ = ir::kNoBuffer;
   Rope global_rope_{}, sliding_rope_{};
-  Builder::KvCache caches_[2];  // of the last layer that has its own K and V, for each kind: global, sliding
+  Builder::KvCache caches_[2];  // KV caches of the last layer so far that writes K and V: [0] global, [1] sliding
 };
 
 Result<ir::Graph> build(const ModelConfig& config, const Weights& weights, const GraphOptions& options) {

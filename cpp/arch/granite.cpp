@@ -1,5 +1,5 @@
-// Granite 3: the llama layer with four scales: of the embeddings, of the outputs of attention and feed-forward, of the
-// attention scores, and a divisor of the logits. RoPE rotates pairs (2i, 2i + 1).
+// Builds the graph of Granite 3: the llama layer with four scales. They multiply the embeddings, the outputs of
+// attention and feed-forward, and the attention scores, and divide the logits. RoPE rotates pairs (2i, 2i + 1).
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"

@@ -1,5 +1,5 @@
-// The llama family: Llama 2 and 3.x, Mistral, SmolLM2 and other models stored as `llama`.
-// A layer: x += attention(norm(x)), x += down(silu(gate(norm(x))) * up(norm(x))). RoPE rotates pairs (2i, 2i + 1).
+// Builds the graph of the llama family: Llama 2 and 3.x, Mistral, SmolLM2 and other models stored as `llama`. A layer
+// computes x += attention(norm(x)), then x += down(silu(gate(norm(x))) * up(norm(x))). RoPE rotates pairs (2i, 2i + 1).
 // Llama 3's frequency scaling is a tensor of divisors, rope_freqs.weight. A sliding window applies if the file has the
 // key.
 #include "arch/blocks.h"

@@ -1,6 +1,6 @@
-// nomic-bert: nomic-embed-text, encoders like BERT for longer texts. Instead of adding a table of positions, it rotates
-// q and k in pairs (i, i + head_dim / 2). q, k and v are rows of one matrix. The feed-forward network is down(up(x) *
-// silu(gate(x))). The projections have no biases.
+// Builds the graph of nomic-bert (nomic-embed-text), encoders like BERT for longer texts. Instead of adding a table of
+// positions, it rotates q and k in pairs (i, i + head_dim / 2). q, k and v are rows of one matrix. The feed-forward
+// network computes down(up(x) * silu(gate(x))). The projections have no biases.
 #include "arch/encoder.h"
 #include "kernels/common/push.h"
 

@@ -1,6 +1,6 @@
-// Phi-3, Phi-3.5 and Phi-4-mini: the llama layer with fused matrices (attn_qkv; ffn_up holds gate and up). RoPE rotates
-// pairs (i, i + n_rot / 2) of the first n_rot elements of a head. LongRoPE has two sets of frequency divisors, for
-// texts up to the original context and for longer ones.
+// Builds the graph of Phi-3, Phi-3.5 and Phi-4-mini: the llama layer with fused matrices (attn_qkv holds q, k and v;
+// ffn_up holds gate and up). RoPE rotates pairs (i, i + n_rot / 2) of the first n_rot elements of a head. LongRoPE has
+// two sets of frequency divisors: one for texts up to the original context, one for longer texts.
 #include <cmath>
 
 #include "arch/blocks.h"

@@ -1,4 +1,4 @@
-// Qwen 2 and 2.5: the llama layer with biases on q, k and v; RoPE rotates pairs (i, i + n_rot / 2).
+// Builds the graph of Qwen 2 and 2.5: the llama layer with biases on q, k and v. RoPE rotates pairs (i, i + n_rot / 2).
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

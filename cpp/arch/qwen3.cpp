@@ -1,6 +1,6 @@
-// Qwen 3: norms of each q and k head before RoPE, which rotates pairs (i, i + n_rot / 2). qwen3moe has experts instead
-// of the feed-forward network: softmax over all experts, the most likely are chosen, and their weights are
-// renormalized.
+// Builds the graph of Qwen 3: the llama layer with a norm of each q and k head before RoPE, which rotates pairs (i, i +
+// n_rot / 2). qwen3moe has experts instead of the feed-forward network. Its router takes the softmax over all experts,
+// chooses the most likely, and renormalizes their weights.
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 

@@ -1,8 +1,8 @@
-// The Qwen hybrids: Qwen3-Next, Qwen 3.5 and 3.6, dense or with experts. Most layers are recurrent: a short
-// convolution, then the gated delta rule over a state of fixed size. The others are attention layers whose output is
-// multiplied by the sigmoid of a gate that the query projection computes. RoPE rotates pairs (i, i + n_rot / 2) of the
-// first n_rot elements of a head. In addition to the experts there is a shared expert with its own gate. Blocks for
-// multi-token prediction follow the last layer in the file and are not run.
+// Builds the graph of the Qwen hybrids: Qwen3-Next, Qwen 3.5 and 3.6, dense or with experts. Most layers are recurrent:
+// a short convolution, then the gated delta rule over a state of fixed size. The others are attention layers whose
+// output is multiplied by the sigmoid of a gate, which the query projection computes. RoPE rotates pairs (i, i + n_rot
+// / 2) of the first n_rot elements of a head. In addition to the experts there is a shared expert with its own gate.
+// Blocks for multi-token prediction follow the last layer in the file and are not run.
 #include "arch/blocks.h"
 #include "base/error.h"
 #include "kernels/common/push.h"
@@ -18,7 +18,7 @@ bool is_recurrent(const ModelConfig& c, std::uint32_t layer) {
   return c.full_attention_interval == 0 || (layer + 1) % c.full_attention_interval != 0;
 }
 
-// Returns [tokens, model_dim].
+// Adds a recurrent layer (gated delta net) that reads x. Returns its output, [tokens, model_dim].
 BufferId delta_net(Builder& b, BufferId x) {
   const auto& c = b.config();
   const std::uint32_t nk = c.ssm_k_heads, nv = c.ssm_v_heads, dk = c.ssm_k_dim, v_dim = c.ssm_inner_dim,
@@ -53,7 +53,8 @@ BufferId delta_net(Builder& b, BufferId x) {
   return project(b, "ssm_out", "ssm.out", gated, "ssm_out", c.model_dim);
 }
 
-// For each head, the rows of attn_q are first the query's and then the gate's.
+// Adds attention with an output gate and returns its output. For each head, attn_q contains the query's rows and then
+// the gate's rows.
 BufferId gated_attention(Builder& b, BufferId x, const AttentionShape& s, const Rope& rope) {
   const BufferId both = project(b, "q_gate", "attn.q", x, "attn_q", std::uint64_t{2} * s.n_heads * s.head_dim);
   Qkv qkv;

@@ -8,8 +8,9 @@
 namespace zinc_rt::arch {
 namespace {
 
-// YaRN. Pairs that turn more than beta_fast times over the original context keep their frequency. Those that turn less
-// than beta_slow times are interpolated. Between the two, the mix changes linearly with the pair's index.
+// Applies YaRN to the angles. Pairs that turn more than beta_fast times over the original context keep their frequency.
+// Those that turn less than beta_slow times are interpolated. Between the two, the mix changes linearly with the pair's
+// index.
 void apply_yarn(const ModelConfig& c, RopeAngles& angles) {
   const double n_rot = c.rope_dim, context = c.rope_original_context;
   const auto pair_that_turns = [&](double times) {

@@ -1,4 +1,5 @@
-// RoPE angles as model files describe them. Thread rule: pure functions.
+// Computes RoPE angles from what the model file says: the base theta, context scaling, and divisors of frequencies.
+// Thread rule: pure functions.
 #pragma once
 
 #include <span>
@@ -7,11 +8,11 @@
 
 namespace zinc_rt::arch {
 
-// Returns the inverse frequencies theta^(-2i / n_rot) for i in [0, n_rot / 2).
+// Returns RoPE without scaling: the inverse frequencies theta^(-2i / n_rot) for i in [0, n_rot / 2).
 RopeAngles rope_angles(std::uint32_t n_rot, double theta);
 
-// The same with the config's context scaling: none, linear or yarn. Each frequency is then divided by its divisor, if
-// the file has the tensor named `divisors` (n_rot / 2 floats).
+// Returns the same with the config's context scaling: none, linear or yarn. If the file has the tensor named `divisors`
+// (n_rot / 2 floats), each frequency is then divided by its divisor.
 RopeAngles scaled_rope_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
 
 }  // namespace zinc_rt::arch

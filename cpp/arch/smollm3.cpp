@@ -1,4 +1,5 @@
-// SmolLM3: the llama layer, in which every fourth layer encodes no positions. RoPE rotates pairs (2i, 2i + 1).
+// Builds the graph of SmolLM3: the llama layer, but every fourth layer encodes no positions. RoPE rotates pairs (2i, 2i
+// + 1).
 #include "arch/blocks.h"
 #include "kernels/common/push.h"
 
@@ -6,7 +7,7 @@ namespace zinc_rt::arch {
 namespace {
 
 constexpr std::string_view kArchitectures[] = {"smollm3"};
-constexpr std::uint32_t kNoRopeInterval = 4;  // the files have no key for it
+constexpr std::uint32_t kNoRopeInterval = 4;  // a constant because no metadata key states it
 
 Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
   Builder b(c.architecture, c, weights, options);

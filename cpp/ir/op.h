@@ -1,5 +1,6 @@
-// The opcodes. Serialized graphs store an opcode's number, so add at the end and never renumber. Shapes, types and
-// attributes: ir/op_rules.cpp. Meaning and order of every sum: kernels/cpu/<op>.cpp. Table: docs/ir.md.
+// The opcodes of the IR. Serialized graphs store an opcode's number, so add new ones at the end and never renumber. The
+// shapes, types and attributes of an op are in ir/op_rules.cpp. Its meaning and the order of every sum are in
+// kernels/cpu/<op>.cpp. docs/ir.md has a table.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace zinc_rt::ir {
 
-// X(name, category)
+// Lists all ops as X(name, category), so that one list defines the enum and the names.
 #define ZRT_OPCODES(X)                       \
   X(EMBED, "input")                          \
   X(RMS_NORM, "norm")                        \
@@ -63,8 +64,8 @@ enum class Op : std::uint16_t {
 
 inline constexpr std::size_t kOpCount = static_cast<std::size_t>(Op::kCount);
 
-std::string_view to_string(Op op);  // "RMS_NORM"
-std::string_view category(Op op);   // "norm"
+std::string_view to_string(Op op);  // the name as in the enum: "RMS_NORM"
+std::string_view category(Op op);   // the second column of the list above, for tables: "norm"
 std::optional<Op> parse_op(std::string_view name);
 // Returns whether the op has no kernel, because the ring itself executes it.
 inline bool is_host_only(Op op) {

@@ -10,13 +10,14 @@
 #include "ir/text.h"
 #include "kernels/common/operands.h"
 
-// The text of a row: "operand operand ... -> result result ... ; attribute attribute ...", where
+// The table of rules is written as text. A row is "operand operand ... -> result result ... ; attribute attribute ...",
+// where
 //   operand    [!]name[?]:types[dims]. "!": the type of this operand selects the kernel. "?": it may be absent.
 //   types      one or several of these, joined by "|":
 //                a dtype's name, such as f32
 //                W   any weight format
 //                A   f32, or the activation type that the weight wants
-//                KV  any type of a cell of the KV cache (base/kv_type.h); a row of some has more elements than said
+//                KV  any type of a cell of the KV cache (base/kv_type.h); some types add elements to the row's extent
 //   dims       joined by ",": a number, a variable, an attribute, or a product of them such as n_heads*head_dim
 //   result     one of
 //                name:types[dims]   a fresh buffer
@@ -116,7 +117,8 @@ constexpr bool are_equal(std::string_view a, std::string_view b) {
   return true;
 }
 
-// Compares the names of a row's operands (inputs, then results) with a list "x, w, y" of kernels/common/operands.h.
+// Returns whether a row's operands (inputs, then results) have the names of a list "x, w, y" of
+// kernels/common/operands.h. Kernels use those names, so they must agree with the rules.
 constexpr bool has_operands(Op op, std::string_view names) {
   const auto* row = std::ranges::find(kRows, op, &Row::op);
   std::string_view text = row->text.substr(0, first_of(row->text, ";"));
@@ -136,7 +138,7 @@ constexpr bool has_operands(Op op, std::string_view names) {
   static_assert(has_operands(Op::opcode, operand::Name::kText), "operands.h and the rule of " #opcode " differ");
 ZRT_OPERANDS(ZRT_HAS_OPERANDS)
 #undef ZRT_HAS_OPERANDS
-// Counts all ops except BARRIER, which has no operands.
+// kernels/common/operands.h must list every op except BARRIER, which has no operands. The macro counts its entries.
 #define ZRT_ONE_MORE(opcode, Name, ...) +1
 static_assert(0 ZRT_OPERANDS(ZRT_ONE_MORE) == kOpCount - 1);
 #undef ZRT_ONE_MORE
@@ -229,8 +231,8 @@ std::size_t attr_index(const OpRule& rule, std::string_view name) {
   return kMaxAttrs;
 }
 
-// Binds each variable to the extent at the first place where it is a whole dimension. The check that follows compares
-// all places.
+// Binds each variable to the extent at the first place where the variable alone is a dimension. match() then compares
+// all other places with this value.
 void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& node, Bindings& bindings) {
   for (const auto* list : {&rule.inputs, &rule.outputs})
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -247,8 +249,8 @@ void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& nod
     }
 }
 
-// Returns the value of a pattern. If a variable is still unbound, because the operand in which it is a whole dimension
-// is absent, binds it to `actual`.
+// Returns the value of a dimension's pattern for this node. If a variable is still unbound, because the operand that
+// would bind it is absent, binds it to `actual`.
 Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
   std::uint64_t product = 1;
   for (const auto& factor : pattern.factors) {
@@ -271,7 +273,8 @@ Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pat
   return Dim(static_cast<std::uint32_t>(product));
 }
 
-// Returns how many elements a row of the KV cache has in addition to the values of its heads.
+// Returns how many elements a row of the KV cache has in addition to the values of its heads. Some cache types store
+// scales there.
 std::uint32_t row_extra(const OpRule& rule, const Node& node, DType dtype, const Bindings& bindings) {
   const KvCell* cell = find_kv_cell(dtype);
   if (cell == nullptr || cell->head_extra == 0) return 0;
@@ -316,7 +319,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
   const auto refuse = [&](const std::string& why) {
     return fail(StatusCode::kInvalidArgument, "[ir] {}: {}", to_string(node.op), why);
   };
-  // An activation operand must be f32, or the type that all weights of the node need.
+  // x must be f32, or the quantized type that all weights of the node need.
   if (!rule.inputs.empty() && rule.key_input >= 0 && (rule.inputs[0].dtypes & bit(DType::kQ8A32))) {
     const DType x = graph.buffer(node.inputs[0]).dtype;
     for (std::size_t i = 1; i < rule.inputs.size(); ++i) {
@@ -397,7 +400,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (width == 0 || first + width > group)
       return refuse(fmt::format("columns {} to {} of groups of {}", first, first + width, group));
   }
-  // Entry 0 holds the count.
+  // Entry 0 of the ring holds the count, so a token needs a second entry.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)
     return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
   if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))

@@ -1,4 +1,5 @@
-// One row per op: its operands with types and shapes, its attributes, and which outputs update an input in place.
+// The rules of ops, one row per op: its operands with types and shapes, its attributes, and which outputs update an
+// input in place. verify() checks graphs with them, and lower() finds the values of kernel parameters.
 // Thread rule: the table is built on first use and immutable.
 #pragma once
 
@@ -19,31 +20,33 @@ struct AttrRule {
   AttrType type;
 };
 
-// A factor of a dimension pattern: a number, an attribute, or a variable that the first operand naming it binds.
+// The pattern of one dimension: a product of factors. A factor is a number, an attribute, or a variable, whose value is
+// the extent of the first operand that names it.
 struct DimPattern {
-  std::vector<std::string> factors;  // the dimension is their product; a single name may also bind a symbol
+  std::vector<std::string> factors;  // multiplied; a single name may also stand for a symbol (Dim)
 };
 
 struct OperandRule {
   std::string name;
-  std::uint32_t dtypes = 0;  // bit set over DType
+  std::uint32_t dtypes = 0;  // set of allowed types: bit i is DType i
   bool optional = false;
-  std::int8_t updates =
-      -1;  // outputs: index of the input that it must be, -1 = a fresh buffer, -2 = fresh or the first input
+  // For outputs only: index of the input that the output must be. -1: a fresh buffer; -2: fresh or the first input.
+  std::int8_t updates = -1;
   std::vector<DimPattern> dims;
 };
 
 struct OpRule {
   Op op;
-  std::string_view text;  // the row's source text, for docs and messages
+  std::string_view text;  // the source text of the row, for docs and messages
   std::vector<OperandRule> inputs, outputs;
   std::vector<AttrRule> attrs;
-  std::int8_t key_input = -1;  // the operand whose dtype selects the kernel (a weight or cache); -1: the kernel for f32
+  // Index of the operand whose type selects the kernel (a weight or cache); -1: the kernel for f32.
+  std::int8_t key_input = -1;
 };
 
 const OpRule& rule(Op op);
 
-// The values of a rule's variables for one node; they are dims of the node's operands.
+// The values of a rule's variables for one node. match() takes them from the extents of the node's operands.
 struct Bindings {
   struct Entry {
     std::string_view name;
@@ -53,11 +56,11 @@ struct Bindings {
   const Dim* find(std::string_view name) const;
 };
 
-// Checks a node's operands and attributes against the rule and returns the values of the rule's variables. Errors:
+// Checks a node's operands and attributes against the op's rule. Returns the values of the rule's variables. Errors:
 // kInvalidArgument, naming the op, the operand and both values.
 Result<Bindings> match(const Graph& graph, const Node& node);
 
-// Attribute access by name. REQUIRES: the op's rule has an attribute of this name.
+// Read or set an attribute of a node by its name. REQUIRES: the op's rule has an attribute of this name.
 std::uint32_t attr_u32(const Node& node, std::string_view name);
 float attr_f32(const Node& node, std::string_view name);
 void set_attr(Node& node, std::string_view name, std::uint32_t value);

@@ -1,5 +1,5 @@
-// Access to a node's operands by name: operands_of<operand::Linear>(node).w. The type tells which op the node must
-// have.
+// Access to a node's operands by name, such as operands_of<operand::Linear>(node).w. The type argument also says which
+// op the node must have.
 // Thread rule: pure functions.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace zinc_rt::ir {
 
-// The opcode to which a struct of operand names belongs.
+// Maps a struct of operand names, such as operand::Linear, to its opcode.
 template <class Names>
 inline constexpr Op kOpOf = Op::kCount;
 #define ZRT_OP_OF(opcode, Name, ...) \

@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
-constexpr std::uint32_t kMagic = 0x0052495A;  // "ZIR\0"
+constexpr std::uint32_t kMagic = 0x0052495A;  // the bytes "ZIR\0", read as a little-endian number
 constexpr std::uint32_t kVersion = 2;
 
 struct Header {

@@ -1,4 +1,5 @@
-// A graph as one flat little-endian byte buffer, which may be mapped from disk.
+// Stores a graph as one flat little-endian byte buffer, which may be mapped from disk. Its layout (offset, bytes,
+// field):
 //   0   4  magic "ZIR\0"
 //   4   4  version = 1
 //   8   4  stage
@@ -22,7 +23,8 @@
 namespace zinc_rt::ir {
 
 std::vector<std::byte> serialize(const Graph& graph);
-// Checks every count, offset and enum against the buffer. Errors: kCorrupt. It does not verify the graph (verify.h).
+// Reads a graph back. Checks every count, offset and enum against the buffer. Errors: kCorrupt. It does not verify the
+// graph (verify.h).
 Result<Graph> deserialize(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt::ir

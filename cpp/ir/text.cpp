@@ -23,7 +23,7 @@ std::string show_attr(const AttrRule& attr, std::uint32_t bits) {
   return std::isfinite(value) ? fmt::format("{}", value) : fmt::format("0x{:08x}", bits);
 }
 
-// A position in one line.
+// The parser's position in one line of the text.
 struct Line {
   std::string_view rest;
   std::size_t number;
@@ -37,7 +37,7 @@ struct Line {
     rest.remove_prefix(token.size());
     return true;
   }
-  // Takes the longest text that contains no character of `stops`.
+  // Removes and returns the characters up to the first one that is in `stops`.
   std::string_view word(std::string_view stops = " ,()=") {
     skip_space();
     const auto end = std::min(rest.find_first_of(stops), rest.size());

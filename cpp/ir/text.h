@@ -1,4 +1,5 @@
-// The IR as text, for people and tests: print and parse are inverse. One line a buffer, one a node:
+// Writes and reads the IR as text, for people and tests. print() and parse() are inverse. Each buffer and each node
+// takes one line:
 //   graph "name" stage prefill
 //   buffer act.hidden activation f32 [tokens, 576]
 //   buffer model.attn.q_weight[0] weight q4_k [576, 576] tensor "blk.0.attn_q.weight"
@@ -14,10 +15,10 @@
 
 namespace zinc_rt::ir {
 
-// "tokens", "outputs" or the number.
+// Returns "tokens", "outputs" or the number.
 std::string show(Dim dim);
 std::string print(const Graph& graph);
-// Errors are kInvalidArgument with the line number. The result is not verified.
+// Reads a graph, which is not verified. Errors: kInvalidArgument with the line number.
 Result<Graph> parse(std::string_view text);
 
 }  // namespace zinc_rt::ir

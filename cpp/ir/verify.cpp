@@ -10,7 +10,7 @@ namespace zinc_rt::ir {
 namespace {
 
 constexpr std::uint64_t kMaxBufferBytes = 1ull << 48;
-// Tables of layers have as many entries as the largest layer number.
+// Layer numbers are limited because tables of layers get as many entries as the largest number.
 constexpr std::int32_t kMaxLayers = 1 << 16;
 
 std::unexpected<Error> refuse(const std::string& message) {
@@ -22,12 +22,12 @@ bool has_valid_prefix(const Buffer& buffer) {
   return buffer.buffer_class == BufferClass::kOutput && buffer.name.starts_with("out.");
 }
 
-// Whether the text can be written in quotes in the text form.
+// Returns whether the text form of the IR can contain this text in quotes.
 bool is_quotable(std::string_view text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c == '"' || c < ' '; });
 }
 
-// Whether the name can be written in the text form, which has names without quotes.
+// Returns whether the text form of the IR can contain this name, because names are written without quotes.
 bool is_printable_name(std::string_view name) {
   constexpr std::string_view kPunctuation = "._[]-/:";
   return std::ranges::all_of(name, [&](char c) {
@@ -84,7 +84,7 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   if (spec->dtype != buffer.dtype)
     return refuse(fmt::format("{} is declared {}, tensor \"{}\" is {}", buffer.name, to_string(buffer.dtype),
                               buffer.tensor, to_string(spec->dtype)));
-  // A model file may have leading extents of 1, which mean nothing.
+  // A model file may add leading extents of 1 to a shape. They mean nothing, so they are removed before comparing.
   std::vector<std::uint64_t> there = spec->dims, wanted;
   for (const Dim dim : buffer.shape()) wanted.push_back(dim.n);
   if (buffer.tensor_rows > 0) wanted[wanted.size() - 2] = buffer.tensor_rows;
@@ -131,8 +131,8 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
     if (!names.insert(buffer.name).second) return refuse(fmt::format("two buffers are named {}", buffer.name));
   }
   const auto n = graph.buffers().size();
-  std::vector<bool> written(n, false);                          // by any node so far
-  std::vector<bool> read_now(n, false), written_now(n, false);  // since the last barrier
+  std::vector<bool> written(n, false);                          // whether any node so far wrote the buffer
+  std::vector<bool> read_now(n, false), written_now(n, false);  // accesses since the last barrier
   for (std::size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
     auto matched = match(graph, node);

@@ -1,4 +1,4 @@
-// Rejects a malformed graph before it is lowered. These are the rules; each has a negative test in
+// Rejects a malformed graph before it is lowered. These are the rules. Each has a negative test in
 // tests_cpp/ir/verify_test.cpp:
 //   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, only the first may be a
 //     symbol, rows are whole blocks, and all fit 2^48 bytes
@@ -22,12 +22,13 @@ namespace zinc_rt::ir {
 
 struct TensorSpec {
   DType dtype;
-  std::vector<std::uint64_t> dims;  // outermost first
+  std::vector<std::uint64_t> dims;  // outermost extent first
 };
-// The model file's entry for a tensor name.
+// Returns what the model file says about a tensor of this name, or nullopt if it has none.
 using TensorLookup = std::function<std::optional<TensorSpec>(std::string_view)>;
 
-// Without a lookup, rule 2 is skipped, as for a graph read from disk without a model.
+// Checks all rules and returns the first violation. Without a lookup rule 2 is skipped, because a graph that is read
+// from disk may come without a model.
 Status verify(const Graph& graph, const TensorLookup& tensors = nullptr);
 
 }  // namespace zinc_rt::ir

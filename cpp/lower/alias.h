@@ -1,4 +1,5 @@
-// Gives each activation an offset in one arena. Two activations that are never alive at once may share memory.
+// Gives each activation an offset in one memory region. Two activations that are never needed at the same time may
+// share memory.
 // Thread rule: pure function.
 #pragma once
 
@@ -14,7 +15,7 @@ namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-// The largest step that the engine will run: upper bounds of the symbolic extents.
+// The largest step that the engine will run. Symbolic extents are sized for it.
 struct StepLimits {
   std::uint32_t max_tokens = 0;
   std::uint32_t max_outputs = 0;
@@ -23,13 +24,13 @@ struct StepLimits {
 std::uint64_t buffer_bytes(const ir::Buffer& buffer, const StepLimits& limits);
 
 struct ActivationMap {
-  std::vector<std::uint64_t> offsets;  // one per buffer of the graph; set for activations that a node uses
+  std::vector<std::uint64_t> offsets;  // one offset per buffer of the graph; set only for activations that a node uses
   std::uint64_t arena_bytes = 0;
 };
-// Without `aliasing` each activation has memory of its own, so that tests can compare values after a step. Two kinds of
-// value live longer than their last reader. A value that the body writes and the output part reads (ring/packet.h,
-// body_end) lives to the end, because the output part may run several times. A value that one of `joins` keeps lives
-// until the node that the join names.
+// Assigns memory to the activations of a graph. Without `aliasing` each activation has memory of its own, so that tests
+// can compare values after a step. Two kinds of values live longer than their last reader. A value that the body writes
+// and the output part reads (ring/packet.h, body_end) lives to the end, because the output part may run several times.
+// A value that one of `joins` keeps lives until the node that the join names.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
                               std::span<const JoinedNodes> joins = {});
 

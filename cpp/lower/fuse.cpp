@@ -14,8 +14,8 @@ using ir::BufferId;
 using ir::Node;
 using ir::Op;
 
-// The list of nodes while it is rewritten. Removed nodes stay as empty entries until the end, so that indices stay
-// valid.
+// Holds the list of nodes while the fusions rewrite it. Removed nodes stay as marked entries until the end, so that
+// indices stay valid.
 class Fuser {
  public:
   explicit Fuser(const ir::Graph& graph)
@@ -61,7 +61,8 @@ class Fuser {
       const auto k_at = producer(write.k, Op::ROPE, i);
       if (!k_at || uses(write.k) != 1) continue;
       const auto k_rope = of<operand::Rope>(*k_at);
-      // If RoPE has variants, ROPE reads the table at other rows than those at which the cache is written.
+      // If RoPE has variants, ROPE reads its table at rows other than those at which the cache is written. The fused op
+      // takes only one list of positions, so such nodes are not fused.
       if (k_rope.pos != write.pos) continue;
       std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
@@ -149,7 +150,7 @@ class Fuser {
       Node fused = make<operand::ResidualRmsNorm>(
           nodes_[i + 1], {.residual = add.x, .x = add.y, .w = norm.w, .y = norm.y, .sum = add.z});
       fused.inplace = true;
-      fused.layer = nodes_[i].layer;  // because the residual stream of a layer is complete at the layer's end
+      fused.layer = nodes_[i].layer;  // the residual stream is complete at the end of the ADD's layer
       replace(fused, i, {i, i + 1});
     }
   }
@@ -168,20 +169,20 @@ class Fuser {
   typename Names::template Of<BufferId> of(std::size_t i) const {
     return ir::operands_of<Names>(nodes_[i]);
   }
-  // Whether the nodes from i on have these ops and none of them was removed.
+  // Returns whether the nodes from i on have these ops and none of them was removed.
   bool are(std::size_t i, std::initializer_list<Op> ops) const {
     return std::ranges::all_of(ops, [&](Op op) {
       const std::size_t at = i++;
       return !removed_[at] && nodes_[at].op == op;
     });
   }
-  // Whether node i is an RMS_NORM over whole rows that has a weight.
+  // Returns whether node i is an RMS_NORM over whole rows that has a weight.
   bool is_row_norm(std::size_t i) const {
     if (!are(i, {Op::RMS_NORM}) || nodes_[i].inplace) return false;
     const auto norm = of<operand::RmsNorm>(i);
     return norm.w != ir::kNoBuffer && ir::attr_u32(nodes_[i], "group") == columns(norm.x);
   }
-  // Whether the next n nodes are LINEARs that read the output of the norm at i, and no other node reads it.
+  // Returns whether the n nodes after the norm at i are LINEARs that read its output, and no other node reads it.
   bool feeds_only(std::size_t i, std::size_t n) const {
     const BufferId h = of<operand::RmsNorm>(i).y;
     for (std::size_t j = i + 1; j <= i + n; ++j)
@@ -200,7 +201,8 @@ class Fuser {
         return nodes_[i].op == op ? std::optional(i) : std::nullopt;
     return std::nullopt;
   }
-  // Returns the per-head norm before a ROPE, if no other node reads its output.
+  // Returns the index of the per-head norm that feeds this ROPE. Returns nullopt if there is none or another node also
+  // reads its output.
   std::optional<std::size_t> head_norm(const Node& rope) const {
     const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
     const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());
@@ -232,7 +234,7 @@ class Fuser {
 struct Name {
   std::string_view text;
   bool FusionOptions::* flag;
-  ir::Op ops[2];  // the ops that the function creates
+  ir::Op ops[2];  // the ops that the fusion creates, for which the tier needs kernels
 };
 using ir::Op;
 constexpr Name kNames[] = {

@@ -14,13 +14,13 @@ namespace {
 struct Pattern {
   struct Operand {
     std::string name;
-    std::size_t value;  // index into the names
+    std::size_t value;  // index into the names of the pattern
   };
   struct Step {
     bool is_optional = false;
     std::vector<ir::Op> ops;
     std::vector<Operand> operands;
-    std::vector<std::size_t> kept;  // values that must stay valid until this step has run
+    std::vector<std::size_t> kept;  // names whose values must stay valid until this step has run
   };
   std::vector<Step> steps;
   std::vector<std::string> names;
@@ -31,7 +31,7 @@ std::string_view trim(std::string_view text) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   return text;
 }
-// Removes the text up to `end` from `text` and returns it. Removes `end` too.
+// Returns the part of `text` before the character `end`, and removes both from `text`.
 std::string_view take(std::string_view& text, char end) {
   const auto at = std::min(text.find(end), text.size());
   const auto piece = trim(text.substr(0, at));
@@ -93,8 +93,8 @@ Result<Pattern> parse(std::string_view pattern) {
   return parsed;
 }
 
-// The graph's nodes without barriers. An operand is a value: its number is the same from one write of the buffer to the
-// next.
+// The graph's nodes without barriers, with numbered values. A value is the content of a buffer from one write to the
+// next, so an operand's number changes when its buffer is written.
 class Nodes {
  public:
   explicit Nodes(const ir::Graph& graph) : graph_(graph) {
@@ -115,14 +115,14 @@ class Nodes {
   }
 
   std::size_t size() const { return all_.size(); }
-  std::size_t index(std::size_t i) const { return all_[i].node; }  // the node's index in the graph
+  std::size_t index(std::size_t i) const { return all_[i].node; }  // index of the node in the graph
   const ir::Node& node(std::size_t i) const { return graph_.nodes()[all_[i].node]; }
   std::span<const std::size_t> values(std::size_t i) const { return all_[i].values; }
 
  private:
   struct One {
     std::size_t node;
-    std::vector<std::size_t> values;  // inputs, then outputs
+    std::vector<std::size_t> values;  // numbers of the input values, then of the output values
   };
   const ir::Graph& graph_;
   std::vector<One> all_;
@@ -170,7 +170,8 @@ class Match {
   const std::vector<Kept>& kept() const { return kept_; }
 
  private:
-  // Whether the next node matches this part of the pattern. If it does, the names in the part are bound to its values.
+  // Returns whether the next node matches this part of the pattern. If so, binds the names of the part to the node's
+  // values.
   bool takes(const Pattern::Step& step) {
     const std::size_t at = first_ + count_;
     if (at >= nodes_.size() || std::ranges::find(step.ops, nodes_.node(at).op) == step.ops.end()) return false;
@@ -197,8 +198,8 @@ class Match {
     return true;
   }
 
-  // Whether a node up to `last` overwrites the memory of this value. The search begins with the first node that uses
-  // it.
+  // Returns whether a node up to `last` overwrites the memory of this value. Writes before the first node that uses the
+  // value do not count.
   bool is_overwritten(const Bound& kept, std::size_t last) const {
     bool is_there = false;
     for (std::size_t i = first_; i <= last; ++i) {

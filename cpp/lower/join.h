@@ -1,18 +1,19 @@
-// Finds nodes that a tier can run as one packet, by the values that they pass to each other. A tier declares patterns
-// (ring::Ring::joins). Each match decides which memory is kept apart (alias.h) and goes to the tier with the packets
-// (ring::PacketBatch::joined).
+// Finds nodes that a tier can run as one packet (a "join"). A tier declares patterns (ring::Ring::joins), and nodes
+// match by the values that they pass to each other. Each match decides which memory is kept apart (alias.h) and goes to
+// the tier with the packets (ring::PacketBatch::joined).
 //
 // A pattern lists nodes in their order, separated by ';':
 //
 //   GLU|MOE_SWIGLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'
 //
-//   GLU|MOE_SWIGLU   a node of one of these ops
+//   GLU|MOE_SWIGLU   a node with one of these ops
 //   ?LINEAR          an optional node; if it does not match, the nodes after it do not match either
-//   gate:a           the node's operand `gate` is present, and is the value named a; other names are other values
+//   gate:a           the node's operand `gate` is present, and the pattern calls its value a; different names must be
+//                    different values
 //   z:r'             a value that takes the memory of the value r: an update in place
-//   keep a b         the memory of these values is needed until the node in front of `keep` is done: the tier may read
-//                    it while it writes the results of that node. Lowering gives this memory to no other value before
-//                    then; where a node of the match writes over it itself, the pattern does not match.
+//   keep a b         the memory of these values is needed until the node in front of `keep` is done, because the tier may
+//                    read it while it writes the results of that node. Lowering gives this memory to no other value
+//                    before then. If a node of the match overwrites it itself, the pattern does not match.
 //
 // Operands that a pattern does not name may be anything.
 // Thread rule: pure functions.
@@ -27,15 +28,15 @@
 
 namespace zinc_rt::lower {
 
-// A buffer that a pattern keeps, and the node until which its content is needed.
+// A buffer that a pattern keeps ("keep a"), and the last node before which its content must not be overwritten.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
-  std::size_t until = 0;  // index of a node of the graph
+  std::size_t until = 0;  // index of that node in the graph
 };
 struct JoinedNodes {
   std::uint32_t pattern = 0;
-  std::vector<std::size_t> nodes;  // indexes of nodes of the graph, in order
-  std::size_t least = 0;           // how many of them are not optional
+  std::vector<std::size_t> nodes;  // indexes of nodes in the graph, in order
+  std::size_t least = 0;           // how many of them, from the first on, are not optional
   std::vector<Kept> kept;
 };
 

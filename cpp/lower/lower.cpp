@@ -11,13 +11,13 @@
 namespace zinc_rt::lower {
 namespace {
 
-// A node, and what is known about it while it is lowered.
+// A node that is being lowered, with its op's rule, the values of its dimensions and the memory of its operands.
 struct Site {
   const ir::Graph& graph;
   const ir::Node& node;
   const ir::OpRule& rule;
   ir::Bindings dims;
-  std::vector<Location> locations;  // inputs then outputs
+  std::vector<Location> locations;  // of the inputs, then of the outputs
 };
 
 std::uint32_t symbol_value(ir::Dim dim) {
@@ -41,7 +41,8 @@ ir::BufferId operand(const Site& site, std::size_t i) {
   return i < site.node.n_inputs ? site.node.inputs[i] : site.node.outputs[i - site.node.n_inputs];
 }
 
-// Returns the value of an attribute, or of a dimension in the op's rule, by its name.
+// Returns the value of an attribute of the node, or of a dimension in its op's rule, by name. Kernels name their
+// parameters so.
 Result<ir::Dim> variable(const Site& site, std::string_view name) {
   if (const ir::Dim* dim = site.dims.find(name)) return *dim;
   for (const auto& attr : site.rule.attrs)
@@ -49,7 +50,7 @@ Result<ir::Dim> variable(const Site& site, std::string_view name) {
   return fail(StatusCode::kInternal, "[lower] {} has no variable {}", to_string(site.node.op), name);
 }
 
-// Whether this dimension occurs only in operands that are absent.
+// Returns whether this dimension occurs only in operands that are absent, so that it has no value.
 bool is_unbound(const Site& site, std::string_view name) {
   if (site.dims.find(name) != nullptr) return false;
   return std::ranges::any_of(site.rule.inputs, [&](const ir::OperandRule& operand) {
@@ -142,7 +143,7 @@ Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const 
     const ir::Node& node = nodes[i];
     packet_of[i] = static_cast<std::uint32_t>(batch.packets.size());
     if (i == output_begin) batch.body_end = packet_of[i];
-    if (node.op == ir::Op::BARRIER) continue;  // the edges of the batch take the place of barriers
+    if (node.op == ir::Op::BARRIER) continue;  // barriers become no packets, because the edges of the batch order them
     ZRT_TRY(auto dims, ir::match(graph, node));
     Site site{graph, node, ir::rule(node.op), std::move(dims), {}};
     for (const auto list : {node.ins(), node.outs()})

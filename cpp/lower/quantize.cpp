@@ -12,13 +12,14 @@
 namespace zinc_rt::lower {
 namespace {
 
-// The operand x is the rows that a product reads. In every op that takes quantized rows it is the first input.
+// Index of the operand x, which holds the rows that a product reads. It is the first input of every op that takes
+// quantized rows.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
 
-// Returns the type that the node needs x to have: the activation type of its weights, or f32 if it takes no quantized
-// input.
+// Returns the type that the node's operand x must have: the activation type of the node's weights, or f32 if the op
+// takes no quantized input.
 Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
   const auto& rule = ir::rule(node.op);
   if (rule.key_input < 0 || (rule.inputs[kX].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
@@ -42,8 +43,8 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::list<ir::Node> nodes;
   std::vector<ir::Buffer> added;
   std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last node that wrote each buffer
-  std::map<std::pair<ir::BufferId, DType>, ir::BufferId>
-      made;  // the quantized rows of each buffer, until the buffer is written again
+  // The quantized rows of each buffer that exist already. An entry is removed when its buffer is written again.
+  std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
     const auto& attrs = ir::rule(node.op).attrs;
@@ -56,7 +57,7 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
           made.try_emplace({source, wanted}, static_cast<ir::BufferId>(graph.buffers().size() + added.size()));
       if (fresh) {
         ir::Buffer buffer = graph.buffer(source);
-        const int version = versions[source] - 1;  // the first content of a buffer needs no version number
+        const int version = versions[source] - 1;  // the first content of a buffer gets no version number in its name
         buffer.name = fmt::format("act.{}/{}{}", buffer.name.substr(buffer.name.find('.') + 1), to_string(wanted),
                                   version > 0 ? fmt::format("/{}", version) : "");
         buffer.buffer_class = ir::BufferClass::kActivation;

@@ -1,4 +1,4 @@
-// Helpers for the passes, which work on nodes without barriers and produce a graph with a barrier after each node.
+// Helpers of the passes. A pass works on nodes without barriers and produces a graph with a barrier after each node.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace zinc_rt::lower {
 // Returns the nodes of a graph without its barriers.
 std::vector<ir::Node> compute_nodes(const ir::Graph& graph);
 
-// Builds a graph from these nodes. Their operands are buffer ids: first those of `source`, then those of `added`.
-// Buffers that no node uses are left out.
+// Builds a graph from these nodes, with a barrier after each. Their operands are buffer ids, which count the buffers of
+// `source` first and then those of `added`. Buffers that no node uses are left out.
 ir::Graph rebuild(const ir::Graph& source, const std::vector<ir::Buffer>& added, const std::vector<ir::Node>& nodes);
 
 }  // namespace zinc_rt::lower
