@@ -1,4 +1,5 @@
-// The two settings that decide how a model is computed, and the names of their values.
+// The two settings that decide how a model is computed, Arithmetic and Activations, and the names of their values in
+// options.
 // Thread rule: pure functions.
 #pragma once
 
@@ -10,21 +11,21 @@
 
 namespace zinc_rt {
 
-// How floating-point sums are ordered and rounded (docs/arithmetic.md).
+// How sums of floating-point products are ordered and rounded (docs/arithmetic.md).
 enum class Arithmetic : std::uint8_t {
   kExact,  // the same bits on every tier and in every batch (the default)
   kFast,   // a tier may sum in any order and round to 16 bits where this is faster
 };
 
-// The type of the activations x in products y = x W^T with quantized weights.
+// The type to which the activations x are converted in products y = x W^T with quantized weights.
 enum class Activations : std::uint8_t {
-  kInt8,  // rows of 8-bit codes
-  kF32,   // rows of floats without quantization: a debugging mode of the reference kernels
+  kInt8,  // rows of 8-bit codes with scales
+  kF32,   // rows of floats, not quantized: a debugging mode of the reference kernels
 };
 
 std::string_view to_string(Arithmetic arithmetic);
 std::string_view to_string(Activations activations);
-// Both return nullopt for an unknown name.
+// Find the value with this name. Both return nullopt for an unknown name.
 std::optional<Arithmetic> find_arithmetic(std::string_view name);
 std::optional<Activations> find_activations(std::string_view name);
 std::vector<std::string> arithmetic_names();

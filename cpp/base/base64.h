@@ -1,4 +1,4 @@
-// Base64 of RFC 4648, with padding. Thread rule: pure functions.
+// Encodes and decodes Base64 of RFC 4648, with padding. Thread rule: pure functions.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 namespace zinc_rt {
 
 std::string to_base64(std::string_view bytes);
-// Returns nullopt if the text is not base64.
+// Returns the decoded bytes, or nullopt if the text is not base64.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace zinc_rt

@@ -1,5 +1,5 @@
-// Element types of tensors; each is a row of the table in dtype.cpp. A quantized type stores blocks of `block_elems`
-// elements in `block_bytes` bytes.
+// DType lists the element types of tensors. Each is a row of the table in dtype.cpp. A quantized type stores blocks of
+// `block_elems` elements in `block_bytes` bytes each.
 #pragma once
 
 #include <cstddef>
@@ -30,19 +30,19 @@ enum class DType : std::uint8_t {
   kI32,
   kU32,
   kU8,
-  // Quantized activations, written by the QUANTIZE op (kernels/common/act_q8.h).
+  // Quantized activations with one scale per 32 or 256 values, which the QUANTIZE op writes (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
-  // Only for the KV cache: each head's vector is rotated, then stored in 8 or in 4 bits per value
+  // Types only for the KV cache: each head's vector is rotated, then stored in 8 or in 4 bits per value
   // (kernels/common/kv_rotate.h).
   kR8,
   kR4,
-  // Only for the KV cache: integers of 16 bits with one scale per head, which is one more element of the row
+  // Type only for the KV cache: 16-bit integers with one scale per head, which is one more element of the row
   // (kernels/common/kv_integer.h).
   kI16,
-  // kFixed16: F16 or BF16 weights as 16-bit integers with a scale per 256 of them (BlockFixed16,
-  // kernels/common/quant_blocks.h). They are made while a model is loaded; no file has them.
-  // kQ16A256: the activations that are multiplied by kFixed16 weights. Each 16-bit value is stored as two 8-bit parts
+  // kFixed16 stores F16 or BF16 weights as 16-bit integers, with one scale per 256 of them (BlockFixed16,
+  // kernels/common/quant_blocks.h). They are computed while a model is loaded; no file has them. kQ16A256 stores the
+  // activations that are multiplied by kFixed16 weights. Each 16-bit value is stored as two 8-bit parts
   // (kernels/common/act_q8.h).
   kFixed16,
   kQ16A256,
@@ -51,21 +51,21 @@ enum class DType : std::uint8_t {
 
 struct DTypeTraits {
   DType dtype;
-  std::string_view name;      // lower case, the name used in file names, IR text and kernel names
+  std::string_view name;      // lower-case name that file names, IR text and kernel names use
   std::uint32_t block_elems;  // elements per block
   std::uint32_t block_bytes;  // bytes per block
   bool is_weight;             // whether a matrix of a model may have this type
-  DType act;                  // for weight types what act_dtype() returns, else kCount
+  DType act;                  // for a weight type the result of act_dtype(), else kCount
 };
 
 const DTypeTraits& traits(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
-std::vector<DType> weight_types();  // all types with is_weight
+std::vector<DType> weight_types();  // returns all types with is_weight, in the order of the enum
 inline std::string_view to_string(DType dtype) {
   return traits(dtype).name;
 }
 
-// Bytes of one row of n elements. REQUIRES: n is a multiple of block_elems.
+// Returns the size in bytes of one row of n elements. REQUIRES: n is a multiple of block_elems.
 inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
   return n / traits(dtype).block_elems * traits(dtype).block_bytes;
 }

@@ -1,5 +1,5 @@
-// Helpers to make and pass on Error values (zinc_rt/status.h).
-// Thread rule: any thread; reword_messages() while no other thread makes an error.
+// Helpers to create Error values (zinc_rt/status.h) and to return them to the caller.
+// Thread rule: any thread; reword_messages() only while no other thread creates an error.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,25 +13,27 @@
 
 namespace zinc_rt {
 
-// For tests only: from now on `reword` changes the text of each new error message; null ends this. Tests use it to show
-// that no code depends on the text of messages.
+// For tests only: from now on `reword` changes the text of each new error message, until it is set to null. Tests use
+// it to show that no code depends on the text of messages.
 using Reword = std::string (*)(std::string message);
 void reword_messages(Reword reword);
 // Returns the message as reword_messages() changes it. fail() passes every message through this function.
 std::string worded(std::string message);
 
-// The code, reason and field of an error; the message comes separately.
+// What fail() needs to know about an error besides its message: the code, the reason, and the request field at fault.
 struct Fault {
   StatusCode code;
-  std::string field{};  // as in Error
+  std::string field{};  // same meaning as Error::field
   Reason reason = Reason::kNone;
 };
 
+// Returns an error with this message, for example:
 // return fail(StatusCode::kCorrupt, "[gguf] {}: needs {} bytes, {} there", path, a, b);
 template <class... Args>
 std::unexpected<Error> fail(StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
   return std::unexpected(Error{code, worded(fmt::format(format, std::forward<Args>(args)...))});
 }
+// Returns an error that also names a field of the request, for example:
 // return fail({StatusCode::kInvalidArgument, "n"}, "[request] n is {}, 1 to {} allowed", n, most);
 template <class... Args>
 std::unexpected<Error> fail(Fault fault, fmt::format_string<Args...> format, Args&&... args) {
@@ -39,7 +41,8 @@ std::unexpected<Error> fail(Fault fault, fmt::format_string<Args...> format, Arg
                                std::move(fault.field)});
 }
 
-// Sets the error's field if its code is kInvalidArgument and it names no field yet. Returns the error.
+// Adds the name of a request field to an error that has none, if the error's code is kInvalidArgument. Returns the
+// error.
 inline Error about(std::string_view field, Error error) {
   if (error.code == StatusCode::kInvalidArgument && error.field.empty()) error.field = field;
   return error;
@@ -50,14 +53,14 @@ inline Error about(std::string_view field, Error error) {
 #define ZRT_CONCAT_INNER(a, b) a##b
 #define ZRT_CONCAT(a, b) ZRT_CONCAT_INNER(a, b)
 
-// ZRT_TRY(auto x, f()): x = the value of f(), or return f()'s error from the enclosing function.
+// ZRT_TRY(auto x, f()) sets x to the value of f(). If f() failed, the enclosing function returns f()'s error.
 #define ZRT_TRY(declaration, expression)                                          \
   auto ZRT_CONCAT(zrt_result_, __LINE__) = (expression);                          \
   if (!ZRT_CONCAT(zrt_result_, __LINE__))                                         \
     return std::unexpected(std::move(ZRT_CONCAT(zrt_result_, __LINE__)).error()); \
   declaration = *std::move(ZRT_CONCAT(zrt_result_, __LINE__))
 
-// ZRT_CHECK_OK(f()): return f()'s error from the enclosing function, if it has one.
+// ZRT_CHECK_OK(f()) calls f(). If it failed, the enclosing function returns its error.
 #define ZRT_CHECK_OK(expression)                                            \
   do {                                                                      \
     auto zrt_status = (expression);                                         \

@@ -1,4 +1,5 @@
-// Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use.
+// Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use. It lets a message
+// say that a GPU is present but not supported.
 // Thread rule: any thread.
 #pragma once
 
@@ -8,8 +9,8 @@
 
 namespace zinc_rt {
 
-// Returns the vendor of each render node, in the order of the nodes: "AMD", "Intel", "NVIDIA", or another vendor's PCI
-// number as text ("0x1234").
+// Returns the vendor of each GPU (render node), in the order of the nodes: "AMD", "Intel", "NVIDIA", or another
+// vendor's PCI number as text ("0x1234").
 std::vector<std::string> gpu_makers(const std::filesystem::path& folder = "/sys/class/drm");
 
 }  // namespace zinc_rt

@@ -1,4 +1,5 @@
-// A body type for Boost.Beast's requests and responses. A target that includes this header must link Boost.
+// GrowingBody is a body type for Boost.Beast's requests and responses. A target that includes this header must link
+// Boost.
 // Thread rule: that of the Beast parser that owns the body.
 #pragma once
 
@@ -11,7 +12,8 @@
 
 namespace zinc_rt {
 
-// The body's memory grows as bytes arrive. No memory is reserved for the Content-Length that a client claims.
+// The body's memory grows as bytes arrive. No memory is reserved for the Content-Length that a client claims, because a
+// client could claim any length and send nothing.
 struct GrowingBody {
   using value_type = std::string;
   class reader {

@@ -7,7 +7,7 @@
 
 namespace zinc_rt {
 
-// Appends `text` with JSON's escapes and no quotes. REQUIRES: UTF-8.
+// Appends `text` with JSON's escapes, but without quotes. REQUIRES: the text is UTF-8.
 void append_escaped(std::string& out, std::string_view text);
 std::string json_string(std::string_view text);
 

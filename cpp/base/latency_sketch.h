@@ -1,5 +1,6 @@
-// Quantiles of latencies in fixed memory. It is a log-linear histogram (like HDR histograms) with 32 buckets per power
-// of two, so a quantile is within 1/64 of a recorded value. Two sketches can be merged.
+// Records latencies in fixed memory and computes quantiles, for metrics and benchmarks. It is a log-linear histogram
+// (like HDR histograms) with 32 buckets per power of two, so a quantile is within 1/64 of a recorded value. Two
+// sketches can be merged.
 // Thread rule: not synchronized; the owner locks.
 #pragma once
 
@@ -12,23 +13,24 @@ namespace zinc_rt {
 
 class LatencySketch {
  public:
-  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; values outside are clamped
+  // 1 us to 1 h; values outside are recorded as the nearest limit.
+  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;
   static constexpr double kRelativeError = 1.0 / 64;
 
-  void record(double ms);  // NaN counts as kMinMs
+  void record(double ms);  // NaN is recorded as kMinMs
   void merge(const LatencySketch& other);
-  // Returns the value of rank ceil(p * count), at least rank 1. The smallest and the largest value are exact. Returns 0
-  // if nothing was recorded.
+  // Returns the value of rank ceil(p * count), but at least rank 1. Results for the smallest and the largest value are
+  // exact. Returns 0 if nothing was recorded.
   double quantile(double p) const;
 
   std::uint64_t count() const { return count_; }
   double sum_ms() const { return sum_; }
-  double min_ms() const { return min_; }  // 0 when empty
+  double min_ms() const { return min_; }  // returns 0 if nothing was recorded
   double max_ms() const { return max_; }
 
  private:
-  // Positive doubles have the same order as their bits read as integers. So the exponent and the upper bits of the
-  // mantissa are the bucket's number.
+  // A value's exponent and the upper 5 bits of its mantissa are its bucket's number. This works because positive
+  // doubles have the same order as their bits read as integers.
   static constexpr int kShift = 52 - 5;
   static constexpr std::uint64_t kFirst = std::bit_cast<std::uint64_t>(kMinMs) >> kShift;
   static constexpr std::size_t kBuckets = (std::bit_cast<std::uint64_t>(kMaxMs) >> kShift) - kFirst + 1;

@@ -1,4 +1,4 @@
-// Letter case of ASCII letters; other bytes are unchanged. Thread rule: pure functions.
+// Converts and compares ASCII letters without regard to case. Other bytes are unchanged. Thread rule: pure functions.
 #pragma once
 
 #include <algorithm>

@@ -20,8 +20,8 @@
 namespace zinc_rt {
 namespace {
 
-// Escapes control characters in a message. A message may contain clients' texts, and no such text may look like a log
-// line.
+// Escapes control characters in a message, so that each message is one line. A message may contain a client's text, and
+// no such text may look like another log line.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
@@ -38,7 +38,7 @@ class OneLine final : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<OneLine>(); }
 };
 
-// Writes one object per line: {"time", "level", "message"}.
+// Writes each message as one JSON object per line: {"time", "level", "message"}.
 class JsonFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
@@ -59,7 +59,7 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
-// The colours of the levels from trace to critical. kPlain ends each of them.
+// The terminal codes that colour the levels from trace to critical. kPlain ends a colour.
 constexpr std::string_view kColours[] = {"\x1b[37m",        "\x1b[36m",        "\x1b[32m",
                                          "\x1b[33m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[1m\x1b[41m"};
 constexpr std::string_view kPlain = "\x1b[0m";

@@ -1,12 +1,12 @@
-// The log: spdlog on stderr, at the level in the environment variable ZINC_RT_LOG. Threads that run kernels must not
-// log.
+// The project's log. It is written with spdlog to stderr, at the level in the environment variable ZINC_RT_LOG. Threads
+// that run kernels must not log, because that could block them.
 #pragma once
 
 #include <spdlog/spdlog.h>
 
 namespace zinc_rt {
 
-// The project's logger. Thread rule: any thread.
+// Returns the project's logger. Thread rule: any thread.
 spdlog::logger& log();
 
 }  // namespace zinc_rt

@@ -16,10 +16,10 @@
 
 namespace zinc_rt {
 
-// One mapped file. The list never gets shorter and reuses its members, because the signal handler walks it at any
-// moment and on any thread.
+// An entry of the list of mapped files, in which the signal handler looks up an address. The list never gets shorter
+// and reuses its entries, because the handler walks it at any moment and on any thread.
 struct MappedRange {
-  std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; 0: the entry is free
+  std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; both are 0 if the entry is free
   std::atomic<bool> was_cut{false};
   MappedRange* next = nullptr;
 };
@@ -27,7 +27,7 @@ struct MappedRange {
 namespace {
 
 std::atomic<MappedRange*> ranges{nullptr};
-std::mutex ranges_mutex;  // held to add or free an entry; readers need none
+std::mutex ranges_mutex;  // held to add or free an entry; the signal handler reads without it
 struct sigaction former_action{};
 std::uintptr_t page_bytes = 4096;
 
@@ -37,8 +37,8 @@ MappedRange* range_at(std::uintptr_t address) {
   return nullptr;
 }
 
-// The SIGBUS handler. Maps a page of zeros over the page that the file has lost, so the processor repeats the
-// instruction with success. A fault at any other address goes to the handler that was installed before this one.
+// Handles SIGBUS. Maps a page of zeros over the page that the file has lost, so that the processor can repeat the
+// instruction. A fault at any other address goes to the handler that was installed before this one.
 void replace_page(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
@@ -89,7 +89,8 @@ void free_range(MappedRange* range) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  // O_NONBLOCK: opening a fifo would otherwise wait until somebody writes to it. It changes nothing for files.
+  // O_NONBLOCK is set because opening a fifo would otherwise wait until somebody writes to it. It changes nothing for
+  // files.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;

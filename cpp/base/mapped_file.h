@@ -1,6 +1,6 @@
-// A file mapped read-only into memory. The system reads a page when it is first touched, not at open. If another
-// process shortens the file, the kernel sends SIGBUS for the missing pages; this class reads zeros there, and
-// is_whole() is false.
+// MappedFile is a file mapped read-only into memory. The system reads a page when it is first touched, not at open. If
+// another process shortens the file, the kernel sends SIGBUS for the missing pages. This class then reads zeros there
+// instead of crashing, and is_whole() returns an error.
 // Thread rule: immutable after open; the mapping lives as long as the object.
 #pragma once
 
@@ -22,19 +22,20 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  // Call it after reading, before the bytes are used: zeros may have replaced them. Errors: kCorrupt if the file became
-  // shorter after open().
+  // Checks that no byte that was read has been replaced by zeros. Call it after reading and before the bytes are used.
+  // Errors: kCorrupt if the file became shorter after open().
   Status is_whole() const;
 
  private:
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  int fd_ = -1;  // stays open, because another file may take the name
+  int fd_ = -1;  // stays open because another file may take the name
   struct MappedRange* range_ = nullptr;
 };
 
-// Releases the memory of the whole pages in `bytes`, a part of a MappedFile. Reading them later reads the file again.
+// Releases the memory of those pages that lie wholly in `bytes`, a part of a MappedFile. Reading them later reads the
+// file again.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt

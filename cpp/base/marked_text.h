@@ -1,5 +1,6 @@
-// Text in which the bytes that came from outside, such as from a client, are marked. The tokenizer matches no control
-// tokens in marked bytes.
+// MarkedText is text in which the bytes that came from outside, such as from a client, are marked. The tokenizer
+// matches no control tokens (such as <|im_end|>) in marked bytes, so that a client cannot forge the structure of a
+// prompt.
 // Thread rule: plain values.
 #pragma once
 
@@ -14,19 +15,19 @@
 
 namespace zinc_rt {
 
-// The bytes at positions [begin, end).
+// A range of bytes of a text: positions [begin, end).
 struct TextSpan {
   std::size_t begin = 0, end = 0;
   friend bool operator==(const TextSpan&, const TextSpan&) = default;
 };
-// Spans in ascending order. None is empty, and no two overlap or touch.
+// Spans in ascending order. No span is empty, and no two overlap or touch.
 using TextSpans = std::vector<TextSpan>;
 
-// A part of a text with its marks. The text must outlive it.
+// A view of a part of a text and of its marks. The text must outlive it.
 class MarkedView {
  public:
   MarkedView() = default;
-  // Marks the whole text or nothing.
+  // Creates a view in which the whole text is marked, or nothing.
   explicit MarkedView(std::string_view text, bool is_marked = false)
       : text_(text), marks_(is_marked && !text.empty() ? std::span(&kEverything, 1) : std::span<const TextSpan>()) {}
   MarkedView(std::string_view text, std::span<const TextSpan> marks) : text_(text), marks_(marks) {}
@@ -37,7 +38,7 @@ class MarkedView {
   bool is_all_marked() const {
     return marks_.size() == 1 && marks_[0].begin <= offset_ && marks_[0].end >= offset_ + text_.size();
   }
-  // Returns the marks as positions relative to the begin of this view.
+  // Returns the marked spans of this view, as positions relative to its begin.
   TextSpans marks() const {
     TextSpans out;
     for (const TextSpan& mark : marks_)
@@ -45,8 +46,8 @@ class MarkedView {
     return out;
   }
 
-  // Returns the n bytes from `begin` on, with their marks. As for a string_view, n may extend beyond the end. REQUIRES:
-  // begin <= size().
+  // Returns the n bytes from `begin` on, with their marks. As in std::string_view::substr, n may exceed the rest.
+  // REQUIRES: begin <= size().
   MarkedView sub(std::size_t begin, std::size_t n = std::string_view::npos) const {
     MarkedView out;
     out.text_ = text_.substr(begin, n);
@@ -58,12 +59,12 @@ class MarkedView {
     out.marks_ = {first, last};
     return out;
   }
-  // REQUIRES: `part` is in the memory of this view.
+  // Returns the view of `part` with its marks. REQUIRES: `part` lies in the memory of this view.
   MarkedView sub(std::string_view part) const {
     return part.empty() ? MarkedView() : sub(static_cast<std::size_t>(part.data() - text_.data()), part.size());
   }
 
-  // Splits the text at the borders of the marks and calls visit(part, is_marked) for each part, in order.
+  // Calls visit(part, is_marked) for each maximal part that is wholly marked or wholly unmarked, in order.
   template <class Visit>
   void for_each_run(Visit visit) const {
     std::size_t done = 0;
@@ -81,13 +82,13 @@ class MarkedView {
   static constexpr TextSpan kEverything{0, SIZE_MAX};
 
   std::string_view text_;
-  std::span<const TextSpan> marks_;  // those that overlap this view
-  std::size_t offset_ = 0;           // of this view in the text that marks_ counts in
+  std::span<const TextSpan> marks_;  // the marks that overlap this view
+  std::size_t offset_ = 0;           // where this view begins in the text whose positions marks_ contains
 };
 
-// A text with marks that is built by appending. `+=` takes literals and single characters, which are unmarked because
-// the program wrote them, and views, which carry their own marks. For any other text the caller must choose append() or
-// append_own().
+// A text with marks that is built by appending. `+=` takes literals and single characters, which stay unmarked because
+// the program wrote them, and views, which bring their own marks. Any other text could come from a client or not, so
+// the caller must choose append() or append_own().
 class MarkedText {
  public:
   MarkedText() = default;
@@ -102,7 +103,7 @@ class MarkedText {
   std::size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
   bool has_marks() const { return !marks_.empty(); }
-  // Bytes of the text plus bytes of its marks.
+  // Returns how much memory the text and its marks take, in bytes.
   std::size_t held_bytes() const { return text_.size() + marks_.size() * sizeof(TextSpan); }
 
   MarkedText& operator+=(char c) {
@@ -126,7 +127,7 @@ class MarkedText {
     text_ += text;
     if (is_marked) mark(begin);
   }
-  // Appends text that the program wrote, without a mark.
+  // Appends text that the program itself wrote. It is not marked.
   void append_own(std::string_view text) { text_ += text; }
   void reserve(std::size_t n) { text_.reserve(n); }
 
@@ -143,7 +144,7 @@ class MarkedText {
     marks_.clear();
     mark(0);
   }
-  // REQUIRES: n <= size().
+  // Cuts the text, and its marks, to the first n bytes. REQUIRES: n <= size().
   void truncate(std::size_t n) {
     text_.resize(n);
     while (!marks_.empty() && marks_.back().begin >= n) marks_.pop_back();

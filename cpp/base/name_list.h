@@ -1,5 +1,5 @@
-// A list of names that gives a name's index at compile time: constexpr NameList kSymbols{"dim:n", "dim:d"};
-// values[kSymbols["dim:d"]]. A name that is not in the list does not compile.
+// NameList is a list of names whose indices are looked up at compile time. A misspelt name does not compile:
+// constexpr NameList kSymbols{"dim:n", "dim:d"}; values[kSymbols["dim:d"]]
 // Thread rule: immutable.
 #pragma once
 
@@ -9,7 +9,8 @@
 
 namespace zinc_rt {
 
-// Not constexpr, so that a constant expression that calls it does not compile.
+// Called for an unknown name. It is not constexpr, so the constant expression that calls it does not compile, and the
+// compiler's error shows this function's name.
 inline std::size_t name_is_not_in_the_list() {
   return 0;
 }

@@ -8,7 +8,8 @@
 namespace zinc_rt {
 namespace {
 
-// Returns the optimal string alignment distance. Keeps three rows of the distance table at a time.
+// Returns the number of edits between two texts (the optimal string alignment distance). Keeps only three rows of the
+// distance table at a time.
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -27,7 +28,8 @@ std::size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string near_name(std::string_view given, std::span<const std::string> names) {
-  constexpr std::size_t kLongest = 200;  // the time is proportional to the product of the lengths
+  // In bytes; limited because the time is proportional to the product of the lengths.
+  constexpr std::size_t kLongest = 200;
   if (given.size() > kLongest) return {};
   const auto wanted = to_lower(given);
   std::size_t least = std::min<std::size_t>(2, given.size() / 3) + 1;

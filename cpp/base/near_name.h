@@ -1,4 +1,4 @@
-// Guesses which name a misspelt one was meant to be.
+// Guesses which name a user meant who misspelt one, for error messages.
 // Thread rule: pure functions.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace zinc_rt {
 
-// Returns the name in `names` that is fewest edits away from `given`. An edit puts in, leaves out or replaces a letter,
-// or swaps two; letter case does not count. Empty if even the nearest takes more than two edits, or edits to more than
-// a third of the letters.
+// Returns the name in `names` that needs the fewest edits to become `given`. An edit inserts, removes or replaces a
+// letter, or swaps two neighbours. Letter case does not count. Returns an empty text if even the nearest name needs
+// more than two edits, or edits to more than a third of its letters.
 std::string near_name(std::string_view given, std::span<const std::string> names);
 
-// "; did you mean NAME?" with the near name; empty if there is none.
+// Returns "; did you mean NAME?" for the nearest name, or an empty text if no name is near.
 std::string did_you_mean(std::string_view given, std::span<const std::string> names);
 
 }  // namespace zinc_rt

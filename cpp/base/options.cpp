@@ -52,15 +52,15 @@ std::string first_of(std::initializer_list<const char*> names) {
   return {};
 }
 
-// Returns the folder zinc_rt + `end` in the folder that the environment variable names, else in `below_home` of the
-// home.
+// Returns the project's folder: zinc_rt + `end` in the folder that the environment variable names. If that variable is
+// not set, returns it in `below_home` in the user's home.
 std::string users_folder(const char* variable, const std::string& below_home, const std::string& end) {
   if (const auto folder = first_of({variable}); !folder.empty()) return folder + "/zinc_rt" + end;
   const auto home = first_of({"HOME"});
   return home.empty() ? home : home + "/" + below_home + "/zinc_rt" + end;
 }
 
-// Whether a no_proxy list contains the host, a domain that the host is in, or "*".
+// Returns whether a no_proxy list contains the host, a domain that the host is in, or "*".
 bool is_listed(std::string_view host, std::string_view list) {
   while (!list.empty()) {
     const auto comma = std::min(list.find(','), list.size());
@@ -110,7 +110,7 @@ std::string models_folder() {
 
 std::string proxy_for(std::string_view scheme, std::string_view host) {
   if (is_listed(host, first_of({"no_proxy", "NO_PROXY"}))) return {};
-  // HTTP_PROXY in capitals is left out, as curl does: a web server may set it from a client's header.
+  // HTTP_PROXY in capitals is not read, as in curl, because a web server may set it from a client's header.
   return scheme == "https" ? first_of({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
                            : first_of({"http_proxy", "all_proxy", "ALL_PROXY"});
 }

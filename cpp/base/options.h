@@ -1,5 +1,5 @@
-// The environment variables of the project. No other file reads the environment. `zinc-rt tiers --env` prints this
-// table.
+// The environment variables of the project, in one table. No other file reads the environment. `zinc-rt tiers --env`
+// prints the table.
 // Thread rule: reads only; the process must not change its environment meanwhile.
 #pragma once
 
@@ -15,26 +15,28 @@ namespace zinc_rt::options {
 
 struct Variable {
   std::string_view name;
-  std::string_view fallback;  // its value when it is not set
+  std::string_view fallback;  // the value that is used if the variable is not set
   std::string_view help;
-  bool is_secret = false;  // its value is never printed
+  bool is_secret = false;  // whether the value is a secret, which is never printed
 };
 std::span<const Variable> variables();
 
-// The variable's value, or the table's default. REQUIRES: `name` is in the table.
+// Returns the variable's value, or the table's default if it is not set. REQUIRES: `name` is in the table.
 std::string get(std::string_view name);
 bool is_set(std::string_view name);
-// The user's folder for files that must be kept after the program ends; empty if there is neither the XDG variable nor
-// HOME.
+// Returns the user's folder for files that must be kept after the program ends. Returns an empty text if neither the
+// XDG variable nor HOME is set.
 std::string state_folder();
-// The user's folder for files that the program can create again; empty as for state_folder().
+// Returns the user's folder for files that the program can create again, or an empty text as state_folder() does.
 std::string cache_folder();
-// The folder in which models are found by name: ZINC_RT_MODELS, else one in the user's home; empty if there is neither.
+// Returns the folder in which models are found by name: ZINC_RT_MODELS, or else a folder in the user's home. Returns an
+// empty text if neither variable is set.
 std::string models_folder();
-// The proxy for a scheme and host by the variables https_proxy, http_proxy, all_proxy and no_proxy, with curl's rules;
-// Returns an empty text for no proxy.
+// Returns the proxy for connections to this host, or an empty text for none. It reads the variables https_proxy,
+// http_proxy, all_proxy and no_proxy as curl does.
 std::string proxy_for(std::string_view scheme, std::string_view host);
-// The value as a number in [low, high]. Errors: kInvalidArgument; the message has the name, the value and the range.
+// Returns the variable's value as a number in [low, high]. Errors: kInvalidArgument; the message has the name, the
+// value and the range.
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);
 
 }  // namespace zinc_rt::options

@@ -18,13 +18,14 @@
 namespace zinc_rt {
 namespace {
 
-// Whether the path is a device, pipe or other special file, which a rename would replace by a plain file.
+// Returns whether the path is a device, pipe or other special file. Such a file must not be replaced by a rename.
 bool is_written_directly(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-// Returns the descriptor of this process that the path stands for, such as 1 for /dev/stdout; -1 if there is none.
+// Returns the descriptor of this process that the path stands for, such as 1 for /dev/stdout. Returns -1 if it stands
+// for none.
 int descriptor_of(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;
   const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";
@@ -41,9 +42,9 @@ int descriptor_of(std::filesystem::path path) {
   return -1;
 }
 
-// Follows links, even to a target that does not exist yet.
+// Returns the path to which links lead, even if no file exists there yet.
 std::string target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as in Linux
+  constexpr int kMaxLinks = 40;  // the limit that Linux uses
   std::filesystem::path target = path;
   std::error_code ignored;
   for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(target, ignored); ++i)
@@ -55,7 +56,8 @@ std::string target_of(const std::string& path) {
 
 Result<OutputFile> OutputFile::create(std::string path, FileAccess access) {
   OutputFile file;
-  // Opening the path again would write from its first byte, over existing data.
+  // The descriptor is duplicated, because opening the path would start to write at the file's first byte, over existing
+  // data.
   if (const int fd = descriptor_of(path); fd >= 0) {
     file.fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (file.fd_ < 0)

@@ -1,7 +1,7 @@
-// A file that appears whole or not at all: it is written under another name in the same folder, then renamed. If the
-// path is a link, this holds for the link's target. Two kinds of path are written directly: devices and pipes, and
-// paths that stand for a descriptor of this process (/dev/stdout, /dev/fd/3), which are written from their current
-// position.
+// OutputFile writes a file that appears whole or not at all: it is written under another name in the same folder, then
+// renamed. If the path is a link, this holds for the link's target. Two kinds of path are written directly instead. One
+// is devices and pipes. The other is paths that stand for a descriptor of this process (/dev/stdout, /dev/fd/3), which
+// are written from their current position.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace zinc_rt {
 
 enum class FileAccess : std::uint8_t {
   kByUmask,
-  kOwnerOnly,  // mode 0600 from the first byte on, whatever the umask: for files with users' texts
+  kOwnerOnly,  // mode 0600 from the first byte on, whatever the umask is, for files with users' texts
 };
 
 class OutputFile {
@@ -25,21 +25,21 @@ class OutputFile {
   static Result<OutputFile> create(std::string path, FileAccess access = FileAccess::kByUmask);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
-  ~OutputFile();  // removes a file that was not committed
+  ~OutputFile();  // removes the file if it was not committed
 
-  // Each call may fail with the system's error; the message has the path. After an error the object can only be
-  // destroyed.
+  // Write the next bytes. Each call may fail with the system's error, and the message contains the path. After an error
+  // the object can only be destroyed.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
-  Status pad_to(std::uint64_t alignment);  // appends zeros up to a multiple of it
-  Status commit();                         // writes to disk, then renames; replaces a file of that name
+  Status pad_to(std::uint64_t alignment);  // appends zeros up to a multiple of `alignment`
+  Status commit();                         // flushes the file to disk and renames it; replaces a file of that name
   std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:
   OutputFile() = default;
 
   std::string path_;
-  std::string part_path_;  // empty: path_ itself is written
+  std::string part_path_;  // empty if path_ itself is written
   int fd_ = -1;
   std::uint64_t n_bytes_ = 0;
 };

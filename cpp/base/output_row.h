@@ -1,5 +1,6 @@
-// A row of a step's output: which token it follows, and how the next token is sampled. The step planner creates it and
-// executors read it. Thread rule: a plain value; whoever created it owns the memory of its spans.
+// OutputRow describes one row of a step's output: which token it follows, and how the next token is sampled. The step
+// planner creates it and executors read it. Thread rule: a plain value; whoever created it owns the memory of its
+// spans.
 #pragma once
 
 #include <span>
@@ -8,25 +9,27 @@
 
 namespace zinc_rt {
 
-// A slot may have several rows in a step, one after each of its last tokens, to verify a draft.
+// Asks for the logits after one token of the step, and for a token sampled from them. A slot may have several rows in a
+// step, one after each of its last tokens, to verify drafted tokens.
 struct OutputRow {
-  std::uint32_t token_index = 0;  // index, among the step's tokens, of the token that this row follows
-  std::uint32_t position = 0;     // the position of the token that is sampled
+  std::uint32_t token_index = 0;  // index of the token that this row follows, among the step's tokens
+  std::uint32_t position = 0;     // position in the text of the token that is sampled
   Sampling sampling;
-  std::span<const std::int32_t> history;  // all tokens of the text so far, prompt first; only penalties need them
+  std::span<const std::int32_t> history;  // all tokens of the text so far, prompt first; only penalties read them
   std::uint32_t n_prompt = 0;             // how many tokens of `history` are the prompt
-  std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
+  std::span<const TokenBias> bias;        // added to logits; ids outside the vocabulary have no effect
   std::span<const std::int32_t> banned;   // token ids that are never sampled; if all are banned, the result is kNoToken
   bool is_masked = false;                 // StepInput::mask says which tokens may be sampled
-  bool is_processed = false;  // StepInput::process changes the logits before sampling; costs two copies of the row
-  bool wants_logits = true;   // on_logits gets the row of logits; on a GPU the copy to the host costs time
+  bool is_processed = false;              // StepInput::process changes the logits before sampling; copies the row twice
+  bool wants_logits = true;  // the caller's on_logits receives the row; on a GPU the copy to the host takes time
 };
-// The largest total number of entries in bias and banned of one row.
+// The most entries that bias and banned of one row may have together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 
-// The rows of a slot that verify a draft read the same memory: the history of each begins like that of the row before
-// it, and its biased and banned tokens begin those of the row before it, since stop tokens are banned from the first
-// picks only. An executor copies the shared part once.
+// Whether a row can reuse the history or bias of the row before it, so that an executor copies the shared part once.
+// The rows of a slot that verify a draft read the same memory. A row's history begins with the previous row's history.
+// A row's biased and banned tokens are the first of those of the previous row, because stop tokens are banned only for
+// the first tokens of an answer.
 inline bool shares_history(const OutputRow& row, const OutputRow& before) {
   return !before.history.empty() && row.history.data() == before.history.data() &&
          row.history.size() >= before.history.size();

@@ -22,10 +22,11 @@ namespace {
 
 constexpr int kPatienceMs = 1000;
 
-std::atomic<int> lost_why{0};  // errno of the first failed write to standard output
+std::atomic<int> lost_why{0};  // errno of the first failed write to standard output; 0 if none failed
 std::atomic<bool> is_waiting_limited{false}, is_stuck{false};
 
-// Discards the text in the buffer. A later flush would write it into the middle of other text, or fail again.
+// Discards the text in the buffer after a failed write. A later flush would print it in the middle of other text, or
+// fail again.
 void drop_buffered() {
   __fpurge(stdout);
   std::clearerr(stdout);
@@ -37,7 +38,8 @@ void lose(int why) {
   drop_buffered();
 }
 
-// Writing to a pipe without a reader sends SIGPIPE to the thread, which would end a process that does not expect it.
+// Blocks SIGPIPE in the calling thread while the object lives. Writing to a pipe without a reader sends this signal,
+// which would end a process that does not handle it.
 class WithoutPipeSignal {
  public:
   WithoutPipeSignal() {
@@ -61,7 +63,7 @@ class WithoutPipeSignal {
   bool was_pending_;
 };
 
-// Waits until standard error can be written. Returns false if the time that a message may wait is over.
+// Waits until standard error can be written. Returns false if the message has waited for its full time.
 bool is_ready() {
   pollfd look{STDERR_FILENO, POLLOUT, 0};
   const bool is_limited = is_waiting_limited;
@@ -83,7 +85,7 @@ void write_out(std::string_view text) noexcept {
 void write_err(std::string_view text) noexcept {
   const WithoutPipeSignal guard;
   while (!text.empty() && is_ready()) {
-    // A pipe that is ready accepts this many bytes without blocking.
+    // PIPE_BUF bytes are written at a time, because a pipe that is ready accepts that many without blocking.
     const auto n = ::write(STDERR_FILENO, text.data(), std::min<std::size_t>(PIPE_BUF, text.size()));
     if (n < 0 && errno != EINTR && errno != EAGAIN) return;
     if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
@@ -129,7 +131,7 @@ void limit_waiting_of_messages() {
 void hold_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // open() returns the lowest free number, which is this one.
+    // /dev/null gets the number fd, because open() returns the lowest free number.
     if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
 }

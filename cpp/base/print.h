@@ -1,5 +1,6 @@
 // Prints to standard output and standard error. If one of them is closed, full, or a pipe without a reader, the text is
-// lost; nothing here throws or ends the process. Nothing else in cpp/ prints (tests_py/check_layers.py).
+// lost, but nothing here throws or ends the process. No other code in cpp/ prints; tests_py/check_layers.py checks
+// that.
 // Thread rule: any thread.
 #pragma once
 
@@ -41,16 +42,17 @@ Status output_status();
 // Prints a result and flushes. Errors: those of output_status().
 Status print_now(std::string_view text);
 
-// Whether a result was lost because the reader of standard output closed it, as `head` does after its last line.
+// Returns whether a result was lost because the reader of standard output closed it, as `head` does after its last
+// line.
 bool is_reader_gone();
 
-// From now on a message waits at most a second for standard error to accept it. After such a timeout, messages are
-// dropped without waiting until one is accepted again. Without this, a reader of standard error that stopped reading
-// could block a server's work or its exit.
+// Limits the time that a message waits for standard error to accept it to one second, from now on. After such a
+// timeout, messages are dropped without waiting until one is accepted again. Without this limit, a reader of standard
+// error that stopped reading could block a server's work or its exit.
 void limit_waiting_of_messages();
 
-// Opens each of the descriptors 0, 1 and 2 that is closed, so that no file or socket gets its number and then receives
-// our messages. Reading from 0 and writing to 1 and 2 still fails.
+// Opens each of the descriptors 0, 1 and 2 that is closed. Otherwise the next file or socket would get its number and
+// receive our messages. Reading from 0 and writing to 1 and 2 still fails.
 void hold_standard_descriptors();
 
 }  // namespace zinc_rt

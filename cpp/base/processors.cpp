@@ -14,7 +14,7 @@ namespace zinc_rt {
 namespace {
 
 int count_cores(const std::vector<int>& ids, const std::string& root) {
-  std::set<std::string> cores;  // a core is identified by the text of its list of processors
+  std::set<std::string> cores;  // a core is identified by the text that lists its processors
   for (const int id : ids) {
     std::ifstream file(fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", root, id));
     std::string siblings;
@@ -24,13 +24,13 @@ int count_cores(const std::vector<int>& ids, const std::string& root) {
   return static_cast<int>(cores.size());
 }
 
-// Returns 0 if the text is not a number or means "no limit" ("max", "-1").
+// Returns the number, or 0 if the text is not a number or means "no limit" ("max", "-1").
 double to_number(const std::string& text) {
   std::uint64_t value = 0;
   return read_number(text, value) ? static_cast<double>(value) : 0;
 }
 
-// Returns quota / period of one cgroup folder, or nullopt if it has no limit or no such file.
+// Returns quota / period of one cgroup folder. Returns nullopt if it has no limit or the file does not exist.
 std::optional<double> quota_of(const std::string& folder, bool v2) {
   std::string quota, period;
   if (v2) {
@@ -44,9 +44,10 @@ std::optional<double> quota_of(const std::string& folder, bool v2) {
   return q / p;
 }
 
-// A line of /proc/self/cgroup is "id:controllers:path"; id 0 without controllers is v2. In a container this may be the
-// path on the host, while the container's mount shows only its last folders. So this looks at each folder above the
-// path too and skips those that do not exist.
+// Returns the smallest quota of the process's cgroup and of the groups above it. A line of /proc/self/cgroup is
+// "id:controllers:path"; a line with id 0 and no controllers is v2. In a container the path may be the one on the host,
+// while the container's mount shows only its last folders. So each folder above the path is read too, and those that do
+// not exist are skipped.
 std::optional<double> find_quota(const std::string& root) {
   std::optional<double> least;
   std::ifstream file(root + "/proc/self/cgroup");

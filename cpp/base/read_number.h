@@ -1,4 +1,4 @@
-// Reads numbers from text.
+// Reads a number from text without locale, blanks or partial results.
 // Thread rule: pure functions.
 #pragma once
 

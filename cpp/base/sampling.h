@@ -1,4 +1,4 @@
-// How the token of one output row is sampled (kernels/common/sample_params.h documents each parameter).
+// Sampling says how the token of one output row is sampled (kernels/common/sample_params.h documents each parameter).
 // Thread rule: a plain value.
 #pragma once
 
@@ -8,13 +8,13 @@
 
 namespace zinc_rt {
 
-// Added to the logit of a token.
+// A number that is added to the logit of a token before sampling.
 struct TokenBias {
   std::int32_t token_id = 0;
   float bias = 0;
 };
 
-// The result of sampling if the row's largest logit is not finite.
+// The sampled token if the row's largest logit is not finite, so that no token can be chosen.
 inline constexpr std::int32_t kNoToken = -1;
 
 struct Sampling : SamplingParams {

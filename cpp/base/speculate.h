@@ -1,4 +1,4 @@
-// How many tokens a step may guess for a request, in the form that users write.
+// Parses the option that says how many tokens a step may guess (draft) for a request.
 // Thread rule: pure functions.
 #pragma once
 
@@ -8,15 +8,15 @@
 
 namespace zinc_rt {
 
-inline constexpr std::uint32_t kMostGuesses = 32;  // tokens that a step may guess for one request
+inline constexpr std::uint32_t kMostGuesses = 32;  // most tokens that a step may guess for one request
 
 struct Speculation {
-  std::uint32_t most = kMostGuesses;  // tokens a step may guess; 0: nothing is guessed
-  bool is_fixed = false;  // wherever there is a guess a step takes so many of its tokens, even if that saves no time
+  std::uint32_t most = kMostGuesses;  // most tokens that a step may guess; 0: no token is guessed
+  bool is_fixed = false;              // true: each step takes `most` tokens of a guess, even if that saves no time
 };
 
-// "auto": up to kMostGuesses tokens, of which each step takes as many as save time; "off"; a number from 1 to
-// kMostGuesses: so many, always. Returns nullopt for any other text.
+// Parses "auto", "off" or a number from 1 to kMostGuesses. With "auto", a step takes as many of up to kMostGuesses
+// guessed tokens as save time. With a number, it always takes that many. Returns nullopt for any other text.
 std::optional<Speculation> find_speculation(std::string_view text);
 
 }  // namespace zinc_rt

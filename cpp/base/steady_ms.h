@@ -1,4 +1,4 @@
-// Milliseconds on the steady clock. Zero is some moment before the process began.
+// Returns milliseconds on the steady clock, for measuring durations. Zero is some moment before the process began.
 // Thread rule: any thread.
 #pragma once
 

@@ -14,8 +14,8 @@ namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-// The parser reads floats as long double, so that fewer numbers overflow. The value that we keep comes from the
-// number's text.
+// The parser reads floats as long double, so that fewer numbers overflow. The stored value comes from the number's
+// text, not from this.
 using WideJson =
     nlohmann::basic_json<std::map, std::vector, std::string, bool, std::int64_t, std::uint64_t, long double>;
 
@@ -24,7 +24,7 @@ struct Rules {
   bool may_repeat_keys = false;
 };
 
-// Builds the value. Stops at the first fault.
+// Builds the JSON value from the parser's events. Stops at the first fault.
 class Builder final : public nlohmann::json_sax<WideJson> {
  public:
   explicit Builder(Rules rules) : rules_(rules) {}
@@ -40,7 +40,7 @@ class Builder final : public nlohmann::json_sax<WideJson> {
     return put(number.dump() == text ? std::move(number) : kept_number(text));
   }
   bool string(string_t& s) override { return put(std::move(s)); }
-  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
+  bool binary(binary_t&) override { return false; }  // never called, because JSON text has no binary values
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_object() override { return close(); }
@@ -86,7 +86,8 @@ class Builder final : public nlohmann::json_sax<WideJson> {
       former = Json(std::forward<T>(item));
       return &former;
     }
-    // The key is known to be new. ordered_json's own insertion would compare it with all keys.
+    // The key is known to be new, so it is appended to the container directly. ordered_json's own insertion would
+    // compare it with all keys.
     object.Container::emplace_back(key_, Json(std::forward<T>(item)));
     return &object.back().second;
   }
@@ -104,9 +105,9 @@ class Builder final : public nlohmann::json_sax<WideJson> {
 
   const Rules rules_;
   std::vector<Json*> open_;
-  std::vector<std::map<std::string, std::size_t>> keys_;  // per open object: each key's index in it
+  std::vector<std::map<std::string, std::size_t>> keys_;  // for each open object the index of each of its keys
   std::string key_;
-  std::size_t repeated_ = kNone;  // index of key_ in the object if it is a repeated key
+  std::size_t repeated_ = kNone;  // index of key_ in the object if the object already has this key
 };
 
 }  // namespace

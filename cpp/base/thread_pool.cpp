@@ -11,8 +11,8 @@
 namespace zinc_rt {
 namespace {
 
-// How long a thread spins. It is longer than the gaps between the parallel ranges of a step and far shorter than a time
-// slice of the scheduler.
+// How long a thread spins before it sleeps. This is longer than the gaps between the parallel ranges of a step, and far
+// shorter than a time slice of the system's scheduler.
 constexpr double kSpinMicros = 20;
 
 inline void pause_once() {
@@ -23,8 +23,8 @@ inline void pause_once() {
 #endif
 }
 
-// Measures how many iterations of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the
-// processor. The fastest of several measurements counts, because no other thread ran during it.
+// Returns how many iterations of spin_while take kSpinMicros. A pause takes about 10 to 150 cycles, depending on the
+// processor. The fastest of several measurements counts, because other threads did not interrupt it.
 int calibrated_spins() {
   using Clock = std::chrono::steady_clock;
   constexpr int kTurns = 200;
@@ -50,8 +50,8 @@ bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int 
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_t>(std::max(n_threads, 1))]) {
-  // With more threads than usable processors a spinning thread would take a processor from a thread that has work, so
-  // then no thread spins (n_spins_ stays 0).
+  // If there are more threads than usable processors, a spinning thread would take a processor from a thread that has
+  // work. Then no thread spins (n_spins_ stays 0).
   static const int n_spins = calibrated_spins();
   if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
   workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
@@ -88,7 +88,7 @@ void ThreadPool::take_items(int worker) {
   std::uint64_t done = 0;
   for (int i = 0; i < n; ++i) done += take_block(worker + i < n ? worker + i : worker + i - n, worker);
   if (done == 0) return;
-  const auto range = range_;  // the caller cannot change it before unfinished_ is decreased below
+  const auto range = range_;  // cannot change before unfinished_ is decreased below
   if (unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return;
   ended_.store(range, std::memory_order_seq_cst);
   if (caller_sleeps_.load(std::memory_order_seq_cst)) wake(ended_, 1);
@@ -108,7 +108,8 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
   for (std::uint64_t b = 0; b < n_blocks_; ++b)
     blocks_[b].unclaimed.store(block_begin(b + 1) - block_begin(b), std::memory_order_release);
   epoch_.store(range_, std::memory_order_seq_cst);
-  // No wake-up is lost: a worker that is about to sleep either is counted in n_asleep_ already, or reads the new epoch.
+  // A worker cannot miss this wake-up. If it is about to sleep, it is either counted in n_asleep_ already or reads the
+  // new epoch.
   if (const auto asleep = n_asleep_.load(std::memory_order_seq_cst); asleep > 0)
     wake(epoch_, static_cast<int>(std::min<std::uint64_t>(asleep, n - 1)));
   take_items(0);

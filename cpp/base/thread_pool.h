@@ -1,6 +1,6 @@
-// Worker threads that serve one caller at a time. parallel_for() splits a range of indices over the workers and the
-// caller.
-// A waiting thread spins for about 20 us, then sleeps in the kernel, so an idle pool costs no processor time.
+// ThreadPool runs worker threads that serve one caller at a time. parallel_for() splits a range of indices over the
+// workers and the caller. A waiting thread spins for about 20 us, then sleeps in the kernel, so an idle pool takes no
+// processor time.
 // Thread rule: parallel_for may be called from one thread at a time; the body is called from several at once.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace zinc_rt {
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int n_threads);  // at least 1; starts n_threads - 1 workers
+  // n_threads is at least 1; starts n_threads - 1 workers, because the caller works too.
+  explicit ThreadPool(int n_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -23,8 +24,8 @@ class ThreadPool {
   int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(index, worker) once for each index in [0, n), with worker in [0, n_threads). Returns when all calls have
-  // returned. A worker first takes its own block of indices, which is the same each time for the same n, then helps
-  // with the other blocks.
+  // returned. A worker first takes its own block of indices, so that equal ranges touch the same memory on the same
+  // thread. The block is the same each time for the same n. Then it helps with the other blocks.
   template <class Body>
   void parallel_for(std::uint64_t n, Body&& body) {
     run(
@@ -36,11 +37,12 @@ class ThreadPool {
   }
 
  private:
-  // Two cache lines of 64 bytes, because processors fetch them in pairs.
+  // Two cache lines of 64 bytes, because processors fetch lines in pairs. It keeps members that different threads write
+  // apart.
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {
-    std::atomic<std::uint64_t> unclaimed{0};  // so many of the block's last indices are not claimed yet
+    std::atomic<std::uint64_t> unclaimed{0};  // the last so many indices of the block are not claimed yet
   };
 
   void run(std::uint64_t n, Call call, void* context);
@@ -49,36 +51,36 @@ class ThreadPool {
   std::uint64_t take_block(int block, int worker);
   std::uint32_t wait_for_range(std::uint32_t seen);
   void wait_for_end();
-  // The first n_ % n_blocks_ blocks have one index more than the others.
+  // Returns the first index of a block. The first n_ % n_blocks_ blocks get one index more than the others.
   std::uint64_t block_begin(std::uint64_t block) const {
     return block * (n_ / n_blocks_) + std::min(block, n_ % n_blocks_);
   }
 
   std::vector<std::thread> workers_;
-  std::unique_ptr<Block[]> blocks_;  // one for each thread
+  std::unique_ptr<Block[]> blocks_;  // one block per thread
   int n_spins_ = 0;
 
-  // Only the caller of parallel_for() writes these. It writes non-atomic members only while unfinished_ is 0. Other
-  // threads read them only while they have a claimed index whose call has not returned.
-  alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each parallel_for(), and in the destructor
+  // Only the caller of parallel_for() writes these members. It writes the non-atomic ones only while unfinished_ is 0.
+  // Other threads read those only while they have a claimed index whose call has not returned.
+  alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows by one with each parallel_for() and in the destructor
   std::atomic<bool> stop_{false};
-  std::uint32_t range_ = 0;  // the epoch of the current range; set before epoch_ is
+  std::uint32_t range_ = 0;  // value of epoch_ for the current range; set before epoch_ is
   std::uint64_t n_ = 0, n_blocks_ = 1;
   Call call_ = nullptr;
   void* context_ = nullptr;
 
-  // Workers write this when they go to sleep or wake up.
+  // Number of workers that sleep in the kernel. Workers change it when they go to sleep or wake up.
   alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
 
-  // The number of indices whose call has not returned. The range ends when this reaches 0. A worker that the system
-  // schedules too late delays nobody, because it finds no index to claim. The thread that decreases the number to 0
-  // writes the range's epoch to ended_ for the caller.
+  // Number of indices whose call has not returned. The range ends when it reaches 0. A worker that the system schedules
+  // too late delays nobody, because it finds no index to claim. The thread that decreases the number to 0 writes the
+  // range's epoch to ended_ for the caller.
   alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
   std::atomic<std::uint32_t> ended_{0};
   std::atomic<bool> caller_sleeps_{false};
 };
 
-// The default number of threads for compute-bound work: Processors::n_threads() (base/processors.h).
+// Returns the default number of threads for compute-bound work: Processors::n_threads() (base/processors.h).
 int usable_threads();
 
 }  // namespace zinc_rt

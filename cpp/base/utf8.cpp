@@ -6,13 +6,13 @@ namespace zinc_rt {
 namespace {
 
 struct Lead {
-  std::uint8_t n_bytes;  // 0: not a lead byte
+  std::uint8_t n_bytes;  // length of the sequence; 0 if the byte cannot begin one
   std::uint8_t second_low;
   std::uint8_t second_high;
 };
 
-// What a lead byte requires: the length, and the range of the second byte, which excludes overlong forms, surrogates
-// and values above U+10FFFF.
+// Returns what a lead byte requires: the length of the sequence, and the range of its second byte. The range excludes
+// overlong forms, surrogates and values above U+10FFFF.
 constexpr Lead lead_of(std::uint8_t byte) {
   if (byte < 0x80) return {1, 0, 0};
   if (byte < 0xC2) return {0, 0, 0};
@@ -26,8 +26,8 @@ constexpr Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Returns the length of the well-formed sequence at the start of `text` and sets `whole`. If there is none, returns the
-// length, at least 1, of the longest beginning of one.
+// Returns the length of the well-formed sequence at the start of `text`, and sets `whole` to true. If there is none,
+// sets it to false and returns the length, at least 1, of the longest beginning of a well-formed sequence.
 std::size_t sequence_prefix(std::string_view text, bool& whole) {
   const Lead lead = lead_of(static_cast<std::uint8_t>(text[0]));
   whole = lead.n_bytes == 1;
@@ -66,7 +66,7 @@ bool has_control_characters(std::string_view utf8) {
 std::size_t utf8_valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    // Eight ASCII bytes at a time: the common case.
+    // Most text is ASCII, so eight bytes are tested at a time.
     std::uint64_t word;
     while (at + 8 <= text.size() && (std::memcpy(&word, text.data() + at, 8), (word & 0x8080808080808080u) == 0))
       at += 8;

@@ -1,5 +1,5 @@
-// UTF-8: validation, code points, and the replacement of ill-formed bytes by U+FFFD.
-// Well-formed means Unicode's table 3-7: no surrogates, no overlong forms, nothing above U+10FFFF.
+// Validates UTF-8, reads code points, and replaces ill-formed bytes by U+FFFD. Well-formed means Unicode's table 3-7:
+// no surrogates, no overlong forms, nothing above U+10FFFF.
 // Thread rule: functions without state and a plain value type.
 #pragma once
 
@@ -12,17 +12,17 @@ namespace zinc_rt {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// The length, 1 to 4 bytes, of the well-formed sequence at the start of `text`; 0 if there is none.
+// Returns the length (1 to 4 bytes) of the well-formed sequence at the start of `text`, or 0 if there is none.
 std::size_t utf8_sequence_bytes(std::string_view text);
 
-// Bytes of the longest well-formed prefix of `text`.
+// Returns the length in bytes of the longest well-formed prefix of `text`.
 std::size_t utf8_valid_prefix(std::string_view text);
 inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
-// Whether the text has a C0 or C1 control character, DEL, or one of Unicode's line separators. Such text, shown in one
-// line, could look like two.
+// Returns whether the text has a C0 or C1 control character, DEL, or one of Unicode's line separators. Such text, shown
+// in one line, could look like two.
 bool has_control_characters(std::string_view utf8);
 
 // Returns the code point of one well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().

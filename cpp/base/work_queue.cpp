@@ -14,7 +14,7 @@
 namespace zinc_rt {
 namespace {
 
-thread_local WorkQueue* own_queue = nullptr;  // the queue that this thread belongs to, if any
+thread_local WorkQueue* own_queue = nullptr;  // the queue that the calling thread belongs to, if any
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void WorkQueue::add(const std::string& owner, Task task) {
   Owner& mine = it->second;
   if (is_new) mine.seen = Clock::now();
   if (mine.tasks.empty() && mine.n_running == 0) {
-    mine.turn = ++last_turn_;  // behind the owners that wait already
+    mine.turn = ++last_turn_;  // after all owners that wait already
     mine.ticks = std::clamp(mine.ticks, level_, level_ + kMostOwed);
   }
   mine.tasks.push_back(std::move(task));
@@ -65,7 +65,7 @@ void WorkQueue::settle(Owner& owner, Clock::time_point now) const {
 
 void WorkQueue::charge(const std::string& owner, std::chrono::nanoseconds used) {
   const std::lock_guard lock(mutex_);
-  Owner& mine = owners_.at(owner);  // it exists, because a task of it runs
+  Owner& mine = owners_.at(owner);  // the entry exists because a task of this owner is running
   settle(mine, Clock::now());
   mine.spent += used;
 }
@@ -143,7 +143,7 @@ void WorkQueue::stop() {
   std::unique_lock lock(mutex_);
   is_stopped_ = true;
   there_.notify_all();
-  while (!threads_.empty()) {  // a task that waits may add a thread meanwhile
+  while (!threads_.empty()) {  // a task that waits may add a thread while this loop joins others
     auto threads = std::exchange(threads_, {});
     lock.unlock();
     for (auto& thread : threads) thread.join();
@@ -198,7 +198,7 @@ void WorkQueue::run_tasks() {
     owner.ticks = std::min(owner.ticks + ticks, level_ + kMostOwed);
     const bool was_at_bound = owner.n_running-- == most_of_owner_;
     const bool were_all_busy = n_running_-- - n_absent_ >= n_threads_;
-    if (n_waiting_ == 0 && n_running_ == 0) {  // idle: start the fair shares from 0
+    if (n_waiting_ == 0 && n_running_ == 0) {  // idle, so all owners' shares start from 0
       level_ = 0;
       for (auto& [name, one] : owners_) {
         one.ticks = 0;

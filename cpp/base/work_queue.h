@@ -1,6 +1,6 @@
-// A few threads that run long tasks: parsing, templates, tokenization, compiling grammars, masks, loading models. Each
-// task has an owner, such as a tenant. The next task to start is the oldest one of the owner that has used the least
-// processor time, so one owner's long tasks do not delay another's.
+// WorkQueue is a few threads that run long tasks: parsing, templates, tokenization, compiling grammars, masks, loading
+// models. Each task has an owner, such as a tenant. The next task to start is the oldest one of the owner that has used
+// the least processor time, so one owner's long tasks do not delay another's.
 // Thread rule: any thread. A task that throws is logged and destroyed.
 #pragma once
 
@@ -25,19 +25,19 @@ class WorkQueue {
  public:
   using Task = std::function<void()>;
 
-  // kBehindSteps: the threads get a low priority, so that on a busy CPU they do not slow the threads that compute steps
-  // of the model. Threads that a task starts inherit this.
+  // The priority of the queue's threads. With kBehindSteps they get a low priority, so that on a busy CPU they do not
+  // slow the threads that compute steps of the model. Threads that a task starts inherit this.
   enum class Priority : std::uint8_t { kNormal, kBehindSteps };
 
   // The processor time that an owner may use through run(): `burst` at once, then `per_second` seconds per second.
   struct Budget {
-    const char* what = "";               // for error messages: what the time is used for
-    std::chrono::milliseconds burst{0};  // 0: no limit
+    const char* what = "";               // names the kind of work in error messages
+    std::chrono::milliseconds burst{0};  // 0 means that there is no limit
     double per_second = 0;
   };
 
-  // most_of_owner: how many tasks of one owner may run at once. A number below n_threads keeps threads for other
-  // owners.
+  // Starts the threads. At most most_of_owner tasks of one owner run at once. A number below n_threads keeps threads
+  // free for other owners.
   WorkQueue(int n_threads, int most_of_owner, Priority priority = Priority::kNormal);
   WorkQueue(int n_threads, int most_of_owner, Priority priority, Budget budget);
   explicit WorkQueue(int n_threads) : WorkQueue(n_threads, n_threads) {}
@@ -48,9 +48,9 @@ class WorkQueue {
   void post(Task task) { post({}, std::move(task)); }
   void post(const std::string& owner, Task task);
   // Runs the task on a thread of the queue and returns when it has ended. If the caller is itself a task of a queue,
-  // that queue uses another thread while the caller waits. This does not return before a task that has begun ends, so
-  // the task must check `cancel` itself. Errors: kCancelled if `cancel` was requested before the task began; kExhausted
-  // with retry_after_s if the owner has used its budget; kUnavailable after stop(); kInternal if the task threw.
+  // that queue uses another thread while the caller waits. A task that has begun is not interrupted, so it must check
+  // `cancel` itself. Errors: kCancelled if `cancel` was requested before the task began; kExhausted with retry_after_s
+  // if the owner has used its budget; kUnavailable after stop(); kInternal if the task threw.
   Status run(const std::string& owner, const Task& task, const std::stop_token& cancel);
   // Runs all tasks of post(), refuses tasks of run() that have not begun, then joins the threads. Must not be called
   // from a task.
@@ -61,15 +61,15 @@ class WorkQueue {
   struct Owner {
     std::deque<Task> tasks;
     int n_running = 0;
-    std::uint64_t turn = 0;   // of owners with equal ticks, the one with the least turn is next
+    std::uint64_t turn = 0;   // of owners with equal ticks, the one with the smallest turn is next
     std::uint64_t ticks = 0;  // processor time used, in units of kTick; at least level_ when an idle owner gets a task
-    std::chrono::nanoseconds spent{0};  // of the budget, at time `seen`
+    std::chrono::nanoseconds spent{0};  // part of the budget that is used, at time `seen`
     Clock::time_point seen{};
   };
   using Owners = std::map<std::string, Owner>;
 
-  // While this object exists, the calling thread waits. If the thread belongs to a queue, that queue may run a task on
-  // another thread instead.
+  // Marks the calling thread as waiting while this object exists. If the thread belongs to a queue, that queue may run
+  // a task on another thread instead.
   class Absence {
    public:
     Absence();
@@ -84,14 +84,14 @@ class WorkQueue {
   bool is_stopping();
   void charge(const std::string& owner, std::chrono::nanoseconds used);
   // The functions below require that the caller holds mutex_.
-  Owners::iterator next();  // the owner whose task is next; end() if no task may run now
+  Owners::iterator next();  // returns the owner whose task is next; end() if no task may run now
   void add(const std::string& owner, Task task);
   void add_thread();
-  void settle(Owner& owner, Clock::time_point now) const;  // reduces `spent` by the time that passed x per_second
+  void settle(Owner& owner, Clock::time_point now) const;  // reduces `spent` by the time that passed times per_second
   bool is_forgotten(const Owner& owner) const;
   void run_tasks();
 
-  static constexpr int kMostAbsent = 64;  // at most so many more threads replace those that wait
+  static constexpr int kMostAbsent = 64;  // most extra threads that replace waiting ones
   // A task counts at least one tick. An owner's ticks exceed level_ by at most kMostOwed, so that an owner who ran
   // alone for long does not wait too long when others arrive.
   static constexpr std::chrono::milliseconds kTick{4};
@@ -102,9 +102,9 @@ class WorkQueue {
   const Budget budget_;
   std::mutex mutex_;
   std::condition_variable there_;
-  Owners owners_;  // those that have tasks, are above level_, or have used budget
+  Owners owners_;  // owners that have tasks, have more ticks than level_, or have used budget
   std::uint64_t last_turn_ = 0;
-  std::uint64_t level_ = 0;  // the largest ticks of an owner when a task of it started
+  std::uint64_t level_ = 0;  // the largest ticks that an owner had when one of its tasks started
   std::size_t n_waiting_ = 0;
   int n_running_ = 0, n_absent_ = 0;
   bool is_stopped_ = false;

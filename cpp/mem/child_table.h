@@ -1,5 +1,6 @@
-// A hash table from hashes to ids: open addressing with linear probing, at most half full. Removing an id moves the ids
-// behind it up, so there are no tombstones and the table stays as fast as it was when new.
+// ChildTable is a hash table from hashes to ids, in which the prefix cache finds the child of a node. It uses open
+// addressing with linear probing and is at most half full. Removing an id moves later ids into the hole. So there are
+// no tombstones, and the table stays as fast as a new one.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -19,26 +20,26 @@ class ChildTable {
 
   std::uint32_t size() const { return size_; }
 
-  // Returns the id with this hash for which is_it(id) is true; kNone if there is none.
+  // Returns the id with this hash for which is_it(id) is true, or kNone if there is none.
   template <class Predicate>
   std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
     for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
       if (entries_[i].hash == hash && is_it(entries_[i].id)) return entries_[i].id;
     return kNone;
   }
-  // REQUIRES: the table has fewer than n_ids ids.
+  // Adds an id. REQUIRES: the table has fewer than n_ids ids.
   void insert(std::uint32_t hash, std::uint32_t id) {
     std::size_t i = hash & mask_;
     while (entries_[i].id != kNone) i = (i + 1) & mask_;
     entries_[i] = {hash, id};
     ++size_;
   }
-  // REQUIRES: the table contains the id, with this hash.
+  // Removes an id. REQUIRES: the table contains the id, with this hash.
   void erase(std::uint32_t hash, std::uint32_t id) {
     std::size_t hole = hash & mask_;
     while (entries_[hole].id != id) hole = (hole + 1) & mask_;
     for (std::size_t i = (hole + 1) & mask_; entries_[i].id != kNone; i = (i + 1) & mask_) {
-      // The entry at i may move to the hole unless its home comes after the hole.
+      // The entry at i may move to the hole, unless its home (the place that its hash names) comes after the hole.
       const std::size_t from_home = (i - entries_[i].hash) & mask_;
       if (from_home < ((i - hole) & mask_)) continue;
       entries_[hole] = entries_[i];

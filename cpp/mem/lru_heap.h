@@ -1,4 +1,5 @@
-// Orders ids by the time of their last use, the oldest on top. A binary heap that stores each id's position.
+// LruHeap orders ids by the time of their last use, with the oldest on top. The prefix cache takes the next leaf to
+// evict from it. It is a binary heap that also stores each id's position.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -17,12 +18,12 @@ class LruHeap {
   bool contains(std::uint32_t id) const { return places_[id] != kNone; }
   std::uint32_t oldest() const { return entries_.empty() ? kNone : entries_[0].id; }
 
-  // REQUIRES: the heap does not hold the id.
+  // Adds an id that was last used at this time. REQUIRES: the heap does not hold the id.
   void push(std::uint32_t id, std::uint64_t used_at) {
     entries_.push_back({used_at, id});
     rise(size() - 1, {used_at, id});
   }
-  // REQUIRES of both: the heap holds the id. Times only grow.
+  // Set the time of an id's last use, or remove the id. REQUIRES: the heap holds the id, and times only grow.
   void use(std::uint32_t id, std::uint64_t used_at) { sink(places_[id], {used_at, id}); }
   void erase(std::uint32_t id) {
     const std::uint32_t place = places_[id];
@@ -36,7 +37,7 @@ class LruHeap {
       sink(place, last);
   }
 
-  // For tests: no entry is older than the one above it, and every stored position is right.
+  // For tests: returns whether no entry is older than the one above it, and every stored position is right.
   bool is_sound() const {
     std::uint32_t n_placed = 0;
     for (const std::uint32_t place : places_) n_placed += place != kNone;
@@ -74,8 +75,8 @@ class LruHeap {
     set(place, entry);
   }
 
-  std::vector<Entry> entries_;         // a binary heap
-  std::vector<std::uint32_t> places_;  // position of an id in entries_; kNone: absent
+  std::vector<Entry> entries_;         // a binary heap, oldest first
+  std::vector<std::uint32_t> places_;  // position of each id in entries_; kNone if the heap does not hold it
 };
 
 }  // namespace zinc_rt::mem

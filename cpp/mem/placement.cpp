@@ -12,7 +12,7 @@ Placement place(const std::vector<Interval>& intervals, std::uint64_t alignment)
                            [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
   Placement placement;
   placement.offsets.assign(intervals.size(), 0);
-  std::vector<std::size_t> placed;  // sorted by offset
+  std::vector<std::size_t> placed;  // indices of placed intervals, sorted by offset
   for (const std::size_t i : order) {
     const Interval& one = intervals[i];
     std::uint64_t at = 0;

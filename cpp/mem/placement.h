@@ -1,4 +1,4 @@
-// Computes offsets for buffers that may share memory. Thread rule: pure functions.
+// Computes offsets for buffers that may share memory, such as the activations of a graph. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,18 @@
 
 namespace zinc_rt::mem {
 
-// A buffer that is alive from one node to another. Buffers that are never alive at once may share memory.
+// A buffer and the nodes during which its content is needed. Two buffers may share memory if these ranges do not
+// overlap.
 struct Interval {
-  std::uint32_t first = 0, last = 0;  // nodes, inclusive
+  std::uint32_t first = 0, last = 0;  // index of the first and the last node, both inclusive
   std::uint64_t bytes = 0;
 };
 struct Placement {
-  std::vector<std::uint64_t> offsets;  // one per interval; multiples of `alignment`
+  std::vector<std::uint64_t> offsets;  // one offset per interval, each a multiple of `alignment`
   std::uint64_t total_bytes = 0;
 };
-// Greedy by size: the largest first, each at the lowest offset where it overlaps no buffer that is alive at the same
-// time.
+// Assigns an offset to each interval. The largest buffers are placed first, each at the lowest offset where it overlaps
+// no placed buffer that is needed at the same time.
 Placement place(const std::vector<Interval>& intervals, std::uint64_t alignment);
 
 inline std::uint64_t align_up(std::uint64_t n, std::uint64_t alignment) {

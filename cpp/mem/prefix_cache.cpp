@@ -36,7 +36,7 @@ void PrefixCache::drop_scope(Node root) {
   free_roots_.push_back(root);
 }
 
-// Finding prefixes.
+// The functions that find prefixes.
 
 std::uint32_t PrefixCache::hash(Node parent, SpanView tokens) const {
   return static_cast<std::uint32_t>(tokens.page_hash(key_, parent)) & hash_mask_;
@@ -95,7 +95,7 @@ void PrefixCache::path(Node node, std::span<std::uint32_t> out) const {
   for (; !is_root(node); node = nodes_[node].parent) out[nodes_[node].depth - 1] = node;
 }
 
-// Links between nodes, time stamps and the heap.
+// The functions that keep the links between nodes, the times of use and the heap.
 
 void PrefixCache::link_first(Node node) {
   Entry& entry = nodes_[node];
@@ -113,7 +113,7 @@ void PrefixCache::unlink(Node node) {
 }
 
 void PrefixCache::move_to_front(Node node) {
-  if (nodes_[node].previous == kNone) return;  // true in almost all cases
+  if (nodes_[node].previous == kNone) return;  // the node is the first child already, as it is in almost all calls
   unlink(node);
   link_first(node);
 }
@@ -133,7 +133,7 @@ void PrefixCache::settle(Node node) {
     leaves_.push(node, nodes_[node].used_at);
 }
 
-// Pins.
+// The functions that pin nodes.
 
 void PrefixCache::lock(Node node) {
   for (; node != kNone && nodes_[node].locks++ == 0; node = nodes_[node].parent) {
@@ -162,7 +162,7 @@ void PrefixCache::unpin(Node node) {
   unlock(node);
 }
 
-// Adding nodes.
+// The functions that add nodes.
 
 PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner) {
   if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
@@ -196,7 +196,7 @@ PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_
   return grow(page, tokens, hash);
 }
 
-// Replaces the node's tokens by `tokens`, which must begin with the old ones. Returns the same as extend().
+// Replaces the tokens of a partial node by `tokens`, which begin with the old ones. Returns the same as extend().
 PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t hash) {
   Entry& entry = nodes_[node];
   if (tokens.size() > entry.tokens.size()) {
@@ -209,7 +209,7 @@ PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t ha
   return tokens.size() == kPageTokens ? node : entry.parent;
 }
 
-// Removing nodes.
+// The functions that remove nodes.
 
 bool PrefixCache::remove(Node node) {
   const Node parent = nodes_[node].parent;
@@ -230,7 +230,7 @@ bool PrefixCache::evict_one() {
   return false;
 }
 
-// Visits children before their parents: a node is visited again when its last child has been removed.
+// Children are removed before their parents: a node is visited again when its last child has been removed.
 std::uint32_t PrefixCache::flush(Node root, std::uint32_t owner) {
   const std::uint32_t n_before = n_nodes_;
   Node node = root;
@@ -251,7 +251,7 @@ std::uint32_t PrefixCache::flush(Node root, std::uint32_t owner) {
   }
 }
 
-// Checkpoints.
+// The functions that lend, attach and free checkpoints.
 
 std::uint32_t PrefixCache::lend_checkpoint() {
   if (free_checkpoints_.empty()) {

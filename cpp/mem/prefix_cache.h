@@ -1,11 +1,12 @@
-// The prefix cache knows which pages hold the KV of which token prefixes. Each scope has a radix tree with one node per
-// page.
-// A node stands for the 16 tokens of its page, after the tokens of its ancestors. A scope is a tenant or an isolation
-// group, with one variant of the position encoding. Scopes never see each other's nodes.
+// PrefixCache knows which pages hold the KV of which token prefixes, so that a request reuses the pages of an earlier
+// one. Each scope has a radix tree with one node per page. A node stands for the 16 tokens of its page, after the
+// tokens of its ancestors. A scope is a tenant or an isolation group, with one variant of the position encoding. Scopes
+// never see each other's nodes.
 //
 // Children are found by SipHash-2-4 of (parent, tokens) with a random key per process, and then compared token by
-// token. So a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial: it holds
-// fewer than 16 tokens, of a page to which its owner may still append. Tokens of a node never change.
+// token. So a hash collision costs only a comparison and never returns the pages of another prefix. A leaf may be
+// partial: it holds fewer than 16 tokens, of a page to which its owner may still append. The tokens of a node never
+// change.
 //
 // A page is in at most one node, so the id of a node is the id of its page. The ids of roots follow those of the pages.
 //
@@ -34,53 +35,54 @@ class PrefixCache {
   using Node = std::uint32_t;  // kNone: no node. The root of a scope is a node without tokens or page.
 
   struct Match {
-    Node node = kNone;              // the deepest node whose 16 tokens all match; the scope's root at least
-    std::uint32_t n_pages = 0;      // its depth: full pages that match
-    Node state_node = kNone;        // the deepest node of root..node with a checkpoint; kNone: none
-    std::uint32_t state_pages = 0;  // its depth
-    // A page whose first partial_tokens tokens (1 to 15) match the next ones. The caller may copy it. It stays in the
-    // cache until the next call that evicts or flushes.
+    Node node = kNone;              // deepest node whose 16 tokens all match; if none does, the scope's root
+    std::uint32_t n_pages = 0;      // depth of `node`: number of full pages that match
+    Node state_node = kNone;        // deepest node between root and `node` that has a checkpoint; kNone: none
+    std::uint32_t state_pages = 0;  // depth of `state_node`
+    // A page whose first partial_tokens tokens (1 to 15) match the tokens after `node`. The caller may copy it. It
+    // stays in the cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
     std::uint32_t partial_tokens = 0;
   };
 
-  // n_checkpoints: how many copies of recurrent state the nodes may hold; their ids are [0, n_checkpoints). hash_mask:
-  // which bits of the hash are used; tests set it to force collisions. The pool must outlive the cache.
+  // Creates an empty cache. n_checkpoints is the number of copies of recurrent state that nodes may hold; their ids are
+  // [0, n_checkpoints). hash_mask says which bits of the hash are used; tests set it to force collisions. The pool must
+  // outlive the cache.
   PrefixCache(PagePool& pool, SipKey key, std::uint32_t n_checkpoints = 0, std::uint32_t hash_mask = 0xFFFFFFFFu);
 
-  // Makes an empty tree and returns its root. Roots are never evicted. After drop_scope a root may be given out again.
+  // Adds an empty tree and returns its root. Roots are never evicted. After drop_scope() a root's id may be used again.
   Node add_scope();
-  // Flushes the scope and frees its root. REQUIRES: no node of it is pinned.
+  // Flushes the scope and frees its root. REQUIRES: no node of the scope is pinned.
   void drop_scope(Node root);
 
   // Returns whether a scope has no nodes and its root is not pinned.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
-  // Finds the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint count
-  // as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
+  // Returns the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint
+  // count as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
   Match match(Node root, SpanView tokens);
-  // Finds the same match without counting it as a use.
+  // Returns the same match without counting it as a use.
   Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
-  // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before you
-  // unpin its parent; then no other ancestor is visited. Unpinning counts as a use. REQUIRES of unpin: the node is
-  // pinned.
+  // Pin and unpin a node. A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin
+  // the child before you unpin its parent, because then no other ancestor is visited. Unpinning counts as a use.
+  // REQUIRES of unpin: the node is pinned.
   void pin(Node node);
   void unpin(Node node);
 
-  // Returns the child of `parent` with these 1 to 16 tokens, and makes it from `page` if there is none. The cache then
-  // holds a reference to that page. If `page` is already a partial leaf and `tokens` continue it, the leaf is extended
-  // in place, or removed if a full child with all 16 tokens exists. With fewer than 16 tokens the call returns
-  // `parent`, because a partial leaf is never a parent, and makes nothing if a recently used child begins with these
+  // Returns the child of `parent` with these 1 to 16 tokens. If there is none, creates it from `page`, and the cache
+  // then holds a reference to that page. If `page` is already a partial leaf and `tokens` continue it, the leaf is
+  // extended in place, or removed if a full child with all 16 tokens exists. With fewer than 16 tokens the call returns
+  // `parent`, because a partial leaf is never a parent, and creates nothing if a recently used child begins with these
   // tokens. `owner` is the tenant that computed the page; an existing node keeps its owner. Returns kNone and changes
-  // nothing if `tokens` has 0 or more than 16 tokens, and if `page` is free or in another node.
+  // nothing if `tokens` has 0 or more than 16 tokens, or if `page` is free or in another node.
   Node extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner = kNone);
 
   Node parent(Node node) const { return nodes_[node].parent; }
-  std::uint32_t depth(Node node) const { return nodes_[node].depth; }  // pages from the root; 0: a root
+  std::uint32_t depth(Node node) const { return nodes_[node].depth; }  // number of pages from the root; 0 for a root
   std::uint32_t page(Node node) const { return is_root(node) ? kNone : node; }
-  // Writes the pages from the root to `node`, in order, to `out` (depth(node) entries).
+  // Writes the pages from the root to `node`, in order, to `out`, which has depth(node) entries.
   void path(Node node, std::span<std::uint32_t> out) const;
 
   // Evicts leaves, the least recently used first, until a page is free. A page that a slot also lists leaves the tree
@@ -89,39 +91,42 @@ class PrefixCache {
   // Returns how many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned
   // one. That frees as many pages, except those that a slot lists without pinning their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
-  std::uint32_t n_nodes() const { return n_nodes_; }  // pages in the tree
-  // Removes all nodes of a scope, or those of one owner, except pinned nodes and nodes above one that stays. Returns
-  // how many pages that released. If a node of the owner must stay because of a child, it passes to the child's owner.
+  std::uint32_t n_nodes() const { return n_nodes_; }  // number of pages in all trees
+  // Removes all nodes of a scope, or only those of one owner. Pinned nodes stay, and so do nodes above one that stays.
+  // Returns how many pages became free of the cache. If a node of the owner must stay because of a child, the child's
+  // owner becomes its owner.
   std::uint32_t flush(Node root, std::uint32_t owner = kNone);
 
-  // Lends a free checkpoint, or takes the least recently used one from its node. Returns kNone if the cache has no
-  // checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that match() has
-  // just returned is taken last; use it before all others are lent.
+  // Lends a free checkpoint. If none is free, takes the least recently used one from its node. Returns kNone if the
+  // cache has no checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that
+  // match() has just returned is taken last; use it before all others are lent.
   std::uint32_t lend_checkpoint();
-  void give_back_checkpoint(std::uint32_t id);  // REQUIRES: lent
-  // Gives the checkpoint to the node. If the node has one already, the new one is given back. REQUIRES: it is lent.
+  void give_back_checkpoint(std::uint32_t id);  // REQUIRES: the checkpoint is lent
+  // Attaches a lent checkpoint to the node. If the node already has one, the new one is given back. REQUIRES: it is
+  // lent.
   void attach_checkpoint(Node node, std::uint32_t id);
-  std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // kNone: none
+  std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // returns kNone if the node has none
 
-  // For tests and simulators: checks every link, count and reference. Returns what is wrong, in words, or an empty
-  // text.
+  // For tests and simulators: checks every link, count and reference. Returns a description of the first fault, or an
+  // empty text.
   std::string check() const;
 
  private:
   struct Entry {
     PageSpans tokens;
-    Node parent = kNone;                                       // kNone: a root, or not in a tree
-    Node first_child = kNone, next = kNone, previous = kNone;  // siblings, the one that was used last first
+    Node parent = kNone;  // kNone: a root, or not in a tree
+    // Siblings are linked in the order of their last use, latest first.
+    Node first_child = kNone, next = kNone, previous = kNone;
     std::uint32_t depth = 0;
-    std::uint32_t hash = 0;  // for a full node
+    std::uint32_t hash = 0;  // of (parent, tokens); used only if the node is full
     std::uint32_t pins = 0;
-    std::uint32_t locks = 0;  // pins, and children with locks
+    std::uint32_t locks = 0;  // number of pins, plus number of children with locks
     std::uint32_t checkpoint = kNone;
     std::uint32_t owner = kNone;
     std::uint64_t used_at = 0;
   };
   struct Checkpoint {
-    Node node = kNone;  // kNone: free or lent
+    Node node = kNone;  // kNone if the checkpoint is free or lent
     bool is_lent = false;
     std::uint64_t used_at = 0;
   };
@@ -139,18 +144,19 @@ class PrefixCache {
   SpanView tokens(Node node) const { return nodes_[node].tokens.view(); }
   std::uint32_t hash(Node parent, SpanView tokens) const;
   Node find(Node parent, SpanView tokens, std::uint32_t hash) const;
-  // Returns, of the kPartialLooks most recently used children, the one with the longest common prefix with `tokens`.
+  // Returns the child whose tokens share the longest prefix with `tokens`. Looks at the kPartialLooks most recently
+  // used children.
   Shared best_child(Node parent, SpanView tokens) const;
 
   void link_first(Node node);
   void unlink(Node node);
   void move_to_front(Node node);
   void use(Node node);
-  void settle(Node node);  // adds it to leaves_ if is_evictable, else removes it
+  void settle(Node node);  // adds the node to leaves_ if it is evictable, else removes it
   void lock(Node node);
   void unlock(Node node);
   Node grow(Node node, SpanView tokens, std::uint32_t hash);
-  // Removes a leaf without locks from the tree; returns whether its page is free now.
+  // Removes a leaf without locks from the tree. Returns whether its page is free now.
   bool remove(Node node);
   void free_checkpoint(std::uint32_t id);
   std::string check_node(Node node) const;
@@ -159,14 +165,14 @@ class PrefixCache {
   PagePool& pool_;
   SipKey key_;
   std::uint32_t hash_mask_;
-  std::vector<Entry> nodes_;  // one for each page, then roots
+  std::vector<Entry> nodes_;  // one entry per page, then one per root
   std::vector<Node> free_roots_;
   ChildTable full_nodes_;
-  LruHeap leaves_;                            // those that can be evicted
-  std::uint32_t n_nodes_ = 0, n_locked_ = 0;  // both without roots
-  std::uint64_t clock_ = 0;                   // counts uses
+  LruHeap leaves_;                            // the leaves that can be evicted
+  std::uint32_t n_nodes_ = 0, n_locked_ = 0;  // number of nodes and of locked nodes; roots do not count
+  std::uint64_t clock_ = 0;                   // number of uses so far, which serves as the time
   std::vector<Checkpoint> checkpoints_;
-  std::vector<std::uint32_t> free_checkpoints_;  // a stack
+  std::vector<std::uint32_t> free_checkpoints_;  // used as a stack
 };
 
 }  // namespace zinc_rt::mem

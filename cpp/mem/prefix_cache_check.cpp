@@ -1,11 +1,12 @@
-// PrefixCache::check. It has a file of its own because only tests and simulators call it.
+// Implements PrefixCache::check, which only tests and simulators call.
 #include <fmt/format.h>
 
 #include "mem/prefix_cache.h"
 
 namespace zinc_rt::mem {
 
-// Checks a root or a node of a tree, including the links of its children. Returns what is wrong; empty if nothing is.
+// Checks a root or a node of a tree, including the links of its children. Returns a description of the fault, or an
+// empty text.
 std::string PrefixCache::check_node(Node node) const {
   const Entry& entry = nodes_[node];
   std::uint32_t n_locked_children = 0, n_children = 0;
@@ -81,7 +82,8 @@ std::string PrefixCache::check() const {
     n_locked += nodes_[node].locks > 0;
     n_evictable_leaves += is_evictable(node);
   }
-  // Each node of a tree is the child of exactly one node, one level up, so every node is below a root.
+  // In a tree each node is the child of exactly one node, one level up. So if these counts agree, every node is below a
+  // root.
   if (n_in_tree != n_nodes_ || n_linked != n_nodes_)
     return fmt::format("{} nodes counted, {} in trees, {} linked", n_nodes_, n_in_tree, n_linked);
   if (n_locked != n_locked_) return fmt::format("{} locked nodes counted, {} there", n_locked_, n_locked);

@@ -28,10 +28,10 @@ struct State {
 }  // namespace
 
 std::uint64_t siphash(SipKey key, std::span<const std::byte> data) {
-  // The four constants spell "somepseudorandomlygeneratedbytes".
+  // The four constants of the specification, which spell "somepseudorandomlygeneratedbytes".
   State state{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
               key.k1 ^ 0x7465646279746573};
-  // The top byte of the last word is the length modulo 256. The bytes that are left over are below it.
+  // The last word contains the length modulo 256 in its top byte, and below it the bytes that fill no whole word.
   std::uint64_t last = std::uint64_t{data.size()} << 56;
   for (; data.size() >= 8; data = data.subspan(8)) {
     std::uint64_t word = 0;

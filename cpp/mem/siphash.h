@@ -1,4 +1,5 @@
-// SipHash-2-4 (Aumasson and Bernstein): a keyed hash. Without the key nobody can construct collisions.
+// Computes SipHash-2-4 (Aumasson and Bernstein), a keyed hash. Nobody who lacks the key can construct collisions, so a
+// client cannot slow the prefix cache down.
 // Thread rule: pure function.
 #pragma once
 

@@ -1,8 +1,8 @@
-// What a request computes, position by position: a list of spans, each of consecutive positions of one kind. Token ids
-// are the only kind today, so a list has one span. Another kind (such as rows of floats computed from an image) would
-// be a second member here. It would have to provide what the scheduler and the prefix cache use of every kind: the
-// number of positions, a part of them, the common prefix of two lists, the hash of a page, and a copy for a step. Code
-// that needs ids (samplers, files of prefixes) calls ids().
+// A SpanList says what a request computes, position by position: a list of spans, each of consecutive positions of one
+// kind. Token ids are the only kind today, so a list has one span. Another kind, such as rows of floats computed from
+// an image, would be a second member here. It would have to provide what the scheduler and the prefix cache use of
+// every kind: the number of positions, a part of them, the common prefix of two lists, the hash of a page, and a copy
+// for a step. Code that needs ids (samplers, files of prefixes) calls ids().
 // Thread rule: plain values.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace zinc_rt::mem {
 
-// A view of consecutive positions of a list.
+// A view of consecutive positions of a list, as std::string_view is of a string.
 class SpanView {
  public:
   SpanView() = default;
@@ -24,38 +24,38 @@ class SpanView {
     requires std::convertible_to<const Ids&, std::span<const std::int32_t>>
   SpanView(const Ids& ids) : ids_(ids) {}
 
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // positions
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // number of positions
   bool empty() const { return ids_.empty(); }
   SpanView first(std::size_t n) const { return ids_.first(n); }
   SpanView part(std::size_t begin, std::size_t n) const { return ids_.subspan(begin, n); }
   SpanView from(std::size_t begin) const { return ids_.subspan(begin); }
   std::span<const std::int32_t> ids() const { return ids_; }
 
-  // Returns the length of the common prefix of the two, in positions.
+  // Returns the length of the common prefix of two views, in positions.
   friend std::uint32_t n_shared(SpanView a, SpanView b);
   friend bool operator==(SpanView a, SpanView b) { return a.size() == b.size() && n_shared(a, b) == a.size(); }
-  // Returns the hash of a page of the prefix cache: these positions, after those of the node `parent`. REQUIRES: no
-  // more than kPageTokens positions.
+  // Returns the hash under which the prefix cache finds a page with these positions below the node `parent`. REQUIRES:
+  // no more than kPageTokens positions.
   std::uint64_t page_hash(SipKey key, std::uint32_t parent) const;
 
  private:
   std::span<const std::int32_t> ids_;
 };
 
-// A list that owns its positions. It may also hold a guess of the positions that come next. size() and all views except
-// with_guess() leave the guess out. Changing the list drops the guess.
+// A list that owns its positions. It may also hold a guess (draft) of the positions that come next. size() and all
+// views except with_guess() leave the guess out. Changing the list drops the guess.
 class SpanList {
  public:
   SpanList() = default;
   explicit SpanList(SpanView view) { append(view); }
 
-  std::uint32_t size() const { return n_; }  // positions
+  std::uint32_t size() const { return n_; }  // number of positions without the guess
   bool empty() const { return n_ == 0; }
   SpanView view() const { return ids(); }
   SpanView part(std::size_t begin, std::size_t n) const { return view().part(begin, n); }
   std::span<const std::int32_t> ids() const { return std::span(ids_).first(n_); }
 
-  // Does not allocate while the capacity suffices for the list and the guess.
+  // Reserves memory. Appending does not allocate while the capacity suffices for the list and its guess.
   void reserve(std::size_t n_positions) { ids_.reserve(n_positions); }
   void append(SpanView view) {
     drop_guess();
@@ -82,9 +82,9 @@ class SpanList {
   void drop_guess() { ids_.resize(n_); }
   std::uint32_t n_guessed() const { return static_cast<std::uint32_t>(ids_.size()) - n_; }
   std::span<const std::int32_t> guessed() const { return std::span(ids_).subspan(n_); }
-  // The list, and the guess behind it.
+  // Returns the list followed by the guess.
   SpanView with_guess() const { return ids_; }
-  // The first n guesses become positions of the list. The rest stays a guess. REQUIRES: n <= n_guessed().
+  // Makes the first n guessed positions part of the list. The rest stays a guess. REQUIRES: n <= n_guessed().
   void confirm(std::uint32_t n) { n_ += n; }
 
  private:
@@ -92,7 +92,7 @@ class SpanList {
   std::uint32_t n_ = 0;
 };
 
-// The positions of a page, held in place.
+// The positions of one page, stored in place so that a node of the prefix cache allocates nothing.
 class PageSpans {
  public:
   std::uint32_t size() const { return n_; }

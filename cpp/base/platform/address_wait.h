@@ -1,4 +1,5 @@
-// Sleeping until another thread changes a number (Linux: futex). Thread pools wait this way because it needs no lock.
+// Lets a thread sleep until another thread changes a number (Linux: futex). Thread pools wait this way because it needs
+// no lock.
 // Thread rule: any thread.
 #pragma once
 

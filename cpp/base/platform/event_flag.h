@@ -1,5 +1,5 @@
-// A flag with a file descriptor that is readable while the flag is set, for callers that wait with poll() or an event
-// loop.
+// EventFlag is a flag with a file descriptor that is readable while the flag is set. Callers that wait with poll() or
+// an event loop use it.
 // Thread rule: any thread.
 #pragma once
 
@@ -12,7 +12,7 @@ class EventFlag {
   EventFlag(const EventFlag&) = delete;
   EventFlag& operator=(const EventFlag&) = delete;
 
-  // Creates the descriptor. Returns false if the system has no descriptor left.
+  // Creates the descriptor. Returns false if the system has no free descriptor.
   bool open();
   int fd() const { return fd_; }  // -1 if not open; then raise() and lower() do nothing
   void raise();

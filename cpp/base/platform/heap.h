@@ -1,11 +1,11 @@
-// How the process's heap gives memory back to the system.
+// Controls how the process's heap returns memory to the system.
 // Thread rule: call before other threads allocate memory.
 #pragma once
 
 namespace zinc_rt {
 
-// From now on free() returns memory to the system: blocks of a megabyte or more at once, and all but 4 MiB of the
-// unused end of a heap. Meant for servers that run for weeks and receive large bodies. Without this call glibc keeps up
+// Makes free() return memory to the system from now on: blocks of a megabyte or more at once, and all but 4 MiB of the
+// unused end of a heap. Servers call it, because they run for weeks and receive large bodies. Without it glibc keeps up
 // to 64 MiB per thread.
 void give_free_memory_back();
 

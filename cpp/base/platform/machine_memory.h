@@ -1,3 +1,4 @@
+// Reports the size of the machine's memory.
 // Thread rule: any thread.
 #pragma once
 
@@ -5,7 +6,7 @@
 
 namespace zinc_rt {
 
-// The machine's total memory in bytes.
+// Returns the machine's total memory in bytes.
 std::uint64_t machine_memory_bytes();
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Which processors the system lets this process use, and which instructions work on them.
+// Finds which processors the system lets this process use, and which instructions work on them.
 // Thread rule: any thread; no state.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace zinc_rt {
 
-// The processors in the calling thread's affinity mask, ascending; all processors of the machine if the system reports
-// no mask.
+// Returns the processors in the calling thread's affinity mask, ascending. If the system reports no mask, returns all
+// processors of the machine.
 std::vector<int> usable_processors();
 
-// Runs `test` in a child process, which it may crash. Returns true if `test` returned true. Use it for instructions
-// that the processor reports but a hypervisor may refuse. `test` must not call functions that take locks, because other
-// threads may hold any lock when the child is created.
+// Runs `test` in a child process, so that this process survives if `test` crashes. Returns true if `test` returned
+// true. It tells whether an instruction works that the processor reports but a hypervisor may refuse. `test` must not
+// call functions that take locks, because other threads may hold any lock when the child is created.
 bool survives(bool (*test)());
 // Asks the system for permission to use AMX's tile registers in all threads of this process and of its children.
 // Returns false if the system refuses.

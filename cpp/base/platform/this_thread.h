@@ -1,4 +1,4 @@
-// The calling thread: its name, which `top -H`, debuggers and profilers show, and its priority among other threads.
+// Acts on the calling thread: its name, which `top -H`, debuggers and profilers show, its priority, and its time.
 // Thread rule: any thread; each call concerns the calling thread only.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace zinc_rt {
 
-// Names the calling thread. The system keeps 15 characters.
+// Names the calling thread. The system shows 15 characters.
 void name_this_thread(const char* name);
 template <std::size_t n>
 void name_thread(const char (&name)[n]) {
@@ -15,8 +15,8 @@ void name_thread(const char (&name)[n]) {
   name_this_thread(name);
 }
 
-// Lowers the calling thread's priority: on a processor that other threads of the process also want, it gets about a
-// tenth of the time. On an idle processor it runs at full speed.
+// Lowers the calling thread's priority. On a processor that other threads of the process also want, it then gets about
+// a tenth of the time. On an idle processor it still runs at full speed.
 void yield_to_others();
 
 // Returns the processor time that the calling thread has used since it began.

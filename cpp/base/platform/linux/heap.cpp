@@ -1,6 +1,6 @@
 #include "base/platform/heap.h"
 
-#include <cstdlib>  // says whether the C library is glibc
+#include <cstdlib>  // defines __GLIBC__ if the C library is glibc
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -10,8 +10,8 @@ namespace zinc_rt {
 
 void give_free_memory_back() {
 #ifdef __GLIBC__
-  // Setting the thresholds also fixes them. Otherwise glibc raises them, up to 32 and 64 MiB, when a large block is
-  // freed.
+  // Setting the thresholds also keeps them constant. Otherwise glibc raises them, up to 32 and 64 MiB, when a large
+  // block is freed.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 4 << 20);
 #endif

@@ -13,7 +13,8 @@
 
 namespace zinc_rt {
 
-// The kernel refuses a mask that is shorter than its own, so this tries longer ones, up to a million processors.
+// The kernel refuses a mask that is shorter than its own. So masks of growing length are tried, up to a million
+// processors.
 std::vector<int> usable_processors() {
   std::vector<int> ids;
   for (int n = 1024; n <= 1 << 20; n *= 4) {
@@ -31,7 +32,8 @@ std::vector<int> usable_processors() {
 }
 
 bool survives(bool (*test)()) {
-  // Like fork, but the child sends no SIGCHLD when it ends. A program that uses this library might handle that signal.
+  // This is a fork whose child sends no SIGCHLD when it ends, because a program that uses this library might handle
+  // that signal.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return false;
   if (child == 0) {
