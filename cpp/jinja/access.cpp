@@ -1,4 +1,4 @@
-// Attributes, items, slices, lengths, and iteration over whole values.
+// Implements how templates read parts of values: attributes, items, slices, lengths, and iteration over whole values.
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,7 +12,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Returns an attribute that is not a method; missing if there is none with that name.
+// Returns an attribute that is not a method. Returns missing if the object has no such attribute.
 Result<Value> data_attribute(Runtime& rt, const Value& object, std::string_view name) {
   switch (object.kind()) {
     case Kind::kLoop: return loop_attribute(rt, object, name);
@@ -85,8 +85,8 @@ Result<Value> item_at(Runtime& rt, const Value& object, std::int64_t index) {
   }
 }
 
-// Returns object[key] without a fall-back to attributes. Returns missing if the key does not exist or has the wrong
-// type.
+// Returns object[key] without trying attributes, as Python does. Returns missing if the key does not exist or has the
+// wrong type.
 Result<Value> own_item(Runtime& rt, const Value& object, const Value& key) {
   if (object.is(Kind::kDict)) {
     if (key.is(Kind::kList) || key.is(Kind::kDict)) return Value();
@@ -112,8 +112,8 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   ZRT_TRY(auto first, slice_index(start));
   ZRT_TRY(auto last, slice_index(stop));
   ZRT_TRY(auto stride, slice_index(step));
-  // A larger step gives the same items (only a range prints it). With steps up to this limit, products with indices do
-  // not overflow.
+  // A step larger than this limit selects the same items, so it is clamped. Only a range prints its step. With clamped
+  // steps the products with indices cannot overflow.
   std::int64_t limit = std::max<std::int64_t>(size + 1, 1 << 20);
   std::int64_t s = std::clamp<std::int64_t>(stride.value_or(1), -limit, limit);
   if (s == 0) return raise("slice step cannot be zero");

@@ -1,4 +1,5 @@
-// Arithmetic on 64-bit integers and doubles. An integer result that does not fit is an error, never a wrong number.
+// Implements Python's arithmetic on 64-bit integers and doubles. An integer result that does not fit is an error, never
+// a wrong number.
 #include <charconv>
 #include <cmath>
 
@@ -84,7 +85,7 @@ struct FloatDivision {
   double quotient, rest;
 };
 
-// Python's divmod for floats: the remainder has the divisor's sign, and the quotient is a whole number.
+// Computes Python's divmod for floats. The remainder has the divisor's sign, and the quotient is a whole number.
 FloatDivision float_divide(double a, double b) {
   double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
@@ -316,7 +317,7 @@ Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_
     if (marked != 0 && (base == marked || automatic)) {
       base = marked;
       text.remove_prefix(2);
-      after_digit = true;  // an underscore may follow the prefix
+      after_digit = true;  // Python allows an underscore after a prefix such as 0x
       automatic = false;
     }
   }

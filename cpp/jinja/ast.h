@@ -1,5 +1,5 @@
 // The tree of a parsed template. The parser builds it, then the scope pass (scope.h) fills in the slots of variables.
-// After that it is read only.
+// After that it is read only, so several renders may use it at once.
 #pragma once
 
 #include <cstdint>
@@ -39,12 +39,13 @@ struct Expr {
   Expr(ExprKind k, int l) : kind(k), line(l) {}
   virtual ~Expr() = default;
   ExprKind kind;
-  std::uint16_t depth = 1;  // of the tree below, itself included
+  std::uint16_t depth = 1;  // depth of the tree below this node, including the node
   int line;
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// Where a variable is stored: in `slot` of the activation of the function that is `hops` levels outward.
+// Where a variable is stored: in slot `slot` of the activation of the function that is `hops` levels outward. An
+// activation is the variables of one run of a function.
 struct SlotRef {
   int hops = 0;
   int slot = -1;
@@ -61,7 +62,7 @@ struct NameExpr : Expr {
   SlotRef ref;
 };
 
-// A tuple or list display, a concatenation with ~, or a chain of and / or.
+// An expression with a list of parts: a tuple or list, a concatenation with ~, or a chain of `and` or `or`.
 struct ItemsExpr : Expr {
   using Expr::Expr;
   std::vector<ExprPtr> items;
@@ -75,10 +76,10 @@ struct DictExpr : Expr {
 
 struct ConditionalExpr : Expr {
   explicit ConditionalExpr(int line) : Expr(ExprKind::kConditional, line) {}
-  ExprPtr test, then, otherwise;  // otherwise may be null
+  ExprPtr test, then, otherwise;  // `otherwise` is null if there is no else part
 };
 
-// not, unary minus, unary plus
+// An expression with `not`, unary minus or unary plus.
 struct UnaryExpr : Expr {
   UnaryExpr(ExprKind kind, int line, ExprPtr o) : Expr(kind, line), operand(std::move(o)) {}
   ExprPtr operand;
@@ -90,7 +91,8 @@ struct CompareExpr : Expr {
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
 };
 
-// A chain of left-associative operators of one precedence. It is flat so that a long chain is not a deep tree.
+// A chain of left-associative operators of one precedence, such as a + b - c. It is stored as a list, so that a long
+// chain does not become a deep tree.
 struct BinaryExpr : Expr {
   explicit BinaryExpr(int line) : Expr(ExprKind::kBinary, line) {}
   ExprPtr first;
@@ -111,7 +113,7 @@ struct ItemExpr : Expr {
 
 struct SliceExpr : Expr {
   explicit SliceExpr(int line) : Expr(ExprKind::kSlice, line) {}
-  ExprPtr object, start, stop, step;  // each but object may be null
+  ExprPtr object, start, stop, step;  // all but `object` are null if absent
 };
 
 struct Arguments {
@@ -126,16 +128,16 @@ struct CallExpr : Expr {
   Arguments arguments;
 };
 
-// A filter or a test. A filter without operand works on the text of its block.
+// An application of a filter or a test. A filter without operand is applied to the text of its block.
 struct ApplyExpr : Expr {
   using Expr::Expr;
   ExprPtr operand;
   std::string name;
   Arguments arguments;
-  const Builtin* function = nullptr;  // null: unknown; an error only if it is executed
+  const Builtin* function = nullptr;  // null if no such filter or test exists; that is an error only if it is executed
 };
 
-// The left side of an assignment.
+// The left side of an assignment: a name, a namespace's attribute, or a tuple of such targets.
 struct Target {
   enum class Kind : std::uint8_t { kName, kNamespaceAttribute, kTuple };
   Kind kind = Kind::kName;
@@ -146,17 +148,18 @@ struct Target {
   SlotRef ref;
 };
 
-// How a variable gets its first value when its scope is entered.
+// Says how a variable gets its first value when its scope is entered: from the context, from the variable of the same
+// name in the enclosing scope (alias), or not at all.
 struct SlotLoad {
   enum class Kind : std::uint8_t { kContext, kAlias, kMissing };
   Kind kind;
   int slot;
-  SlotRef from;  // kAlias
-  Value name;    // kContext
+  SlotRef from;  // used for kAlias
+  Value name;    // used for kContext
 };
 struct Scope {
   std::vector<SlotLoad> loads;
-  std::vector<int> slots;  // all slots of the scope
+  std::vector<int> slots;  // all slots of the scope, which are cleared when it is left
 };
 
 enum class StmtKind : std::uint8_t {
@@ -205,14 +208,14 @@ struct ForStmt : Stmt {
   explicit ForStmt(int line) : Stmt(StmtKind::kFor, line) {}
   Target target;
   ExprPtr iterable;
-  ExprPtr test;  // may be null
+  ExprPtr test;  // the `if` of the for statement; null if it has none
   bool recursive = false;
   Body body, otherwise;
   bool has_else = false;
-  Target test_target;  // the same names in the test's own scope
+  Target test_target;  // the same names as `target`, stored in the scope of the test
   Scope scope, test_scope, else_scope;
-  int loop_slot = -1;  // -1: the body does not use `loop`
-  int n_slots = 0;     // size of its own activation, if recursive
+  int loop_slot = -1;  // slot of the variable `loop`; -1 if the body does not use it
+  int n_slots = 0;     // number of slots of the loop's own activation, if it is recursive
 };
 
 struct SetStmt : Stmt {
@@ -221,31 +224,31 @@ struct SetStmt : Stmt {
   ExprPtr value;
 };
 
-// `set` without a value, filter and with blocks, and plain scopes: a body with its own scope.
+// A body with its own scope: a set block (`set` without a value), a filter block, a with block or a plain scope.
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
-  Target target;                                     // set
-  ExprPtr filter;                                    // set (may be null), filter
-  std::vector<std::pair<Target, ExprPtr>> bindings;  // with
+  Target target;   // used by set blocks
+  ExprPtr filter;  // used by filter blocks and set blocks; null if a set block has none
+  std::vector<std::pair<Target, ExprPtr>> bindings;  // used by with blocks
   Scope scope;
   Body body;
 };
 
 struct MacroParameter {
   Value name;
-  ExprPtr otherwise;  // the default, may be null
+  ExprPtr otherwise;  // the default value; null if it has none
   int slot = -1;
 };
 
-// A macro, a call block or a generation block: a body with its own activation.
+// A body with its own activation: a macro, a call block or a generation block.
 struct MacroStmt : Stmt {
   using Stmt::Stmt;
   MacroProto proto;
   Value name;
-  SlotRef ref;  // where the macro is stored
+  SlotRef ref;  // slot in which the macro itself is stored
   std::vector<MacroParameter> parameters;
   int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;
-  ExprPtr call;  // a call block's
+  ExprPtr call;  // for a call block, the call that receives the block
   Scope scope;
   int n_slots = 0;
   Body body;
@@ -258,7 +261,7 @@ struct ParsedTemplate {
   int n_slots = 0;
 };
 
-// Runs parser and scope pass.
+// Parses a template and resolves its variables (scope pass).
 Result<std::unique_ptr<ParsedTemplate>> parse_template(std::string_view source);
 
 }  // namespace zinc_rt::jinja

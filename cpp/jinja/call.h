@@ -1,4 +1,4 @@
-// Reading the arguments of a call, and the names of functions, filters and tests.
+// Reads the arguments of a call by Python's rules, and finds functions, filters and tests by name.
 #pragma once
 
 #include <array>
@@ -11,20 +11,23 @@
 
 namespace zinc_rt::jinja {
 
-// A macro or call block after the scope pass. The interpreter runs its body.
+// A macro or call block in the tree (ast.h). The interpreter runs its body when a MacroObject is called.
 struct MacroStmt;
 struct MacroProto {
-  std::string name;  // empty for a call block
+  std::string name;  // the macro's name; empty for a call block
   std::vector<std::string> arguments;
-  bool accepts_caller = false;  // the body uses caller, kwargs or varargs without having them as arguments
+  // The body uses `caller`, but has no parameter of that name; the two flags below mean the same for kwargs and
+  // varargs.
+  bool accepts_caller = false;
   bool accepts_kwargs = false;
   bool accepts_varargs = false;
   const MacroStmt* statement = nullptr;
 };
 Result<Value> macro_attribute(Runtime& rt, const Value& macro, std::string_view name);
 
-// The arguments of `function` by parameter; missing if not given. The first n_required are required. Extra arguments,
-// unknown names and duplicates are errors. A parameter named "" is positional only.
+// Bound holds the arguments of a call by parameter; an element is missing if it was not given. bind() fills it. The
+// first n_required parameters are required. Extra arguments, unknown names and duplicates are errors. A parameter named
+// "" can only be given by position.
 template <std::size_t N>
 using Bound = std::array<Value, N>;
 Status bind_arguments(std::string_view function, Args& args, const std::string_view* names, std::size_t n_names,
@@ -38,16 +41,16 @@ Result<Bound<N>> bind(std::string_view function, Args& args, const std::string_v
 }
 Status no_arguments(std::string_view function, const Args& args);
 
-// The value as an int or a str; `what` names it in the error.
+// Return the value as an int or a str. For another type the error names the value as `what`.
 Result<std::int64_t> need_int(std::string_view what, const Value& value);
 Result<std::string_view> need_str(std::string_view what, const Value& value);
 
-// Returns null if there is none of that name.
+// Find a filter, test or global function. Each returns null if there is none of that name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);
 
-// Filters and tests get their operand as `self`.
+// Call a filter or test by its name. The function gets the operand as `self`.
 Result<Value> call_filter(Runtime& rt, const Value& name, const Value& operand, Args& args);
 Result<bool> call_test(Runtime& rt, const Value& name, const Value& operand, Args& args);
 

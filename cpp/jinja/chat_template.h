@@ -1,8 +1,9 @@
-// Chat templates: a Jinja2 engine that renders the same bytes as Python's jinja2 in the configuration of Hugging Face
-// transformers (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML
-// escapes). Not supported, and refused by name: loading other templates, autoescape, urlize, random, lipsum. Integers
-// have 64 bits. Errors: kInvalidArgument for a wrong template or context, including raise_exception; kExhausted for a
-// limit; kCancelled for limits.cancel. Thread rule: immutable after parse; render may run in many threads at once.
+// ChatTemplate is a Jinja2 engine for chat templates. It renders the same bytes as Python's jinja2 in the configuration
+// of Hugging Face transformers (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson
+// without HTML escapes). Not supported, and refused by name: loading other templates, autoescape, urlize, random,
+// lipsum. Integers have 64 bits. Errors: kInvalidArgument for a wrong template or context, including raise_exception;
+// kExhausted if a limit is reached; kCancelled if limits.cancel is requested.
+// Thread rule: immutable after parse; render may run in many threads at once.
 #pragma once
 
 #include <memory>
@@ -27,13 +28,13 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
   ~ChatTemplate();
 
-  // context: an object with messages, tools, add_generation_prompt, bos_token and whatever else the template names. Its
-  // texts are moved out of it, so that memory holds only one copy.
+  // Renders a chat. `context` is an object with messages, tools, add_generation_prompt, bos_token and whatever else the
+  // template names. Its texts are moved out of it, so that memory holds only one copy.
   Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
 
-  // Renders the same text, and marks the bytes that came from the context and not from the template
-  // (docs/design/jinja.md). `own`: further variables whose texts count as the template's. Some words of the context
-  // under certain keys count as the template's too.
+  // Renders the same text, and marks the bytes that came from the context, that is, from a client, and not from the
+  // template (docs/design/jinja.md). `own` holds further variables whose texts count as the template's, so they are not
+  // marked. The words in `words` are not marked either, if the context has them under the named key.
   Result<MarkedText> render_marked(nlohmann::ordered_json context, nlohmann::ordered_json own,
                                    const jinja::OwnWords& words, const RenderLimits& limits = {}) const;
 

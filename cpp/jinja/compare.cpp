@@ -1,4 +1,4 @@
-// Truth, equality, order, containment and hashes.
+// Implements truth, equality, order, containment, hashes and sorting of values, as Python defines them.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ bool int_equals_float(std::int64_t i, double d) {
          static_cast<std::int64_t>(d) == i;
 }
 
-// Compares two ints of which at least one does not fit 64 bits.
+// Compares two ints of which at least one does not fit 64 bits. Returns -1, 0 or 1.
 int order_wide(const Value& a, const Value& b) {
   const auto sign = [](const Value& value) { return value.as_real() < 0 ? -1 : 1; };
   if (!is_beyond_ints(a)) return -sign(b);
@@ -25,7 +25,7 @@ int order_wide(const Value& a, const Value& b) {
   return order == 0 ? 0 : (order < 0 ? -sign(a) : sign(a));
 }
 
-// Returns -1, 0 or 1; 2 if the numbers have no order (NaN). REQUIRES: both are results of counted().
+// Compares two numbers. Returns -1, 0 or 1, or 2 if they have no order (NaN). REQUIRES: both are results of counted().
 int order_numbers(const Value& a, const Value& b) {
   if ((is_beyond_ints(a) && !b.is(Kind::kFloat)) || (is_beyond_ints(b) && !a.is(Kind::kFloat))) return order_wide(a, b);
   if (a.is_integral() && b.is_integral()) return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int();
@@ -89,7 +89,7 @@ Result<bool> dicts_equal(Runtime& rt, const DictObject& a, const DictObject& b) 
   return true;
 }
 
-// Sorts the part [begin, end) of `order` stably. `scratch` has the size of `order`.
+// Sorts the part [begin, end) of `order` stably by the keys. `scratch` has the same size as `order`.
 Status merge_sort(Runtime& rt, const std::vector<Value>& keys, std::vector<std::uint32_t>& order,
                   std::vector<std::uint32_t>& scratch, std::size_t begin, std::size_t end) {
   if (end - begin < 2) return {};
@@ -186,7 +186,7 @@ Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b) 
   if (b.is_undefined()) return undefined_error(rt, b);
   if (a.is_number() && b.is_number()) return holds(op, order_numbers(counted(a), counted(b)));
   if (a.is_str() && b.is_str()) {
-    // The order of UTF-8 texts by bytes is that by code points.
+    // UTF-8 texts have the same order by bytes as by code points.
     if (rt.over(std::min(a.text().size(), b.text().size()) / kBytesPerStep)) return rt.limit_error();
     int order = a.text().compare(b.text());
     return holds(op, order < 0 ? -1 : order > 0);
@@ -237,7 +237,7 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item) {
 Result<std::uint64_t> hash_of(Runtime& rt, const Value& given) {
   const Value value = counted(given);
   switch (value.kind()) {
-    // the hash of its float, because the two may be equal
+    // an int beyond 64 bits hashes like its float, because the two may be equal
     case Kind::kNumber: return std::hash<double>()(value.as_real());
     case Kind::kStr:
       if (rt.over(value.text().size() / kBytesPerStep)) return rt.limit_error();
@@ -275,8 +275,8 @@ Result<std::uint64_t> hash_of(Runtime& rt, const Value& given) {
 }
 
 Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse) {
-  // Python's reverse sort keeps the order of equal items. To get the same, the items are reversed, sorted and reversed
-  // again.
+  // Python's reverse sort keeps the order of equal items. To get the same result, the items are reversed, sorted, and
+  // reversed again.
   auto flip = [&] {
     if (!reverse) return;
     std::reverse(items.begin(), items.end());

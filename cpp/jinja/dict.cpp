@@ -5,7 +5,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-constexpr std::size_t kSmall = 8;  // up to this many items, a scan is faster than a hash table
+constexpr std::size_t kSmall = 8;  // up to this many items a scan is faster than a hash table
 
 std::uint64_t hash_text(std::string_view text) {
   return std::hash<std::string_view>()(text);

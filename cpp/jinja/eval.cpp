@@ -183,12 +183,12 @@ Result<Args> Interpreter::eval_arguments(const Arguments& arguments) {
   return out;
 }
 
-// caller: the value that a call block passes; missing in a plain call.
+// Evaluates a call. `caller` is the macro that a call block passes to the called macro; missing in a plain call.
 Result<Value> Interpreter::eval_call(const CallExpr& expr, const Value& caller) {
   const Builtin* method = nullptr;
   Value callee;
   if (expr.callee->kind == ExprKind::kAttribute) {
-    // A method that is called at once needs no method object.
+    // A method that is called at once, as in text.strip(), needs no method object.
     const auto& attribute = static_cast<const AttributeExpr&>(*expr.callee);
     ZRT_TRY(callee, eval(*attribute.object));
     bool forbidden = false;

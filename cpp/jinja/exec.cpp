@@ -142,7 +142,8 @@ Result<Flow> Interpreter::exec_for(const ForStmt& stmt) {
   return Flow::kNext;
 }
 
-// Returns an iterator over the items that pass the loop's test. Each item is tested when the loop takes it.
+// Returns an iterator over those items of a for statement that pass its `if`. Each item is tested when the loop takes
+// it.
 Value Interpreter::filtered(const ForStmt& stmt, const Value& iterable) {
   current_->captured = true;
   NextFunction next = [this, &stmt, cursor = Cursor(iterable), home = current_](Runtime&,
@@ -194,7 +195,8 @@ Result<Flow> Interpreter::exec_iterations(const ForStmt& stmt, const Value& iter
     ZRT_CHECK_OK(assign(stmt.target, item));
     ZRT_TRY(Flow flow, exec_body(stmt.body));
     if (flow == Flow::kBreak) break;
-    // As in Jinja, only an iteration that runs to its end prevents the else branch.
+    // Jinja runs the else branch unless an iteration ran to its end. So an iteration that ends by continue does not
+    // count.
     if (flow == Flow::kNext) completed_one = true;
   }
   leave_scope(stmt.scope);

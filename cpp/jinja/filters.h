@@ -1,40 +1,41 @@
-// The filters by area; filters.cpp has the table of all.
+// Declares all filters, grouped by the file that implements them. filters.cpp has the table of their names.
 #pragma once
 
 #include "jinja/call.h"
 
 namespace zinc_rt::jinja::filters {
 
-// A filter's operand is `self`.
+// The type of a filter function. `self` is the value before the `|`.
 using Filter = Result<Value>(Runtime& rt, const Value& self, Args& args);
 
-// filters_text.cpp
+// Filters in filters_text.cpp.
 Filter capitalize, center, escape, filesizeformat, force_escape, format, indent, lower, replace, safe, string, title,
     trim, truncate, upper, urlencode, wordcount, xmlattr;
-// filters_wrap.cpp
+// Filters in filters_wrap.cpp.
 Filter pprint, striptags, wordwrap;
-// filters_sequence.cpp
+// Filters in filters_sequence.cpp.
 Filter batch, first, items, join, last, length, list, reverse, slice, sum, unique;
-// filters_select.cpp
+// Filters in filters_select.cpp.
 Filter dictsort, groupby, map, max, min, reject, rejectattr, select, selectattr, sort;
-// filters_value.cpp
+// Filters in filters_value.cpp.
 Filter abs, attr, default_value, to_float, to_int, round, tojson;
 
-// str(value). A str is returned as it is, with its markup.
+// Returns str(value). A str is returned unchanged and stays HTML markup if it is.
 Result<Value> soft_str(Runtime& rt, const Value& value);
 
-// Python's TypeError for a value that a filter cannot walk.
+// Returns Python's TypeError for a value that a filter cannot iterate over.
 std::unexpected<Error> not_iterable(const Value& value);
 
-// Follows a dotted path of keys, in which whole numbers are indices. For None it returns the value unchanged.
+// A parsed argument "attribute" of a filter, such as "user.names.0": a path of keys in which whole numbers are indices.
+// get() follows it from a value. If the argument was None, get() returns the value unchanged.
 struct AttributePath {
   std::vector<Value> parts;
-  Value otherwise;  // put in place of an undefined part, missing for none
+  Value otherwise;  // used instead of an undefined part; missing if the filter got no default
 
   static AttributePath parse(Runtime& rt, const Value& path);
   Result<Value> get(Runtime& rt, Value item) const;
 };
-// The str in lower case if letter case does not matter.
+// Returns a str in lower case if case_sensitive is false. Returns other values unchanged.
 Value fold_case(Runtime& rt, const Value& value, bool case_sensitive);
 
 }  // namespace zinc_rt::jinja::filters

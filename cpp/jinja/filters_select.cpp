@@ -1,4 +1,4 @@
-// Filters that map, choose, sort and group items.
+// Implements the filters that map, choose, sort and group items.
 #include <algorithm>
 
 #include "jinja/filters.h"
@@ -9,10 +9,11 @@ namespace zinc_rt::jinja::filters {
 
 namespace {
 
-// How select, reject and their attr forms choose: the test, its arguments, and which part of an item is tested.
+// How select, reject, selectattr and rejectattr choose items: which part of an item is tested, by which test, and with
+// which arguments.
 struct Choice {
   AttributePath path;
-  Value test;  // missing: the item's own truth value is tested
+  Value test;  // if missing, the item's own truth value is tested
   Args arguments;
 
   Result<bool> matches(Runtime& rt, const Value& item) {
@@ -25,7 +26,8 @@ struct Choice {
 
 template <bool wanted, bool by_attribute>
 Result<Value> choose(Runtime& rt, const Value& self, Args& args) {
-  // Like a generator in Python, this reports errors only when the first item is taken.
+  // Python's filter is a generator, so it reports errors only when the first item is taken. This iterator does the
+  // same.
   NextFunction next = [source = self, cursor = Cursor(self), given = args, choice = Choice{}, started = false](
                           Runtime& rt, Value& item) mutable -> Result<bool> {
     if (!std::exchange(started, true)) {
@@ -52,7 +54,7 @@ Result<Value> choose(Runtime& rt, const Value& self, Args& args) {
   return rt.iterator("generator", std::move(next), self);
 }
 
-// min and max: return the first of the items that no other item beats by its key.
+// Implements min and max. Returns the first item such that no other item's key is better.
 template <CompareOp better>
 Result<Value> extreme(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("min/max", args, {"case_sensitive", "attribute"}, 0));
@@ -209,7 +211,7 @@ Result<Value> groupby(Runtime& rt, const Value& self, Args& args) {
       ZRT_TRY(bool same, equals(rt, keys[end], keys[i]));
       if (!same) break;
     }
-    // Keys in lower case are only compared. The group's name is the first item's own key.
+    // Keys were converted to lower case only for comparing. A group's name is the key of its first item, unchanged.
     Value name = keys[i];
     if (!case_sensitive) {
       ZRT_TRY(name, path.get(rt, items[i]));

@@ -1,4 +1,4 @@
-// Filters that take sequences apart and put them together.
+// Implements the filters that take sequences apart and put them together.
 #include <algorithm>
 
 #include "jinja/filters.h"
@@ -19,7 +19,7 @@ Value iterate(Runtime& rt, std::string_view type_name, Value items) {
   return rt.iterator(type_name, std::move(next), Value());
 }
 
-// Python's reversed() for values that have an order and a length. Returns missing for other values.
+// Returns the items in reverse order, as Python's reversed(). Returns missing for values without an order or a length.
 Result<Value> reversed_items(Runtime& rt, const Value& value) {
   bool fits = value.is_sequence() || value.is_str() || value.is(Kind::kDict) || value.is(Kind::kDictView) ||
               value.is(Kind::kRange) || value.is_undefined();
@@ -132,8 +132,8 @@ Result<Value> sum(Runtime& rt, const Value& self, Args& args) {
 
 namespace {
 
-// Returns an iterator for a filter that is a generator in Python: it produces items and errors only when the first item
-// is taken.
+// Returns an iterator for a filter that is a generator in Python: `make` is called, and can fail, only when the first
+// item is taken.
 Value deferred(Runtime& rt, const Value& self, Bound<2> args,
                Result<std::vector<Value>> (*make)(Runtime& rt, const Value& self, const Bound<2>& args)) {
   NextFunction next = [self, args, make, cursor = Cursor(), started = false](Runtime& rt,
@@ -150,7 +150,7 @@ Value deferred(Runtime& rt, const Value& self, Bound<2> args,
 
 Result<std::vector<Value>> make_batches(Runtime& rt, const Value& self, const Bound<2>& a) {
   ZRT_TRY(std::vector<Value> all, to_vector(rt, self));
-  // If the count is invalid, no line is ever full, so the first line takes all items.
+  // An invalid count leaves `line` at -1. Then no line is ever full, so the first line takes all items, as in Jinja.
   std::int64_t line = -1;
   if (a[0].is_number()) {
     ZRT_TRY(line, float_to_int(a[0].as_real()));

@@ -1,4 +1,4 @@
-// Filters that turn a text into a text.
+// Implements the filters that turn a text into a text.
 #include <algorithm>
 #include <cmath>
 
@@ -109,8 +109,8 @@ Result<Value> replace(Runtime& rt, const Value& self, Args& args) {
   return rt.str(std::move(out));
 }
 
-// Converts the first character of every part to upper case and the rest to lower case. Parts are separated by runs of
-// -, white space and opening brackets, which are kept.
+// Implements the filter title. It converts the first character of every part to upper case and the rest to lower case.
+// Parts are separated by runs of -, white space and opening brackets, which are kept.
 Result<Value> title(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("title", args));
   ZRT_TRY(Value value, soft_str(rt, self));

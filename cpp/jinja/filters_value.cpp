@@ -1,4 +1,4 @@
-// Filters on single values: numbers, defaults, attributes, JSON.
+// Implements the filters on single values: numbers, defaults, attributes, JSON.
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +34,8 @@ Result<Value> to_int(Runtime& rt, const Value& given, Args& args) {
   const Value self = counted(given);
   ZRT_TRY(auto a, bind("int", args, {"default", "base"}, 0));
   Value otherwise = a[0].is_missing() ? Value::integer(0) : a[0];
-  // With an invalid base no text is an int, but a second attempt to read it as a float may still succeed.
+  // Jinja first tries int(text, base) and then int(float(text)). With an invalid base the first attempt fails, but the
+  // second may succeed, so the error is not reported.
   std::int64_t base = a[1].is_missing() ? 10 : a[1].is_integral() ? a[1].as_int() : 1;
   if (self.is_undefined()) return undefined_error(rt, self);
   if (self.is_integral()) return Value::integer(self.as_int());
@@ -75,7 +76,7 @@ Result<Value> round(Runtime& rt, const Value& self, Args& args) {
   }
   if (method == "common") return round_value(rt, self, precision);
   if (method != "ceil" && method != "floor") return raise("method must be common, ceil or floor");
-  // Computes func(value * 10 ** precision) / 10 ** precision, where func returns an int.
+  // Computes func(value * 10 ** precision) / 10 ** precision as Jinja does. func (ceil or floor) returns an int.
   ZRT_TRY(Value unit, binary(rt, BinaryOp::kPow, Value::integer(10), Value::integer(precision)));
   ZRT_TRY(Value scaled, binary(rt, BinaryOp::kMul, self, unit));
   if (!scaled.is_number()) return raise("must be real number, not {}", type_name(scaled));

@@ -1,5 +1,5 @@
-// The filter wordwrap: Python's textwrap with the options that Jinja sets (tabs are not expanded, white space is not
-// replaced). It makes one pass over the text and builds no list of its words.
+// Implements the filter wordwrap: Python's textwrap with the options that Jinja sets (tabs are not expanded, white
+// space is not replaced). It makes one pass over the text and builds no list of its words.
 #include <algorithm>
 #include <optional>
 
@@ -18,14 +18,14 @@ struct WrapStyle {
   bool break_on_hyphens = true;
 };
 
-// A word or a run of white space: text[begin, end).
+// A word or a run of white space: the bytes [begin, end) of a line.
 struct Chunk {
   std::size_t begin = 0, end = 0;
   std::int64_t n_chars = 0;
 };
 
-// Splits a line into chunks. With hyphens, a word also ends after a hyphen between letters ("well-" "known") and on
-// both sides of a dash of two or more hyphens ("so", "--", "called").
+// Splits a line into chunks, one per call of next(). If `hyphens` is true, a word also ends after a hyphen between
+// letters ("well-" "known") and on both sides of a dash of two or more hyphens ("so", "--", "called").
 class Chunks {
  public:
   Chunks(std::string_view line, bool hyphens) : line_(line), hyphens_(hyphens) {}
@@ -62,15 +62,15 @@ class Chunks {
     return is_word(code) || (code < 0x80 && std::string_view("!\"'&.,?").contains(static_cast<char>(code)));
   }
 
-  // Returns the end of a dash that begins at `at` between two words; 0 if there is none.
+  // Returns the end of a dash that begins at `at` between two words. Returns 0 if there is none.
   std::size_t dash_end(std::size_t at) const {
     if (line_[at] != '-' || at == 0 || !is_word_or_mark(char_before(line_, at).code)) return 0;
     const std::size_t end = line_.find_first_not_of('-', at);
     return end != std::string_view::npos && end - at >= 2 && is_word(char_at(line_, end).code) ? end : 0;
   }
 
-  // Whether a word may end after line[at]. Before this end there must be two letters and a hyphen, or a letter, a
-  // hyphen, one character and a hyphen. After it there must be two letters, or a letter, a hyphen and a letter.
+  // Returns whether a word may end after line[at]. Before this end there must be two letters and a hyphen, or a letter,
+  // a hyphen, one character and a hyphen. After it there must be two letters, or a letter, a hyphen and a letter.
   bool is_word_hyphen(std::size_t at) const {
     if (line_[at] != '-') return false;
     const Char one = char_before(line_, at);
@@ -105,7 +105,8 @@ std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyph
   return hyphen + 1;
 }
 
-// Fills lines greedily. Appends them to `out`, with `between` before each line except the first.
+// Fills lines with as many words as fit, one line after another. Appends the lines to `out`, with `between` before each
+// except the first.
 Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedView between, MarkedText& out) {
   const std::string_view line = marked.text();
   Chunks chunks(line, style.break_on_hyphens);
@@ -119,7 +120,7 @@ Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedV
     if (rt.over()) return rt.limit_error();
     if (!first && is_blank(line.substr(next->begin, next->end - next->begin)) && advance()) return rt.limit_error();
     if (!next) break;
-    // The current line is line[begin, end); its last chunk starts at `last`.
+    // The line that is being filled is line[begin, end). Its last chunk starts at `last`.
     const std::size_t begin = next->begin;
     std::size_t end = begin, last = begin;
     std::int64_t used = 0;

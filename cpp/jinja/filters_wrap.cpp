@@ -1,4 +1,4 @@
-// Filters that lay out text: pprint, striptags.
+// Implements the filters that lay out text: pprint and striptags.
 #include <algorithm>
 
 #include "jinja/filters.h"
@@ -14,7 +14,7 @@ std::int64_t chars(std::string_view text) {
   return static_cast<std::int64_t>(count_chars(text));
 }
 
-// Python's pprint at its default width of 80.
+// Prints values as Python's pprint does at its default width of 80.
 class PrettyPrinter {
  public:
   explicit PrettyPrinter(Runtime& rt) : rt_(rt) {}
@@ -45,7 +45,7 @@ class PrettyPrinter {
  private:
   static constexpr std::int64_t kWidth = 80;
 
-  // Returns the items, sorted by key if the keys have an order.
+  // Returns the dict's items, sorted by key if the keys have an order.
   Result<Value> sorted_items(const Value& dict) {
     std::vector<Value> keys;
     std::vector<Value> items;
@@ -136,7 +136,7 @@ class PrettyPrinter {
     return {};
   }
 
-  // A long text is printed as several literals, which end after white space.
+  // Prints a long text as several literals, each of which ends after white space.
   Status print_text(std::string_view text, std::int64_t indent, std::int64_t allowance, int level) {
     if (level == 1) {
       ++indent;
@@ -252,8 +252,8 @@ Result<Value> pprint(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("pprint", args));
   PrettyPrinter printer(rt);
   ZRT_CHECK_OK(printer.print(self, 0, 0, 1));
-  // This does not track where each piece of the text goes. If any piece is foreign, the whole text is marked as
-  // foreign.
+  // The printer does not track where each piece of the text goes. If any piece came from outside the template, the
+  // whole text is marked as coming from outside.
   ZRT_TRY(const MarkedText shown, to_repr(rt, self));
   return rt.str(MarkedText(std::move(printer.out), shown.has_marks()));
 }

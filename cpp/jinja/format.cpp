@@ -1,4 +1,5 @@
-// "%d" % x and "{}".format(x): parsing of the patterns. format_spec.cpp lays out a single value.
+// Implements "%d" % x and "{}".format(x): parses the patterns and takes the arguments. format_spec.cpp formats each
+// value.
 #include "jinja/format_spec.h"
 #include "jinja/loop.h"
 #include "jinja/ops.h"
@@ -8,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// The arguments of one % operation.
+// Hands out the arguments of one % operation, in order or by name.
 class PercentArguments {
  public:
   explicit PercentArguments(const Value& arguments) : arguments_(arguments) {}
@@ -33,7 +34,7 @@ class PercentArguments {
   }
   bool all_used() const {
     if (arguments_.is(Kind::kTuple)) return used_ == arguments_.as<SeqObject>().items.size();
-    // Values with items could have been used by name, so Python does not report them as unused arguments.
+    // A value with items could have been used by name, so Python does not complain that it was not used.
     bool indexed = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange);
     return used_ == 1 || by_name_ || indexed || arguments_.is_undefined();
   }
@@ -91,7 +92,7 @@ Result<MarkedText> percent_one(Runtime& rt, FormatSpec spec, char type, const Va
       }
       std::string text;
       append_char(text, static_cast<std::uint32_t>(value.as_int()));
-      // Foreign: a number from outside can also write characters (%c).
+      // Marked as coming from outside, because a number from outside chooses the character.
       return format_text(rt, spec, MarkedView(text, true));
     }
     case 'd':
@@ -166,7 +167,7 @@ Result<MarkedText> percent_field(Runtime& rt, std::string_view format, std::size
   return percent_one(rt, spec, type, named, escape);
 }
 
-// The state of one call of str.format.
+// The state of one call of str.format: the arguments and the number of the next one.
 class Formatter {
  public:
   Formatter(Runtime& rt, const Args& arguments) : rt_(rt), arguments_(arguments) {}
@@ -193,8 +194,8 @@ class Formatter {
       for (; pos < format.size() && depth > 0; ++pos) depth += format[pos] == '{' ? 1 : format[pos] == '}' ? -1 : 0;
       if (depth > 0) return raise("expected '}}' before end of string");
       ZRT_TRY(MarkedText text, field(marked.sub(start, pos - 1 - start), nesting));
-      // If any part of a field is foreign, the whole field is marked as foreign, because text from outside determines
-      // the layout.
+      // If any part of a field came from outside, the whole field is marked, because text from outside determines its
+      // layout.
       if (marked.sub(start - 1, pos - start + 1).has_marks()) text.mark_all();
       out += text.view();
       ZRT_CHECK_OK(rt_.reserve(out.held_bytes()));

@@ -18,7 +18,7 @@ std::string times(std::string_view text, std::int64_t n) {
   return out;
 }
 
-// The characters put before and after a text.
+// The numbers of fill characters before and after a text.
 struct Padding {
   std::int64_t left = 0, right = 0;
 };
@@ -46,7 +46,8 @@ std::string grouped(std::string_view digits, char separator, std::size_t every) 
   return out;
 }
 
-// Puts the sign and prefix first, then zeros, then the digits and what follows them.
+// Puts the parts of a number together: the sign and the prefix, then zeros that fill the width, then the digits and
+// `tail`.
 Result<std::string> layout_number(Runtime& rt, const FormatSpec& spec, bool negative, std::string_view prefix,
                                   std::string digits, std::string_view tail, std::size_t group) {
   std::string head;
@@ -60,7 +61,7 @@ Result<std::string> layout_number(Runtime& rt, const FormatSpec& spec, bool nega
   std::string fill = spec.zero && spec.fill == " " ? "0" : spec.fill;
   if (spec.width > 0) ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(spec.width), 4));
   if (fill_between && fill == "0" && spec.grouping != 0) {
-    // Here the zeros belong to the number that is grouped.
+    // These zeros count as digits of the number, so separators are inserted between them too.
     while (static_cast<std::int64_t>(head.size() + grouped(digits, spec.grouping, group).size() + tail.size()) <
            spec.width) {
       if (rt.over(digits.size())) return rt.limit_error();
@@ -165,7 +166,8 @@ Result<std::string> format_integer(Runtime& rt, const FormatSpec& spec, std::int
   char buffer[80];
   auto end = std::to_chars(buffer, buffer + sizeof(buffer), magnitude, base).ptr;
   std::string digits = upper_if(std::string(buffer, end), type == 'X');
-  // A precision is the minimum number of digits. Only % formatting allows one here.
+  // For an int, a precision is the minimum number of digits. Only % formatting allows one; str.format refuses it
+  // earlier.
   if (static_cast<std::int64_t>(digits.size()) < spec.precision) {
     digits.insert(0, static_cast<std::size_t>(spec.precision) - digits.size(), '0');
   }
@@ -194,7 +196,8 @@ Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double val
   if (type == 0 && spec.precision < 0) {
     text = float_repr(magnitude);
   } else if (type == 0) {
-    // Like g, except that a whole number keeps one decimal, and that fixed notation ends one digit earlier.
+    // A float without a type is formatted like g, with two differences: a whole number keeps one decimal, and fixed
+    // notation ends one digit earlier.
     text = float_digits(magnitude, spec, 'g');
     std::int64_t precision = spec.precision == 0 ? 1 : spec.precision;
     if (text.find_first_of(".e") == std::string::npos) {

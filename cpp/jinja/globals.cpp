@@ -1,4 +1,4 @@
-// The functions that every template can call.
+// Implements the functions that every template can call, such as range and strftime_now.
 #include <ctime>
 
 #include "jinja/call.h"
@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-constexpr std::int64_t kMaxRange = 100'000;  // Jinja's sandbox has the same limit on the length of a range
+constexpr std::int64_t kMaxRange = 100'000;  // Jinja's sandbox limits the length of a range to the same number
 
 Result<Value> range(Runtime& rt, const Value&, Args& args) {
   ZRT_TRY(auto a, bind("range", args, {"", "", ""}, 1));
@@ -96,7 +96,7 @@ Result<Value> strftime_now(Runtime& rt, const Value&, Args& args) {
       out += fmt::format("{:06}", fraction);
       continue;
     }
-    // The time has no zone, so nothing is printed.
+    // Python's datetime without a time zone prints nothing for %z and %Z.
     if (last == 'z' || last == 'Z') continue;
     char buffer[256];
     std::size_t n = std::strftime(buffer, sizeof(buffer), directive.c_str(), &local);

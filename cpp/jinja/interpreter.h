@@ -1,4 +1,5 @@
-// Runs a parsed template. eval.cpp evaluates expressions, exec.cpp runs statements, invoke.cpp calls macros and loops.
+// Interpreter runs a parsed template. eval.cpp evaluates expressions, exec.cpp runs statements, invoke.cpp calls macros
+// and loops.
 // Thread rule: one interpreter per render; the parsed template is shared and read only.
 #pragma once
 
@@ -12,11 +13,12 @@
 
 namespace zinc_rt::jinja {
 
-// The variables of one run of a function. `parent`: the run of the surrounding function in which it was defined.
+// The variables of one run of a function (the template, a macro or a recursive loop). `parent` is the run of the
+// surrounding function in which this function was defined.
 struct Activation {
   std::vector<Value> slots;
   Activation* parent = nullptr;
-  bool captured = false;  // a value refers to it, so it lives until the render ends
+  bool captured = false;  // whether a value refers to this activation, so that it must live until the render ends
 };
 
 enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
@@ -25,7 +27,7 @@ class Interpreter final : public Runtime {
  public:
   Interpreter(const ParsedTemplate& parsed, const RenderLimits& limits) : Runtime(limits), parsed_(parsed) {}
 
-  // Returns the rendered text. Bytes from the context keep their marks.
+  // Runs the template and returns its text. Bytes that came from the context are marked.
   Result<MarkedText> run(Value context);
   int line() const { return line_; }
 
@@ -33,7 +35,7 @@ class Interpreter final : public Runtime {
   Result<Value> call_loop(const LoopObject& loop, const Value& iterable) override;
 
  private:
-  // exec.cpp
+  // Statements, in exec.cpp.
   Result<Flow> exec(const Stmt& stmt);
   Result<Flow> exec_body(const Body& body);
   Result<Flow> exec_if(const IfStmt& stmt);
@@ -49,7 +51,7 @@ class Interpreter final : public Runtime {
   void leave_scope(const Scope& scope);
   Value filtered(const ForStmt& stmt, const Value& iterable);
 
-  // eval.cpp
+  // Expressions, in eval.cpp.
   Result<Value> eval(const Expr& expr);
   Result<Value> eval_name(const NameExpr& expr);
   Result<Value> eval_items(const ItemsExpr& expr);
@@ -66,7 +68,7 @@ class Interpreter final : public Runtime {
   Result<Args> eval_arguments(const Arguments& arguments);
   Status eval_starred(const Arguments& arguments, Args& out);
 
-  // invoke.cpp
+  // Calls, in invoke.cpp.
   Status exec_macro(const MacroStmt& stmt);
   Status exec_call_block(const MacroStmt& stmt);
   Status exec_generation(const MacroStmt& stmt);
@@ -81,7 +83,7 @@ class Interpreter final : public Runtime {
   const Value& slot(const SlotRef& ref) const;
   Value& slot(const SlotRef& ref);
 
-  // Redirects the output to a buffer of its own until it is destroyed.
+  // Redirects the output to its own buffer until it is destroyed. Macros and blocks collect their text with it.
   class Capture {
    public:
     explicit Capture(Interpreter& interpreter) : interpreter_(interpreter), outer_(interpreter.out_) {
@@ -93,7 +95,8 @@ class Interpreter final : public Runtime {
     }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
-    // Returns the text so far. The destructor subtracts its bytes from out_bytes_.
+    // Returns a copy of the text so far. The text's bytes stay counted in out_bytes_ until the destructor subtracts
+    // them.
     MarkedText copy() const { return text_; }
 
    private:
@@ -102,7 +105,7 @@ class Interpreter final : public Runtime {
     MarkedText text_;
   };
 
-  // Sets the current activation until it is destroyed.
+  // Makes another activation the current one until it is destroyed.
   class Switch {
    public:
     Switch(Interpreter& interpreter, Activation* to) : interpreter_(interpreter), back_(interpreter.current_) {
@@ -122,7 +125,7 @@ class Interpreter final : public Runtime {
   std::vector<std::unique_ptr<Activation>> activations_;
   Activation* current_ = nullptr;
   MarkedText* out_ = nullptr;
-  std::size_t out_bytes_ = 0;  // in all buffers, including the memory of marks
+  std::size_t out_bytes_ = 0;  // bytes in all output buffers, including the memory of marks
   Value block_text_;           // the text that a filter block or set block passes to its first filter
   int line_ = 1;
 };

@@ -1,4 +1,4 @@
-// Calls: macros, call blocks, recursive loops, functions and methods.
+// Implements calls of macros, call blocks, recursive loops, functions and methods.
 #include "jinja/interpreter.h"
 
 namespace zinc_rt::jinja {
@@ -20,7 +20,8 @@ Activation* Interpreter::new_activation(int n_slots, Activation* parent) {
   return activations_.back().get();
 }
 
-// Activations end in the reverse order of their start. Captured activations stay until the render ends.
+// Frees an activation when its function returns. Activations end in the reverse order of their start. A captured one
+// stays until the render ends.
 void Interpreter::drop_activation(Activation* activation) {
   if (activation->captured || activations_.back().get() != activation) return;
   heap_.subtract_bytes(bytes_of(*activation));
@@ -97,7 +98,8 @@ Status Interpreter::fill_parameters(const MacroStmt& stmt, Args& args, Activatio
   return {};
 }
 
-// Evaluates defaults at every call, in order. Each default can use the parameters before it.
+// Evaluates the defaults of parameters that were not given. This happens at every call, in order, so that a default can
+// use the parameters before it.
 Status Interpreter::fill_defaults(const MacroStmt& stmt) {
   for (const MacroParameter& parameter : stmt.parameters) {
     if (!slot({0, parameter.slot}).is_missing()) continue;

@@ -47,7 +47,8 @@ class Writer {
 
   static void escape_unit(std::string& out, std::uint32_t unit) { out += fmt::format("\\u{:04x}", unit); }
 
-  // A foreign part consists of whole characters, so no character belongs to two parts.
+  // Appends the text in quotes and escaped. Each marked or unmarked run can be escaped separately, because it consists
+  // of whole characters.
   Status quote(MarkedView text) {
     if (rt_.over(text.size() / 64)) return rt_.limit_error();
     ZRT_CHECK_OK(rt_.reserve(out.held_bytes() + text.size()));
@@ -61,7 +62,7 @@ class Writer {
     return {};
   }
 
-  // Appends the escaped text that is written between the quotes.
+  // Appends what stands between the quotes: the text with JSON's escapes.
   void escape(std::string& out, std::string_view text) const {
     for (std::size_t pos = 0; pos < text.size();) {
       auto byte = static_cast<unsigned char>(text[pos]);

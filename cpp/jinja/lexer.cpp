@@ -63,7 +63,7 @@ class Lexer {
     return tokens_.back();
   }
 
-  // Moves to a position and counts the newlines on the way.
+  // Moves the current position to `pos` and counts the newlines on the way.
   void advance_to(std::size_t pos) {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(pos_),
                                          text_.begin() + static_cast<std::ptrdiff_t>(pos), '\n'));
@@ -71,7 +71,7 @@ class Lexer {
     pos_ = pos;
   }
 
-  // Returns the position after "[-+]? raw -?%}", which may follow "{%"; npos if this is not a raw tag.
+  // Returns the position after "[-+]? raw -?%}" if that follows "{%". Returns npos if this is not a raw tag.
   std::size_t raw_tag_end(std::size_t pos) const {
     if (at(pos) == '-' || at(pos) == '+') ++pos;
     pos = skip_space(pos);
@@ -81,8 +81,8 @@ class Lexer {
     return looking_at(pos, "%}") ? pos + 2 : std::string::npos;
   }
 
-  // Returns the text before a tag without the white space that the sign after the tag's opening, or lstrip_blocks,
-  // removes.
+  // Returns the text before a tag without the white space that must be removed. The sign after the tag's opening, or
+  // lstrip_blocks, decides what is removed.
   std::string_view cut(std::string_view data, char sign, bool is_variable, bool line_starting) const {
     if (sign == '-') return data.substr(0, data.size() - trailing_space(data));
     if (sign == '+' || is_variable) return data;
@@ -94,7 +94,8 @@ class Lexer {
 
   char sign_at(std::size_t pos) const { return at(pos) == '-' || at(pos) == '+' ? at(pos) : '\0'; }
 
-  // Returns the position after the end of a tag. The sign before "%}" determines what is skipped after it.
+  // Returns the position after the end of a tag. The sign before "%}" decides whether white space after it is skipped
+  // too.
   std::size_t after_end(std::size_t pos, std::string_view end) const {
     if (at(pos) == '-') return skip_space(pos + 1 + end.size());
     if (at(pos) == '+') return pos + 1 + end.size();
@@ -155,7 +156,7 @@ class Lexer {
     return error("Missing end of raw directive");
   }
 
-  // Reads tokens up to the end of a {% or {{ tag. An end within brackets does not count.
+  // Reads tokens up to the end of a {% or {{ tag. An end within brackets does not end the tag.
   Status expression(std::string_view end, Tok end_type) {
     std::string closing;
     bool is_variable = end_type == Tok::kVariableEnd;
@@ -189,7 +190,7 @@ class Lexer {
     return op(closing);
   }
 
-  // Returns the length of the text "(\d+_)*\d+" at pos; 0 if there is no digit.
+  // Returns the length of the match of "(\d+_)*\d+" at pos, or 0 if there is no digit.
   std::size_t digit_run(std::size_t pos) const {
     std::size_t start = pos;
     while (is_digit(at(pos)) || (at(pos) == '_' && pos > start && at(pos - 1) != '_' && is_digit(at(pos + 1)))) ++pos;
@@ -247,7 +248,7 @@ class Lexer {
       std::size_t end = pos_ + 2;
       while (base != 10 && (fits(end) || (at(end) == '_' && fits(end + 1)))) ++end;
       if (base != 10 && end > pos_ + 2) return integer_value(start + 2, end, base);
-      // After a decimal zero only further zeros may follow.
+      // After a leading decimal zero Python allows only further zeros.
       end = pos_ + 1;
       while (at(end) == '0' || (at(end) == '_' && at(end + 1) == '0')) ++end;
       return integer_value(start, end, 10);

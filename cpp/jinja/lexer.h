@@ -1,5 +1,5 @@
-// Turns template text into tokens, with Jinja's white space rules: trim_blocks and lstrip_blocks on, one final newline
-// dropped.
+// Turns template text into tokens. It applies Jinja's white space rules with trim_blocks and lstrip_blocks on, and
+// removes one newline at the template's end.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Tok : std::uint8_t {
 struct Token {
   Tok type = Tok::kEof;
   int line = 1;
-  std::string text;  // of a string: the decoded value; of an operator: its characters
+  std::string text;  // for a string the decoded value, for an operator its characters
   std::int64_t integer = 0;
   double real = 0;
 
@@ -37,7 +37,7 @@ struct Token {
 };
 
 Result<std::vector<Token>> tokenize(std::string_view source);
-// How an error message shows a token.
+// Returns how an error message shows a token.
 std::string describe(const Token& token);
 
 }  // namespace zinc_rt::jinja

@@ -125,7 +125,7 @@ Result<std::int64_t> LoopObject::total(Runtime& rt) {
     ZRT_TRY(length, jinja::length(rt, iterable));
     return length;
   }
-  // To count an iterator's items, all of them must be taken.
+  // The number of an iterator's items is only known after all of them have been taken.
   std::vector<Value> rest;
   Value item;
   for (;;) {

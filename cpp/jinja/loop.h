@@ -1,4 +1,4 @@
-// Iteration over any iterable value, and the `loop` variable of a for statement.
+// Implements iteration over any iterable value, and the variable `loop` of a for statement.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace zinc_rt::jinja {
 
 struct ForStmt;
 
-// A position in an iterable. Cursors over one iterator share its position: an item that one of them takes is not seen
-// by the others.
+// A position in an iterable. Two cursors over one iterator share its position, as in Python: if one takes an item, the
+// other does not see it.
 class Cursor {
  public:
   Cursor() = default;
@@ -28,23 +28,23 @@ struct LoopObject : Object {
   Value iterable;
   Cursor cursor;
   std::int64_t index0 = -1;
-  std::int64_t length = -1;  // unknown until asked for
+  std::int64_t length = -1;  // number of items; -1 until the template asks for it
   std::int64_t depth0 = 0;
   Value previous_item;
   Value current_item;
-  Value next_item;      // the item that peek() has read ahead; else missing
-  bool peeked = false;  // next_item was read ahead; missing then means the end
+  Value next_item;      // the item that peek() has read ahead; missing if it read none
+  bool peeked = false;  // peek() has read ahead; a missing next_item then means the end
   std::vector<Value> last_changed;
   bool changed_called = false;
-  const ForStmt* recursive = nullptr;  // the statement to run again on loop(...)
+  const ForStmt* recursive = nullptr;  // the statement that loop(...) runs again; null if the loop is not recursive
   Activation* closure = nullptr;
 
   Result<bool> advance(Runtime& rt);
-  Result<bool> peek(Runtime& rt);  // whether there is a next item
+  Result<bool> peek(Runtime& rt);  // returns whether there is a next item
   Result<std::int64_t> total(Runtime& rt);
 };
 
-// An attribute of loop by name, missing when there is no such attribute.
+// Returns an attribute of `loop` by name, such as loop.index. Returns missing if there is no such attribute.
 Result<Value> loop_attribute(Runtime& rt, const Value& loop, std::string_view name);
 
 }  // namespace zinc_rt::jinja

@@ -1,5 +1,5 @@
-// Methods of dict, list, tuple and the smaller types. Methods that would change their object are forbidden, as in
-// Jinja's immutable sandbox.
+// Implements the methods of dict, list, tuple and the smaller types. Methods that would change their object are
+// forbidden, as in Jinja's immutable sandbox.
 #include "jinja/methods.h"
 
 #include <algorithm>

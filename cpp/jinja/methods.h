@@ -1,4 +1,4 @@
-// Methods of str, list, tuple, dict and the other types, by name.
+// Finds the methods of str, list, tuple, dict and the other types by name.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,11 @@
 
 namespace zinc_rt::jinja {
 
-// The method of that name, null if the type has none. forbidden: the type has it, but it would change its object.
+// Returns the method of that name, or null if the type has none. Sets `forbidden` to true if the type has the method
+// but the method would change its object.
 const Builtin* find_method(const Value& object, std::string_view name, bool& forbidden);
 
-// methods_str.cpp, methods_split.cpp
+// find_str_method() finds every method of str. It asks find_split_method() for those in methods_split.cpp.
 const Builtin* find_str_method(std::string_view name);
 const Builtin* find_split_method(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Methods of str that strip, split, join and replace.
+// Implements the methods of str that strip, split, join and replace.
 #include <algorithm>
 
 #include "jinja/call.h"
@@ -11,7 +11,8 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Returns a part of self's text with self's marks. REQUIRES: `text` is a part of self's text.
+// Returns a part of self's text as a str, with the marks that the part has in self. REQUIRES: `text` lies in self's
+// text.
 Value same_kind(Runtime& rt, const Value& self, std::string_view text) {
   return rt.part(self, text, self.as<StrObject>().markup);
 }
@@ -49,7 +50,8 @@ Result<Value> strip(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, text);
 }
 
-// Collects pieces; if `reversed` is set, from the right.
+// Collects the pieces into which a split method cuts `self`. rsplit adds them from the right, so its caller reverses
+// them.
 struct Pieces {
   Runtime& rt;
   const Value& self;
@@ -108,7 +110,7 @@ Status split_text(Pieces& out, std::string_view text, std::string_view separator
 
 Status rsplit_text(Pieces& out, std::string_view text, std::string_view separator, std::int64_t limit) {
   for (; limit != 0; --limit) {
-    // Each search may copy the text, so it counts as work.
+    // Each search may copy the text, so it counts steps.
     if (out.rt.over(text.size() / 256)) return out.rt.limit_error();
     std::size_t at = rfind_text(text, separator);
     if (at == std::string::npos) break;
@@ -265,7 +267,8 @@ Result<MarkedText> replace_text(Runtime& rt, MarkedView marked, std::string_view
   std::size_t pos = 0;
   for (; limit != 0 && pos <= text.size(); --limit) {
     if (old_text.empty()) {
-      // The new text is put before the first character, between all characters, and after the last.
+      // The searched text is empty, so the new text goes before the first character, between characters, and after the
+      // last.
       out += new_text;
       if (pos == text.size()) return out;
       std::size_t size = char_at(text, pos).size;

@@ -1,4 +1,4 @@
-// Methods of str that search, test, pad and change case.
+// Implements the methods of str that search, test, pad and change case.
 #include <algorithm>
 
 #include "jinja/call.h"
@@ -22,7 +22,7 @@ Result<Value> map_text(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, map_marked(self.view(), map));
 }
 
-// Whether the text has at least one character and every character has one of the flags.
+// Returns whether the text has at least one character and every character has one of the flags.
 template <std::uint16_t flags>
 bool all_chars(std::string_view text) {
   for (std::size_t pos = 0; pos < text.size();) {
@@ -41,7 +41,7 @@ bool is_ascii_text(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// Whether the text has cased characters and all of them have the wanted case.
+// Returns whether the text has cased characters and all of them have the wanted case.
 template <std::uint16_t wanted, std::uint16_t other>
 bool all_cased(std::string_view text) {
   bool any = false;
@@ -85,11 +85,12 @@ Result<Value> test_text(Runtime& rt, const Value& self, Args& args) {
   return Value::boolean(test(self.text()));
 }
 
-// The part of a text between two character positions, with Python's rules for slices.
+// The part of a text in which find, count and similar methods search: the characters between their arguments start and
+// end, by Python's rules for slices.
 struct Window {
   std::string_view text;
   std::int64_t first_char = 0;
-  bool empty_beyond = false;  // start is after the end: nothing is found, not even ""
+  bool empty_beyond = false;  // start is after the end, so nothing is found, not even ""
 };
 
 Result<Window> window(Runtime& rt, const Value& self, const Value& start, const Value& stop) {

@@ -1,4 +1,4 @@
-// Texts of a context that count as the template's own.
+// OwnWords names texts of a context that count as the template's own, although a client may have written them.
 // Thread rule: a plain value.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace zinc_rt::jinja {
 
-// A text that is one of these words and stands under this key of an object. Templates put such words into token names:
-// '<|' + message.role + '|>'.
+// A text is an own word if it is one of `words` and stands under `key` in an object. Roles are an example: templates
+// build token names from them, as in '<|' + message.role + '|>'.
 struct OwnWords {
   std::string_view key = {};
   std::span<const std::string_view> words = {};

@@ -6,9 +6,9 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// for brackets, blocks and unary operators
+// Most nested brackets, blocks and unary operators.
 constexpr int kMaxNesting = 200;
-// for one expression, including chains of filters and attributes
+// Deepest tree of one expression, including chains of filters and attributes.
 constexpr std::size_t kMaxTreeDepth = 400;
 
 std::size_t depth_of(const ExprPtr& expr) {
@@ -241,7 +241,7 @@ Result<ExprPtr> Parser::parse_product() {
   return checked(std::move(product), depth);
 }
 
-// The operators group from the left; Python's own ** groups from the right.
+// Parses a chain of **. In Jinja it groups from the left, unlike Python's own ** operator.
 Result<ExprPtr> Parser::parse_power() {
   int line = current().line;
   ZRT_TRY(ExprPtr first, parse_unary(true));

@@ -1,4 +1,5 @@
-// Turns tokens into a tree by Jinja's grammar. parser.cpp parses expressions, parser_stmt.cpp statements.
+// Parser turns tokens into a tree by Jinja's grammar. parser.cpp and parser_postfix.cpp parse expressions,
+// parser_stmt.cpp parses statements.
 #pragma once
 
 #include <initializer_list>
@@ -34,7 +35,7 @@ class Parser {
   Status expect(Tok type);
   Result<Value> expect_name();
   std::unexpected<Error> unexpected_token() const;
-  Status enter();  // one more level of nesting; leave() with ++ undone by Nested
+  Status enter();  // begins one more level of nesting; fails if there are too many; a Nested object ends the level
   Result<ExprPtr> checked(ExprPtr expr, std::size_t depth_below);
 
   struct Nested {
@@ -43,7 +44,7 @@ class Parser {
     Parser& parser;
   };
 
-  // expressions
+  // Functions that parse expressions. Each handles one level of precedence or one kind of expression.
   Result<ExprPtr> parse_expression(bool with_conditional = true);
   Result<ExprPtr> parse_conditional();
   Result<ExprPtr> parse_or();
@@ -73,7 +74,7 @@ class Parser {
   template <class Next>
   Result<ExprPtr> parse_logic(bool is_and, Next next);
 
-  // statements
+  // Functions that parse statements.
   Result<Body> parse_body(Names end_names);
   Result<Body> parse_block_body(Names end_names, bool drop_end);
   Result<StmtPtr> parse_statement();
@@ -97,7 +98,7 @@ class Parser {
   std::size_t at_ = 0;
   ConstantPool& constants_;
   int depth_ = 0;
-  int loops_ = 0;  // for statements that a break here would leave
+  int loops_ = 0;  // number of for statements that a break at this place could leave
   std::uintptr_t stack_start_;
 };
 

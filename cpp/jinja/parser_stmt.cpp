@@ -14,7 +14,7 @@ Result<Body> Parser::parse() {
   return parse_body({});
 }
 
-// Parses statements up to one of the end tags; the current token is then the tag's name. Without end tags, parses up to
+// Parses statements up to one of the end tags. The current token is then the tag's name. Without end tags, parses up to
 // the template's end.
 Result<Body> Parser::parse_body(Names end_names) {
   Nested nested(*this);
@@ -102,7 +102,7 @@ Result<StmtPtr> Parser::parse_for() {
   if (take().text == "else") {
     loop->has_else = true;
     int outer = loops_;
-    // A recursive loop is a function, and a break cannot leave a function.
+    // A recursive loop is a function, and a break cannot leave a function, so outer loops do not count in its body.
     if (loop->recursive) loops_ = 0;
     auto otherwise = parse_block_body({"endfor"}, true);
     loops_ = outer;
@@ -158,7 +158,7 @@ Result<StmtPtr> Parser::parse_with() {
   return with;
 }
 
-// This engine has no template inheritance, so a block is its body, in a scope of its own.
+// Parses a block statement. This engine has no template inheritance, so a block is just its body in its own scope.
 Result<StmtPtr> Parser::parse_block() {
   auto block = std::make_unique<BlockStmt>(StmtKind::kScoped, take().line);
   ZRT_TRY(Value name, expect_name());

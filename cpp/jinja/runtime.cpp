@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// The number of steps between two checks of the clock.
+// Number of steps between two checks of the clock.
 constexpr std::uint64_t kCheckInterval = 2048;
 
 template <class T>
@@ -112,7 +112,7 @@ Value Runtime::number(std::string text) {
   auto* object = make<NumberObject>(Kind::kNumber);
   object->is_whole = is_written_whole(text);
   object->real = number_value(std::string_view(text));
-  if (object->is_whole && object->real == 0) object->real = 0;  // an int has no -0
+  if (object->is_whole && object->real == 0) object->real = 0;  // Python's int has no -0
   object->text = std::move(text);
   return heap_.adopt(object, sizeof(NumberObject), object->text.capacity());
 }

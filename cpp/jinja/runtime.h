@@ -1,5 +1,6 @@
-// The state of one render, shared by operations, filters and methods: the heap, the limits, and calls back into
-// templates. Thread rule: one render, one thread.
+// Runtime is the state of one render that operations, filters and methods share: the heap, the limits, and calls back
+// into macros of the template.
+// Thread rule: one render, one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,14 @@
 
 namespace zinc_rt::jinja {
 
-// Creates the errors that templates cause. The line number is added where the render ends.
+// Creates an error that a template causes. The line number is added where the render ends.
 template <class... Args>
 std::unexpected<Error> raise(fmt::format_string<Args...> format, Args&&... args) {
   return fail(StatusCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
-// Making or comparing text costs steps, so that filters over a few long texts also check the clock.
+// One step per this many bytes is counted for making or comparing text. So filters over a few long texts also check the
+// clock.
 inline constexpr std::size_t kBytesPerStep = 256;
 
 class Runtime {
@@ -29,7 +31,7 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Counts n steps. Returns true once a limit is passed; limit_error() then says which.
+  // Counts n steps. Returns true once a limit is exceeded, and limit_error() then says which.
   bool over(std::uint64_t n = 1) {
     steps_ += n;
     if (steps_ < next_check_ && heap_.live_bytes() <= limits_.max_value_bytes) [[likely]]
@@ -37,23 +39,24 @@ class Runtime {
     return check_limits();
   }
   std::unexpected<Error> limit_error() const;
-  // Returns whether values may grow by this many bytes. Call it before an operation that can multiply the size of its
-  // input.
+  // Returns an error if values may not grow by this many bytes. Call it before an operation that can multiply the size
+  // of its input.
   Status reserve(std::uint64_t bytes, std::uint64_t count = 1);
 
-  Value str(std::string text, bool markup = false);  // the template's own text
-  Value str(MarkedText text, bool markup = false);   // what is marked is foreign
+  Value str(std::string text, bool markup = false);  // makes a str of the template's own text
+  Value str(MarkedText text, bool markup = false);   // makes a str whose marked parts came from outside the template
   Value foreign_str(std::string text);
-  // A text within str's memory. Its bytes have the marks that they have in str.
+  // Makes a str of a part of another str. `text` lies in the memory of `str`, and its bytes keep their marks.
   Value part(const Value& str, std::string_view text, bool markup);
-  Value number(std::string text);  // REQUIRES: a number of JSON
+  Value number(std::string text);  // REQUIRES: the text is a number of JSON
   Value list(std::vector<Value> items);
   Value tuple(std::vector<Value> items);
   Value dict();
   Value range(std::int64_t start, std::int64_t stop, std::int64_t step);
-  Value undefined(std::string hint);                              // its error message is the hint
-  Value undefined_name(Value name);                               // "'x' is undefined"
-  Value undefined_member(const Value& owner, const Value& name);  // "'dict object' has no attribute 'x'"
+  Value undefined(std::string hint);  // makes an undefined value whose error message is the hint
+  Value undefined_name(Value name);   // makes one whose error message is "'x' is undefined"
+  // Makes one whose error message is "'dict object' has no attribute 'x'".
+  Value undefined_member(const Value& owner, const Value& name);
   Value iterator(std::string_view type_name, NextFunction next, const Value& source);
   Value method(Value self, const Builtin* method);
 
@@ -63,7 +66,7 @@ class Runtime {
   Heap& heap() { return heap_; }
   const RenderLimits& limits() const { return limits_; }
 
-  // One level of recursion over calls or nested values. The destructor ends it.
+  // Counts one level of recursion over calls or nested values while the object exists.
   class Level {
    public:
     explicit Level(Runtime& rt) : rt_(rt) { ++rt_.depth_; }
@@ -74,7 +77,7 @@ class Runtime {
    private:
     Runtime& rt_;
   };
-  // True if the recursion is too deep or the part of the thread's stack that a render may use is used up.
+  // Returns whether the recursion is too deep, or the render has used its part of the thread's stack.
   bool too_deep() const;
   std::unexpected<Error> depth_error() const;
 
@@ -90,12 +93,12 @@ class Runtime {
   std::uint64_t next_check_ = 0;
   std::size_t depth_ = 0;
   std::uintptr_t stack_start_;
-  std::chrono::nanoseconds start_;  // the thread's processor time when the render began
+  std::chrono::nanoseconds start_;  // processor time of the thread when the render began
   std::string exceeded_;
   StatusCode exceeded_code_ = StatusCode::kExhausted;
 };
 
-// The stack that one parse or render may use, whatever the build's frame sizes.
+// How many bytes of stack one parse or render may use. This bound holds whatever frame sizes the build has.
 inline constexpr std::size_t kMaxStackBytes = 3u << 20;
 inline std::uintptr_t stack_position() {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

@@ -7,7 +7,7 @@
 //    context once, when the scope is entered.
 //  - A name that only a branch of an if stores starts with the value in the enclosing scope or in the context.
 // Macros, call blocks and recursive loops are functions. They can run several times at once, so each run has its own
-// activation. All scopes of one function share its activation.
+// activation (its variables). All scopes of one function share its activation.
 #include <map>
 #include <set>
 
@@ -36,8 +36,8 @@ struct Start {
   Variable from;
 };
 
-// The names of one scope. Branches of an if are layers over their scope, so that the names that they add can be told
-// apart.
+// The names of one scope. Each branch of an if is a Symbols object of its own on top of its scope's, so that the names
+// that only the branch stores are known.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
   explicit Symbols(Symbols* below)
@@ -105,15 +105,15 @@ struct Symbols {
   Symbols* parent;
   Symbols* base = nullptr;
   FunctionScope* function;
-  Symbols* owner;  // the layer below all branches
+  Symbols* owner;  // the scope's own object, below those of all branches
   std::map<std::string, Variable> names;
   std::map<std::string, Start> starts;
   std::set<std::string> stores;
-  std::map<std::string, int> slots;  // only in the owner
+  std::map<std::string, int> slots;  // used only in the owner
 };
 
-// The first visit of a scope: finds the names that it loads and stores. Of inner scopes it visits only what their
-// opening tags evaluate.
+// The first visit of a scope: finds the names that it loads and stores. Inner scopes get their own visit, so only the
+// expressions of their opening tags are visited here.
 class Survey {
  public:
   static void body(Symbols& symbols, const Body& body) {
@@ -147,7 +147,7 @@ class Survey {
     Symbols elif_layer(&symbols);
     Symbols else_layer(&symbols);
     if (i == 0) {
-      // An elif is a separate if after the first one, in the same layer.
+      // Each elif is surveyed as a separate if in the same layer, because it runs only if the first branch does not.
       for (std::size_t k = 1; k < stmt.branches.size(); ++k) branch(elif_layer, stmt, k);
       body(else_layer, stmt.otherwise);
     }
@@ -183,7 +183,7 @@ class Survey {
   }
 };
 
-// The second visit: assigns a slot to every name, then surveys and resolves the inner scopes.
+// The second visit of a scope: assigns a slot to every name, then surveys and resolves the inner scopes.
 class Resolver {
  public:
   explicit Resolver(ConstantPool& pool) : pool_(pool) {}
@@ -199,7 +199,8 @@ class Resolver {
   }
 
  private:
-  // soft: the body is inside an if, where an unknown filter or test is an error only when it is reached.
+  // Resolves the statements of a body. `soft` is true inside an if, where an unknown filter or test is an error only if
+  // it is executed.
   Status body(Body& body, Symbols& symbols, bool soft) {
     for (StmtPtr& statement : body) ZRT_CHECK_OK(this->statement(*statement, symbols, soft));
     return {};

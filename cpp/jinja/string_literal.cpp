@@ -37,8 +37,8 @@ Result<std::string> decode_string_literal(std::string_view body) {
     if (pos >= body.size()) return fail(StatusCode::kInvalidArgument, "\\ at end of string");
     char e = body[pos];
     if (static_cast<unsigned char>(e) >= 0x80) {
-      // Jinja first writes other characters as escapes and then decodes all escapes. So a backslash before such a
-      // character escapes the backslash of the escape.
+      // Jinja first writes characters outside ASCII as escapes and then decodes all escapes. So a backslash before such
+      // a character escapes the backslash of that escape, and the escape's text remains.
       Char wide = char_at(body, pos);
       out += '\\';
       out += wide.code < 0x100     ? fmt::format("x{:02x}", wide.code)

@@ -1,4 +1,4 @@
-// The escapes of string literals, as Python's unicode-escape codec reads them.
+// Decodes the escapes of string literals, as Python's unicode-escape codec does.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::jinja {
 
-// `body`: the text between the quotes. The error's message has no line number.
+// Returns the decoded text. `body` is the text between the quotes. The error's message has no line number.
 Result<std::string> decode_string_literal(std::string_view body);
 
 }  // namespace zinc_rt::jinja

@@ -1,4 +1,4 @@
-// The tests that may stand after `is`.
+// Implements the tests that may stand after `is`, such as `x is defined`.
 #include <algorithm>
 
 #include "jinja/call.h"
@@ -48,8 +48,8 @@ Result<Value> is_in(Runtime& rt, const Value& self, Args& args) {
 Result<Value> same_as(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("sameas", args, {"other"}, 1));
   if (self.kind() != a[0].kind()) return Value::boolean(false);
-  // In Python, constants and equal small values are usually the same object. Containers are the same only if they are
-  // one object.
+  // `sameas` means Python's `is`. In Python, constants and equal small values are usually the same object, so they are
+  // compared by value. Containers are the same only if they are one object.
   if (self.kind() < Kind::kUndefined || self.is_str()) {
     ZRT_TRY(bool same, equals(rt, self, a[0]));
     return Value::boolean(same);
@@ -67,13 +67,13 @@ constexpr std::string_view kIsUpper = "isupper";
 
 Result<Value> is_filter(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("filter", args));
-  ZRT_CHECK_OK(hash_of(rt, self));  // fails if the value cannot be a key
+  ZRT_CHECK_OK(hash_of(rt, self));  // fails if the value cannot be a dict's key
   return Value::boolean(self.is_str() && find_filter(self.text()) != nullptr);
 }
 
 Result<Value> is_test(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("test", args));
-  ZRT_CHECK_OK(hash_of(rt, self));  // fails if the value cannot be a key
+  ZRT_CHECK_OK(hash_of(rt, self));  // fails if the value cannot be a dict's key
   return Value::boolean(self.is_str() && find_test(self.text()) != nullptr);
 }
 

@@ -1,4 +1,4 @@
-// str() and repr() of values.
+// Implements str() and repr() of values.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,7 +18,8 @@ Status append_items(Runtime& rt, MarkedText& out, const Items& items, Append app
   for (const auto& item : items) {
     if (!first) out += ", ";
     first = false;
-    // The text can be far larger than the values, because one value may be referenced many times.
+    // The limit is checked for each item. The text can be far larger than the values, because one value may be
+    // referenced many times.
     ZRT_CHECK_OK(rt.reserve(out.held_bytes()));
     ZRT_CHECK_OK(append(item));
   }
@@ -64,7 +65,7 @@ Status append_sequence(Runtime& rt, MarkedText& out, const Value& value) {
   return {};
 }
 
-// Appends the escaped text that is written between the quotes.
+// Appends what stands between the quotes of a repr: the text with Python's escapes.
 void append_escaped(std::string& out, std::string_view text, char quote) {
   for (std::size_t pos = 0; pos < text.size();) {
     Char c = char_at(text, pos);
@@ -98,7 +99,7 @@ void append_quoted(MarkedText& out, MarkedView view) {
   bool has_double = text.find('"') != std::string_view::npos;
   char quote = has_single && !has_double ? '"' : '\'';
   out += quote;
-  // A foreign part consists of whole characters, so no character belongs to two parts.
+  // Each marked or unmarked run can be escaped separately, because it consists of whole characters.
   view.for_each_run([&](std::string_view run, bool is_foreign) {
     std::string escaped;
     append_escaped(escaped, run, quote);
@@ -139,7 +140,7 @@ Status append_object(Runtime& rt, MarkedText& out, const Value& value) {
       return {};
     }
     default:
-      // Python would print an address here.
+      // Python would also print the object's address, which differs from run to run.
       out.append_own(fmt::format("<{} object>", type_name(value)));
       return {};
   }
@@ -224,7 +225,7 @@ MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view)) {
   MarkedText out;
   std::string mapped = map(text.text());
   if (!text.has_marks()) return MarkedText(std::move(mapped));
-  // Only characters outside ASCII can change their size.
+  // Only characters outside ASCII can change their size, so the marks of ASCII text stay exact.
   if (!is_ascii(text.text())) return MarkedText(std::move(mapped), true);
   std::size_t at = 0;
   text.for_each_run([&](std::string_view run, bool is_marked) {

@@ -40,7 +40,8 @@ void append_mapped(std::string& out, std::uint32_t code, const CaseMap& map) {
   const CaseRun* end = map.runs + map.n_runs;
   const CaseRun* run =
       std::upper_bound(map.runs, end, code, [](std::uint32_t c, const CaseRun& r) { return c < r.first; });
-  // Runs with stride 2 may interleave, so both of the nearest runs below are candidates.
+  // Runs with stride 2 may interleave with another run, so the two nearest runs that begin at or below `code` are
+  // tried.
   for (int back = 0; back < 2 && run != map.runs; ++back) {
     --run;
     if (code <= run->last && (code - run->first) % run->stride == 0) {
@@ -51,8 +52,8 @@ void append_mapped(std::string& out, std::uint32_t code, const CaseMap& map) {
   append_char(out, code);
 }
 
-// A capital sigma becomes a final sigma if a cased letter precedes it and none follows. Case-ignorable characters in
-// between are skipped.
+// Returns whether a capital sigma becomes a final sigma in lower case: if a cased letter precedes it and none follows.
+// Case-ignorable characters in between are skipped.
 bool is_final_sigma(std::string_view text, std::size_t pos, std::size_t size) {
   bool cased_before = false;
   for (std::size_t i = pos; i > 0;) {
@@ -221,7 +222,7 @@ std::size_t trailing_space(std::string_view text) {
 std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
-  // memmem takes linear time; std::string_view::find does not.
+  // memmem is used because it takes linear time, which std::string_view::find does not.
   const void* hit = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   if (hit == nullptr) return std::string_view::npos;
   return static_cast<std::size_t>(static_cast<const char*>(hit) - text.data());

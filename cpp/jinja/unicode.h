@@ -1,5 +1,5 @@
-// UTF-8 text as sequences of code points with Python's character classes and case rules.
-// A byte that is not part of valid UTF-8 counts as one character and is copied unchanged. It has no class and no case.
+// Treats UTF-8 text as a sequence of code points, with the character classes and case rules of Python's str. A byte
+// that is not part of valid UTF-8 counts as one character and is copied unchanged. It has no class and no case.
 // Thread rule: pure functions.
 #pragma once
 
@@ -27,18 +27,19 @@ enum CharFlag : std::uint16_t {
 };
 
 struct Char {
-  std::uint32_t code = 0;  // kInvalidChar + byte for a broken byte
-  std::uint32_t size = 0;  // bytes in the text
+  std::uint32_t code = 0;  // for a byte that is not valid UTF-8: kInvalidChar + byte
+  std::uint32_t size = 0;  // length in bytes
 };
 inline constexpr std::uint32_t kInvalidChar = 0x110000;
 
-// The character at text[pos]. REQUIRES: pos < text.size().
+// Returns the character at text[pos]. REQUIRES: pos < text.size().
 Char char_at(std::string_view text, std::size_t pos);
-// The character that ends before text[pos]. REQUIRES: 0 < pos <= text.size().
+// Returns the character that ends before text[pos]. REQUIRES: 0 < pos <= text.size().
 Char char_before(std::string_view text, std::size_t pos);
 void append_char(std::string& out, std::uint32_t code);
 std::size_t count_chars(std::string_view text);
-// Byte offset of character n; text.size() if there are fewer characters. is_ascii: every byte is a character.
+// Returns the byte offset of character n, or text.size() if there are fewer characters. is_ascii says that every byte
+// is a character, which needs no search.
 std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii);
 
 std::uint16_t char_flags(std::uint32_t code);
@@ -49,16 +50,16 @@ inline bool is_space(std::uint32_t code) {
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-std::string to_title(std::string_view text);        // str.title()
-std::string to_capitalized(std::string_view text);  // str.capitalize()
-std::string to_folded(std::string_view text);       // str.casefold()
-std::string to_swapped(std::string_view text);      // str.swapcase()
+std::string to_title(std::string_view text);        // as Python's str.title()
+std::string to_capitalized(std::string_view text);  // as Python's str.capitalize()
+std::string to_folded(std::string_view text);       // as Python's str.casefold()
+std::string to_swapped(std::string_view text);      // as Python's str.swapcase()
 
-// Prefix and suffix of white space, in bytes.
+// Return how many bytes of white space the text begins or ends with.
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
 
-// Linear in the length of both; npos when absent.
+// Return the position of the first or last occurrence, or npos if there is none. The time is linear in both lengths.
 std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from = 0);
 std::size_t rfind_text(std::string_view text, std::string_view needle);
 

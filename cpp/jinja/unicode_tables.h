@@ -1,5 +1,5 @@
-// Character classes and case mappings of Python's str, sorted by first code point. FlagRun i covers the code points
-// from its own first to the one before the next run's first.
+// Tables of the character classes and case mappings of Python's str, sorted by first code point. A FlagRun covers the
+// code points from its `first` to the one before the next run's `first`.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace zinc_rt::jinja::tables {
 
 struct FlagRun {
   std::uint32_t first;
-  std::uint16_t flags;  // CharFlag bits of unicode.h
+  std::uint16_t flags;  // bits of CharFlag (unicode.h)
 };
 
-// Code points first, first + stride, ..., last map to themselves plus delta.
+// A rule of a case mapping: the code points first, first + stride, ..., last map to themselves plus delta.
 struct CaseRun {
   std::uint32_t first;
   std::uint32_t last;
@@ -20,7 +20,7 @@ struct CaseRun {
   std::int32_t delta;
 };
 
-// A mapping to more than one code point, as UTF-8.
+// A case mapping to more than one code point. `text` is the result in UTF-8.
 struct CaseSpecial {
   std::uint32_t code;
   const char* text;

@@ -76,7 +76,8 @@ void clear_values(JoinerObject* o) {
 }  // namespace
 
 Heap::~Heap() {
-  // First drops the references among the remaining objects, while all of them still exist. Then frees the objects.
+  // The references between the remaining objects are dropped first, while all objects still exist. Then the objects are
+  // freed.
   busy_ = true;
   for (Object* o = first_; o != nullptr; o = o->next) {
     with_type(o, [](auto* typed) { clear_values(typed); });
@@ -108,7 +109,7 @@ void Heap::unlink(Object* object) {
   live_bytes_ -= object->bytes;
 }
 
-// Uses a work list, because recursion over a chain of a million nested values would need a million stack frames.
+// Frees objects with a work list. Recursion over a chain of a million nested values would need a million stack frames.
 void Heap::unreferenced(Object* object) {
   if (busy_) {
     pending_.push_back(object);

@@ -1,6 +1,6 @@
-// Values of a template: Python's None, bool, int, float, str, list, tuple and dict, and the few objects that Jinja
-// adds. Scalars are stored in the value. All other values are reference-counted objects that belong to the Heap of one
-// render.
+// Value is a value of a template: Python's None, bool, int, float, str, list, tuple or dict, or one of the few objects
+// that Jinja adds. Scalars are stored in the value. All other values are reference-counted objects that belong to the
+// Heap of one render.
 // Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (their
 // references are not counted), so several renders may hold them at the same time.
 #pragma once
@@ -20,13 +20,13 @@
 namespace zinc_rt::jinja {
 
 enum class Kind : std::uint8_t {
-  kMissing,  // an absent argument or a variable that is not set; templates never see it
+  kMissing,  // an argument that was not given or a variable that is not set; templates never see it
   kNone,
   kBool,
   kInt,
   kFloat,
-  kBuiltin,  // a function of this engine
-  // The kinds from here on are objects.
+  kBuiltin,  // a function that this engine provides
+  // All kinds from here on are reference-counted objects.
   kUndefined,
   kNumber,
   kStr,
@@ -50,7 +50,7 @@ class Value;
 struct Args;
 struct Object;
 
-// A function that templates can call. self: the object whose method is called; missing for a global function.
+// A function that templates can call. `self` is the object whose method is called; it is missing for a global function.
 using Function = Result<Value> (*)(Runtime&, const Value& self, Args& args);
 struct Builtin {
   std::string_view name;
@@ -95,18 +95,18 @@ class Value {
   bool is_number() const { return is_integral() || kind_ == Kind::kFloat || kind_ == Kind::kNumber; }
   bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
 
-  // Each REQUIRES that the kind matches.
+  // Return the value as a C++ type. REQUIRES: the value has the matching kind.
   bool as_bool() const { return int_ != 0; }
-  std::int64_t as_int() const { return int_; }  // also for a bool
-  double as_real() const;                       // for any kind of number
+  std::int64_t as_int() const { return int_; }  // works for bools too
+  double as_real() const;                       // works for every kind of number
   const Builtin* as_builtin() const { return builtin_; }
   Object* object() const { return object_; }
   template <class T>
   T& as() const {
     return *static_cast<T*>(object_);
   }
-  const std::string& text() const;  // for a str
-  MarkedView view() const;          // a str's text; bytes that came from outside the template are marked
+  const std::string& text() const;  // the text of a str
+  MarkedView view() const;          // the text of a str, in which bytes that came from outside the template are marked
 
  private:
   void retain() const;
@@ -125,14 +125,14 @@ struct Object {
   static constexpr std::uint32_t kImmortal = 0xffffffff;
   Kind kind;
   std::uint32_t refs = 1;
-  std::size_t bytes = 0;  // what the heap counts for this object
+  std::size_t bytes = 0;  // number of bytes that the heap counts for this object
   Heap* heap = nullptr;
   Object* previous = nullptr;
   Object* next = nullptr;
 };
 
-// All objects of one render. It counts live bytes. Its destructor frees all objects that are left, including reference
-// cycles.
+// Owns all objects of one render and counts their bytes. Its destructor frees all objects that are left, including
+// reference cycles.
 class Heap {
  public:
   Heap() = default;
@@ -140,13 +140,12 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
   ~Heap();
 
-  // Takes ownership of a new object. object_bytes: the size of its struct. bytes: the memory that it holds outside the
-  // struct.
+  // Takes ownership of a new object. object_bytes is the size of its struct, bytes the memory that it holds besides.
   Value adopt(Object* object, std::size_t object_bytes, std::size_t bytes);
   void charge(Object& object, std::size_t bytes);
   void unreferenced(Object* object);
   std::size_t live_bytes() const { return live_bytes_; }
-  // Count memory that belongs to the render but not to an object.
+  // Count memory that belongs to the render but not to an object, such as activations.
   void add_bytes(std::size_t bytes) { live_bytes_ += bytes; }
   void subtract_bytes(std::size_t bytes) { live_bytes_ -= bytes; }
 
@@ -155,35 +154,36 @@ class Heap {
 
   Object* first_ = nullptr;
   std::size_t live_bytes_ = 0;
-  bool busy_ = false;  // objects are being freed: those that lose their last reference wait in pending_
+  bool busy_ = false;  // objects are being freed, so those that lose their last reference wait in pending_
   std::vector<Object*> pending_;
 };
 
 struct StrObject : Object {
   std::string text;
-  std::int64_t n_chars = -1;  // counted on first use; for immortals, when they are created
-  bool markup = false;        // the text is already escaped for HTML
-  // Which bytes came from outside the template. The result of no operation depends on it.
-  bool is_foreign = false;                         // all bytes did
-  std::unique_ptr<const TextSpans> foreign_parts;  // the parts that did, if only some did
+  std::int64_t n_chars = -1;  // number of characters; counted on first use, for immortals when they are created
+  bool markup = false;        // whether the text is escaped for HTML already
+  // Which bytes came from outside the template. No operation's result depends on this.
+  bool is_foreign = false;                         // all bytes came from outside
+  std::unique_ptr<const TextSpans> foreign_parts;  // the parts that came from outside, if only some did
 };
 
-// A number of the context that keeps its text, because no 64-bit int or float would be printed like it: 2^64, 0.10,
-// 1e5.
+// A number of the context that keeps its text, because no 64-bit int or float would be printed the same way: 2^64,
+// 0.10, 1e5.
 struct NumberObject : Object {
   std::string text;
-  double real = 0;        // the nearest double
-  bool is_whole = false;  // Python reads it as an int, else as a float
+  double real = 0;        // the double nearest to the number
+  bool is_whole = false;  // whether Python reads the text as an int, otherwise as a float
 };
 
 struct SeqObject : Object {
   std::vector<Value> items;
-  bool is_group = false;  // a tuple made by the groupby filter: its two items also have the names .grouper and .list
+  // Whether this is a tuple of the groupby filter; its two items are also called .grouper and .list.
+  bool is_group = false;
 };
 
 struct DictObject : Object {
-  std::vector<std::pair<Value, Value>> items;  // in order of insertion
-  std::vector<std::uint32_t> buckets;          // a hash table of item index + 1; empty while there are few items
+  std::vector<std::pair<Value, Value>> items;  // in the order of insertion
+  std::vector<std::uint32_t> buckets;          // hash table of item index + 1; empty while there are few items
 };
 
 enum class ViewKind : std::uint8_t { kKeys, kValues, kItems };
@@ -192,27 +192,27 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
-// The limit on the numbers of a range. It keeps all arithmetic on them within 64 bits.
+// The largest magnitude of a range's numbers. It keeps all arithmetic on them within 64 bits.
 inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
   std::int64_t size() const;
 };
 
-// An undefined value. It keeps what an error message needs: a hint, or the missing name and the type of the object
-// without it.
+// An undefined value. It holds what its error message needs: a hint, or the missing name and the type of the object
+// that lacks it.
 struct UndefinedObject : Object {
   std::string hint;
   std::string owner;
   Value name;
 };
 
-// Stores the next item in its argument. Returns false if there is no next item.
+// Advances an iterator: stores the next item in its second argument and returns true. Returns false if there is none.
 using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
 struct IteratorObject : Object {
   std::string_view type_name;
   NextFunction next;
-  std::uint32_t depth = 1;  // the number of nested source iterators, including this one
+  std::uint32_t depth = 1;  // number of nested iterators that this one reads from, including itself
   bool running = false;
 };
 
@@ -222,7 +222,7 @@ struct MethodObject : Object {
 };
 
 struct NamespaceObject : Object {
-  Value attributes;  // a dict
+  Value attributes;  // always a dict
 };
 
 struct MacroProto;
@@ -244,7 +244,7 @@ struct JoinerObject : Object {
   bool used = false;
 };
 
-// The arguments of a call.
+// The arguments of a call, by position and by name.
 struct Args {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
@@ -301,7 +301,7 @@ inline MarkedView Value::view() const {
   return str.foreign_parts ? MarkedView(str.text, *str.foreign_parts) : MarkedView(str.text, str.is_foreign);
 }
 
-// The constants of one template. They outlive all of its renders.
+// Owns the constants of one template. They outlive all of its renders.
 class ConstantPool {
  public:
   Value str(std::string text);
@@ -310,8 +310,8 @@ class ConstantPool {
   std::vector<std::unique_ptr<StrObject>> strings_;
 };
 
-// Returns the value to compute with: for a kNumber its int or float. Returns other values unchanged, and also an int
-// that does not fit 64 bits.
+// Returns the value that arithmetic uses: for a kNumber its int or float. Returns other values unchanged, and also an
+// int that does not fit 64 bits.
 Value counted(const Value& value);
 // Returns whether the value is an int that does not fit 64 bits. REQUIRES: the value is a result of counted().
 inline bool is_beyond_ints(const Value& value) {

@@ -15,7 +15,7 @@ void visit_present(const ExprPtr& expr, const ExprVisit& visit) {
   if (expr) visit(*expr);
 }
 
-// Calls load and store for every name in a subtree, in the order of the template.
+// Calls `load` or `store` for every name in a subtree, in the order of the template.
 class NameWalk {
  public:
   std::function<void(const std::string&)> load;

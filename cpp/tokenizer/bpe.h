@@ -1,8 +1,9 @@
-// Byte-pair encoding by a ranked list of merges.
+// Bpe is byte-pair encoding by a ranked list of merges.
 //
-// Byte-level (GPT-2 and similar): the symbols are bytes, written in the byte alphabet. Character-level (Gemma 4): the
-// symbols are UTF-8 characters; a character without a token becomes one "<0xNN>" token per byte.
-// Thread rule: immutable once made; MergeTextScratch belongs to the calling thread.
+// In byte-level vocabularies (GPT-2 and similar) the symbols are bytes, written in the byte alphabet (byte_alphabet.h).
+// In character-level vocabularies (Gemma 4) the symbols are UTF-8 characters, and a character without a token becomes
+// one "<0xNN>" token per byte.
+// Thread rule: immutable after creation; MergeTextScratch belongs to the calling thread.
 #pragma once
 
 #include <array>
@@ -24,18 +25,18 @@ enum class BpeAlphabet : std::uint8_t { kBytes, kCharacters };
 
 class Bpe {
  public:
-  // merges: lines "left right", best first; of equal lines the first counts. A merge from or to a text that is not a
-  // token is kept, because it can be a step to a longer token. If it remains at the end, its bytes are encoded one by
-  // one. Errors: kCorrupt for a line that is not two texts with a space between.
+  // Creates the encoder. `merges` are lines "left right", best first; of equal lines the first counts. A merge from or
+  // to a text that is not a token is kept, because it can be a step to a longer token. If such a text remains at the
+  // end, its bytes are encoded one by one. Errors: kCorrupt for a line that is not two texts with a space between.
   static Result<Bpe> create(const Vocab& vocab, std::span<const std::string> merges, BpeAlphabet alphabet);
 
-  // Appends the ids of one piece. A byte without a token adds `unknown` if that is an id, else nothing. Returns false
-  // if the watch ended the call; `out` is then unchanged. REQUIRES: the vocabulary passed to create(); fewer than 2^31
-  // bytes.
+  // Appends the ids of one piece to `out`. A byte without a token adds `unknown` if that is an id, else nothing.
+  // Returns false if the watch ended the call; `out` is then unchanged. REQUIRES: the vocabulary that was passed to
+  // create(); fewer than 2^31 bytes.
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // Only for kCharacters: the neighbouring characters that some merge joins.
+  // Only for kCharacters: the pairs of neighbouring characters that some merge joins.
   const PairSet& pairs() const { return pairs_; }
 
  private:
@@ -53,11 +54,12 @@ class Bpe {
   void append_bytes(std::string_view bytes, TokenId unknown, std::vector<TokenId>& out) const;
 
   BpeAlphabet alphabet_ = BpeAlphabet::kBytes;
-  StringTable extra_;  // texts in merges that are not tokens; numbered after the vocabulary's ids
+  StringTable extra_;  // texts in merges that are not tokens; their numbers follow the vocabulary's ids
   std::int32_t n_tokens_ = 0;
-  std::array<std::int32_t, 256> byte_symbol_{};  // kBytes: of each byte; kCharacters: of each ASCII character
-  std::array<TokenId, 256> byte_token_{};        // -1: none
-  std::vector<Slot> slots_;                      // open addressing; a power of two, at most half full
+  // Symbol of each byte (kBytes) or of each ASCII character (kCharacters).
+  std::array<std::int32_t, 256> byte_symbol_{};
+  std::array<TokenId, 256> byte_token_{};  // token of each byte; -1 if it has none
+  std::vector<Slot> slots_;  // hash table of merges with open addressing; its size is a power of two, at most half full
   PairSet pairs_;
 };
 

@@ -13,7 +13,7 @@ constexpr bool stands_for_itself(unsigned byte) {
 
 struct Alphabet {
   std::array<char32_t, 256> to_char{};
-  std::array<std::int16_t, 0x144> to_byte{};  // -1: not in the alphabet
+  std::array<std::int16_t, 0x144> to_byte{};  // -1 for a character that is not in the alphabet
 
   constexpr Alphabet() {
     to_byte.fill(-1);

@@ -1,5 +1,5 @@
-// The 256 printable characters with which byte-level vocabularies write bytes. Printable Latin-1 bytes stand for
-// themselves; the other 68 are U+0100, U+0101, ... in byte order.
+// Byte-level vocabularies write each byte as one of 256 printable characters. Printable Latin-1 bytes stand for
+// themselves. The other 68 bytes are U+0100, U+0101, ... in byte order.
 // Thread rule: constant data.
 #pragma once
 
@@ -13,9 +13,10 @@ namespace zinc_rt {
 char32_t byte_to_char(std::uint8_t byte);
 std::optional<std::uint8_t> char_to_byte(char32_t code_point);
 
-// "\x20hi" -> "Ġhi".
+// Returns the bytes in this alphabet: "\x20hi" becomes "Ġhi".
 std::string to_byte_alphabet(std::string_view bytes);
-// The reverse. Characters outside the alphabet, and bytes that are not UTF-8, stay as they are.
+// Returns the bytes that the text stands for. Characters outside the alphabet, and bytes that are not UTF-8, stay as
+// they are.
 std::string from_byte_alphabet(std::string_view text);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Turns token ids into text as they arrive, never half a UTF-8 sequence.
+// Detokenizer turns token ids into text as they arrive, for streamed answers. It never returns half a UTF-8 sequence.
 //
 // All results of push() and finish(), joined, equal replace_invalid_utf8(Tokenizer::decode(all ids)).
 // Thread rule: one stream belongs to one thread at a time; the tokenizer is shared.
@@ -15,15 +15,15 @@ namespace zinc_rt {
 
 class Detokenizer {
  public:
-  // previous: the token before the first one pushed, that is, the last of the prompt; empty at the start of a text. It
-  // decides whether to remove the space that encode() puts before a text.
+  // `previous` is the token before the first one that is pushed, that is, the last of the prompt. It is empty at the
+  // start of a text. It decides whether the space is removed that encode() puts before a text.
   explicit Detokenizer(Tokenizer tokenizer, bool skip_special = true, std::optional<std::int32_t> previous = {});
 
-  // Returns the text that is final after this token; empty while a UTF-8 sequence is incomplete (it holds back at most
-  // 3 bytes). An id outside the vocabulary gives U+FFFD; decode() refuses such an id.
+  // Returns the text that is final after this token. It is empty while a UTF-8 sequence is incomplete; at most 3 bytes
+  // are held back. An id outside the vocabulary returns U+FFFD, whereas decode() refuses it.
   std::string push(std::int32_t id);
 
-  // U+FFFD if the text ends within a sequence, else empty. The next push starts a new text.
+  // Ends the text. Returns U+FFFD if it ends within a sequence, else an empty text. The next push() starts a new text.
   std::string finish();
 
  private:

@@ -1,4 +1,4 @@
-// The limits at which an encoding stops before the end of its text.
+// EncodeLimits says when an encoding must stop before the end of its text.
 // Thread rule: plain values; a stop may be requested from any thread.
 #pragma once
 

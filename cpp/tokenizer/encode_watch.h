@@ -1,4 +1,4 @@
-// Checks the limits of one encode call while it runs.
+// EncodeWatch checks the limits of one call of encode while it runs.
 // Thread rule: belongs to one call.
 #pragma once
 
@@ -8,11 +8,11 @@ namespace zinc_rt {
 
 class EncodeWatch {
  public:
-  // The limits must outlive the watch.
+  // The limits must outlive the object.
   explicit EncodeWatch(const EncodeLimits& limits) : limits_(limits) {}
 
-  // Called after each further `bytes` of text, with the number of tokens so far. Returns whether to end the call. Once
-  // true it stays true.
+  // Returns whether to end the call. Encoders call it after each further `bytes` of text, with the number of tokens so
+  // far. Once it has returned true, it always does.
   bool over(std::size_t bytes, std::size_t n_tokens) {
     since_look_ += bytes;
     if (since_look_ >= kBytesBetweenLooks) {
@@ -23,12 +23,12 @@ class EncodeWatch {
     return is_cancelled_ || n_over_ > 0;
   }
   bool is_cancelled() const { return is_cancelled_; }
-  std::size_t n_over() const { return n_over_; }  // the number of tokens when the limit was exceeded; 0: it was not
+  std::size_t n_over() const { return n_over_; }  // number of tokens when the limit was exceeded; 0 if it was not
 
  private:
   static constexpr std::size_t kBytesBetweenLooks = 16 * 1024;
   const EncodeLimits& limits_;
-  std::size_t since_look_ = kBytesBetweenLooks;  // the first call looks
+  std::size_t since_look_ = kBytesBetweenLooks;  // so that the first call looks at the stop token
   std::size_t n_over_ = 0;
   bool is_cancelled_ = false;
 };

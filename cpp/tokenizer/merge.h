@@ -1,5 +1,5 @@
-// The merge loop of BPE and SPM. Of all adjacent pairs that the model can merge, it merges the one with the best
-// priority first (the leftmost of equal ones), until no such pair is left. This takes O(n log n) for n symbols;
+// The merge loop of BPE and SentencePiece. Of all adjacent pairs that the model can merge, it merges the one with the
+// best priority first (the leftmost of equal ones), until no such pair is left. It takes O(n log n) for n symbols.
 // merge_text.h makes it linear for long texts.
 #pragma once
 
@@ -10,26 +10,27 @@
 
 namespace zinc_rt {
 
-// A symbol: a part of a piece's text. prev and next link the symbols that still exist (-1 at the ends).
+// A symbol is a part of the text that may be merged with its neighbours. prev and next link the symbols that still
+// exist; they are -1 at the ends.
 struct Symbol {
   std::uint32_t begin = 0;
-  std::uint32_t bytes = 0;  // 0: merged into the symbol on its left
-  std::int32_t id = -1;     // the model's id for this text; -1 if the model has none
+  std::uint32_t bytes = 0;  // 0 if this symbol was merged into the one on its left
+  std::int32_t id = -1;     // the model's id for the symbol's text; -1 if it has none
   std::int32_t prev = -1;
   std::int32_t next = -1;
 };
 
-// The result of merging two symbols. The smallest priority is merged first.
+// The result of merging two symbols. Of all possible merges, the one with the smallest priority is done first.
 struct Merge {
-  std::uint32_t priority = 0;  // below MergeOrder::kNone
+  std::uint32_t priority = 0;  // always below MergeOrder::kNone
   std::int32_t id = -1;
 };
 
-// Stores one number per index and finds the index of the first smallest number. It is a tree in which each node holds
+// Stores one number per index and finds the first index with the smallest number. It is a tree in which each node holds
 // the smallest number of its eight children.
 class MergeOrder {
  public:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // the pair at this index cannot be merged
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // the number of an index whose pair cannot be merged
 
   // Sets the number of indices; all numbers are kNone.
   void reset(std::size_t n) {
@@ -42,7 +43,7 @@ class MergeOrder {
     } while (n > 1);
     values_.assign(total, kNone);
   }
-  // Sets a number. first_least() takes it into account after build() or refresh().
+  // Sets the number of an index. first_least() takes it into account only after build() or refresh().
   void put(std::size_t place, std::uint32_t value) { values_[place] = value; }
   void build() {
     for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
@@ -60,9 +61,9 @@ class MergeOrder {
       above = least;
     }
   }
-  // Whether refresh() of one of the indices also refreshes the other.
+  // Returns whether refresh() of one of the two indices also refreshes the other.
   static bool same_block(std::size_t a, std::size_t b) { return a / kFan == b / kFan; }
-  // Returns -1 if all numbers are kNone.
+  // Returns the first index with the smallest number, or -1 if all numbers are kNone.
   std::ptrdiff_t first_least() const {
     std::size_t block = 0;
     for (std::size_t level = levels_.size(); level-- > 0;) {
@@ -83,18 +84,18 @@ class MergeOrder {
     return std::min(std::min(std::min(v[0], v[1]), std::min(v[2], v[3])),
                     std::min(std::min(v[4], v[5]), std::min(v[6], v[7])));
   }
-  std::vector<std::uint32_t> values_;  // level by level; the numbers of the indices come first
-  std::vector<std::size_t> levels_;    // where each level begins in values_
+  std::vector<std::uint32_t> values_;  // all levels, one after another; the numbers of the indices come first
+  std::vector<std::size_t> levels_;    // index in values_ at which each level begins
 };
 
-// Memory of the loop, reused between pieces. Belongs to one thread.
+// The memory of the merge loop, which is reused for the next piece. It belongs to one thread.
 struct MergeScratch {
   std::vector<Symbol> symbols;
-  std::vector<std::int32_t> joined;  // by symbol: the id of the merge with its right neighbour
-  MergeOrder order;                  // by symbol: the priority of that merge
-  std::uint64_t n_joins = 0;         // pairs that were examined in all calls, as a measure of the work
+  std::vector<std::int32_t> joined;  // per symbol the id of its merge with its right neighbour
+  MergeOrder order;                  // per symbol the priority of that merge
+  std::uint64_t n_joins = 0;         // number of pairs that all calls examined, as a measure of the work
 
-  // Removes all symbols. Add the new ones afterwards, in the order of the text.
+  // Removes all symbols. Call it first, then add() the new ones in the order of the text.
   void clear() { symbols.clear(); }
   void add(std::uint32_t begin, std::uint32_t bytes, std::int32_t id) {
     const auto index = static_cast<std::int32_t>(symbols.size());
@@ -103,8 +104,8 @@ struct MergeScratch {
   }
 };
 
-// join(left, right, merge) returns whether the pair can be merged, and sets the result. REQUIRES: fewer than 2^31
-// symbols.
+// Merges the symbols in `scratch` until no pair can be merged. join(left, right, merge) returns whether a pair can be
+// merged, and sets the result. REQUIRES: fewer than 2^31 symbols.
 template <class Join>
 void merge_symbols(MergeScratch& scratch, const Join& join) {
   std::vector<Symbol>& symbols = scratch.symbols;

@@ -1,13 +1,13 @@
 // Merges a text of any length in linear time, with the same result as merge_symbols() on the whole text.
 //
 // Why this works: a sequence of symbols is the result for its text if and only if each symbol is the result for its own
-// text and each two adjacent symbols are the result for their joint text. (Merging picks the best pair by rank, then
+// text, and each two adjacent symbols are the result for their joint text. (Merging picks the best pair by rank, then
 // the leftmost. As long as no merge has crossed the borders of a part of the text, the picks within the part are those
 // for the part alone, in the same order. So the first merge that crosses between two symbols would also cross between
 // them if they stood alone.)
 //
-// Therefore text is merged window by window. Each window begins at the end of the symbols that are final. Only the seam
-// between two windows is checked. If the check fails, the window is merged again from a position further left.
+// Therefore text is merged window by window. Each window begins where the final symbols end. Only the seam between two
+// windows is checked. If the check fails, the text is merged again from a position further left.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace zinc_rt {
 struct Merged {
   std::uint32_t begin = 0;
   std::uint32_t bytes = 0;
-  std::int32_t id = -1;  // equal ids have equal texts; -1: the text is no token
+  std::int32_t id = -1;  // equal ids have equal texts; -1 if the text is no token
 };
 
 struct MergeTextScratch {
@@ -31,13 +31,13 @@ struct MergeTextScratch {
   std::vector<Merged> done;
 };
 
-inline constexpr std::size_t kMergeWindow = 256;  // bytes; also the length up to which a text is merged as one window
-// In bytes. Symbols that end closer than this to the end of a window are not final.
+inline constexpr std::size_t kMergeWindow = 256;  // in bytes; a text of at most this length is merged as one window
+// Symbols that end fewer than this many bytes before the end of a window are not final.
 inline constexpr std::size_t kMergeMargin = 32;
 
-// Returns true with the result in scratch.done. Returns false if stop(bytes since its last call, symbols so far)
-// returned true. first_symbol(text, at) returns the first symbol at a position. join: see merge_symbols(); its symbols
-// are positions in `text`. REQUIRES: fewer than 2^31 bytes.
+// Merges `text`. Returns true with the result in scratch.done. Returns false if stop(bytes since its last call, symbols
+// so far) returned true. first_symbol(text, at) returns the first symbol at a position. For `join` see merge_symbols();
+// its symbols are positions in `text`. REQUIRES: fewer than 2^31 bytes.
 template <class FirstSymbol, class Join, class Stop>
 bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSymbol& first_symbol, const Join& join,
                 const Stop& stop) {
@@ -45,7 +45,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
   std::vector<Merged>& done = scratch.done;
   done.clear();
   const auto n = static_cast<std::uint32_t>(text.size());
-  // Merges a window. Returns the end of its last symbol.
+  // Merges the window that begins at `at`. Returns the end of its last symbol.
   const auto merge_from = [&](std::uint32_t at, std::size_t end) {
     m.clear();
     while (at < end) {
@@ -70,7 +70,8 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     return true;
   }
 
-  Merged good_left, good_right;  // the last pair whose check succeeded
+  // The last pair of symbols whose check succeeded, so that an equal pair is not checked again.
+  Merged good_left, good_right;
   const auto holds = [&](const Merged& left, const Merged& right) {
     if (left.id >= 0 && right.id >= 0 && left.id == good_left.id && right.id == good_right.id) return true;
     merge_from(left.begin, right.begin + right.bytes);
@@ -80,9 +81,10 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     if (good) good_left = left, good_right = right;
     return good;
   };
-  // The previous window. If the text repeats itself, the same result is used again.
+  // The text of the previous window. If the next window is equal, because the text repeats itself, its result is
+  // copied.
   std::string_view last_window;
-  std::size_t last_begin = 0, last_end = 0;  // that window's result, as a range of `done`
+  std::size_t last_begin = 0, last_end = 0;  // the previous window's result, as a range of `done`
 
   std::size_t window = kMergeWindow, back = kMergeMargin;
   std::uint32_t at = 0;
@@ -105,7 +107,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
       std::size_t keep = begin;
       while (keep > 0 && at - done[keep - 1].begin <= back) --keep;
       keep = keep == begin ? begin - 1 : keep;
-      // The part that is merged again grows with the part that was dropped, so the total time stays linear.
+      // The text that is merged again grows with the text whose result was dropped, so the total time stays linear.
       window = std::max(window, 2 * static_cast<std::size_t>(at - done[keep].begin));
       back *= 2;
       at = done[keep].begin;
@@ -118,7 +120,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     last_begin = begin;
     last_end = done.size();
     const std::uint32_t from = std::exchange(at, done.back().begin + done.back().bytes);
-    if (at - from < window / 4) window *= 2;  // one symbol fills the window
+    if (at - from < window / 4) window *= 2;  // few symbols fill the window, so a larger one is needed
     if (stop(at - from, done.size())) return false;
   }
   return true;

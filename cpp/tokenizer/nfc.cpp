@@ -15,8 +15,9 @@ namespace {
 
 using namespace nfc_tables;
 
-// A Hangul syllable is a leading consonant, a vowel and possibly a trailing consonant, in this order.
-constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;  // kTrail: of none
+// The first code points and the numbers of Hangul letters and syllables. A syllable consists of a leading consonant, a
+// vowel and possibly a trailing consonant, in this order.
+constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;
 
 bool is_in(char32_t c, char32_t first, char32_t n) {
@@ -48,7 +49,7 @@ void append_decomposed(char32_t c, std::u32string& out) {
     if (part != 0) out += part;
 }
 
-// Returns 0 if the two do not compose.
+// Returns the character that two characters compose, or 0 if they do not compose.
 char32_t composed(char32_t first, char32_t second) {
   if (is_in(first, kLead, kLeads) && is_in(second, kVowel, kVowels))
     return kSyllable + ((first - kLead) * kVowels + (second - kVowel)) * kTrails;
@@ -61,9 +62,9 @@ char32_t composed(char32_t first, char32_t second) {
   return it != all.end() && it->first == first && it->second == second ? it->composed : 0;
 }
 
-// "Active" characters are those that normalization may change: those with a combining class, those that always
-// decompose, and those that may compose with the character before. No other character changes or causes a change of the
-// character before it.
+// Returns the set of "active" characters, which normalization may change: those with a combining class, those that
+// always decompose, and those that may compose with the character before. No other character changes or causes a change
+// of the character before it.
 constexpr char32_t kFirstActive = 0x300, kPastActive = 0x30000;
 using Active = std::bitset<kPastActive>;
 const Active& active() {
@@ -103,7 +104,7 @@ class Reordering {
  private:
   std::vector<std::uint8_t>::iterator at(std::size_t i) { return classes_.begin() + static_cast<std::ptrdiff_t>(i); }
 
-  // A counting sort, so that the time is linear.
+  // Sorts one run of marks. It is a counting sort, so that the time is linear.
   void sort(std::u32string& text, std::size_t begin, std::size_t end) {
     std::array<std::size_t, 257> next{};
     for (std::size_t i = begin; i < end; ++i) ++next[classes_[i] + 1u];
@@ -120,7 +121,7 @@ class Reordering {
   std::vector<std::uint8_t> classes_;
 };
 
-// Normalizes one part of the text. A part begins at a character that is not active, or at the text's start.
+// Normalizes one part of a text. A part begins at a character that is not active, or at the text's start.
 class Normalizer {
  public:
   void append(std::u32string_view stretch, std::string& out) {
@@ -128,12 +129,13 @@ class Normalizer {
     for (const char32_t c : stretch) append_decomposed(c, text_);
     reorder_(text_);
     const auto classes = reorder_.classes();
-    // n: how many characters are done. starter: the index of the last of them that has class 0.
+    // n is the number of characters that are final. `starter` is the index of the last of them that has class 0.
     std::size_t n = 0, starter = text_.size();
-    std::uint8_t last_class = 0;  // the class of the character before
+    std::uint8_t last_class = 0;  // class of the previous character
     for (std::size_t i = 0; i < text_.size(); ++i) {
       const std::uint8_t of = classes[i];
-      // A mark of the same class, or a character of class 0, between two characters prevents their composition.
+      // Two characters do not compose if a mark of the same class as the second, or a character of class 0, stands
+      // between them.
       const bool is_next = starter < n && (n == starter + 1 || (last_class != 0 && last_class < of));
       if (const char32_t made = is_next ? composed(text_[starter], text_[i]) : 0; made != 0) {
         text_[starter] = made;
@@ -151,7 +153,8 @@ class Normalizer {
   Reordering reorder_;
 };
 
-// Returns the number of bytes from `at` on whose characters are below U+0300. These are never active.
+// Returns how many bytes from `at` on belong to characters below U+0300. These are never active, so they are skipped
+// fast.
 std::size_t skip_plain(std::string_view text, std::size_t at) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   for (std::uint64_t word; at + 8 <= text.size(); at += 8) {
@@ -188,7 +191,7 @@ std::optional<std::string> to_nfc(std::string_view text) {
       at += c.bytes;
       continue;
     }
-    // If normalization could change the character before, the part begins with that character.
+    // The part begins with the previous character, because normalization could compose it with this one.
     std::size_t begin = at;
     stretch.clear();
     if (at > done) {

@@ -1,5 +1,5 @@
-// Unicode's normalization form C, which some vocabularies were trained on: characters are composed as far as possible
-// and marks are in canonical order.
+// Converts text to Unicode's normalization form C, in which some vocabularies were trained. In this form characters are
+// composed as far as possible, and marks are in canonical order.
 // Thread rule: pure functions.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace zinc_rt {
 
-// Returns nothing if the text already has this form, which is found out without a copy. Bytes that are not UTF-8 stay,
-// and nothing is composed across them. The time is linear in the text.
+// Returns the text in form C, or nullopt if it already has this form. That is found out without a copy. Bytes that are
+// not UTF-8 stay, and nothing is composed across them. The time is linear in the text.
 std::optional<std::string> to_nfc(std::string_view text);
 
-// A text has at most this many times the bytes of its form C. The worst case is a Greek iota subscript with two marks:
-// 7 to 2.
+// The most bytes of text that one byte of its form C can stand for, rounded up. The worst case is a Greek iota
+// subscript with two marks, whose 7 bytes become 2.
 inline constexpr std::size_t kMostNfcShrinks = 4;
 
 }  // namespace zinc_rt

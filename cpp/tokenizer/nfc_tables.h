@@ -1,4 +1,4 @@
-// The properties of characters that Unicode's normalization form C needs. Thread rule: constants.
+// Tables of the properties of characters that Unicode's normalization form C needs. Thread rule: constants.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace zinc_rt::nfc_tables {
 
-// Characters from `first` to `last` have this combining class. Ascending; characters of class 0 are left out.
+// The characters from `first` to `last` have this combining class. The runs ascend and leave out characters of class 0.
 struct ClassRun {
   char32_t first, last;
   std::uint8_t combining_class;
@@ -15,8 +15,8 @@ struct ClassRun {
 extern const ClassRun class_runs[];
 extern const std::size_t n_class_runs;
 
-// The full canonical decomposition of a character: up to four characters, then 0. Ascending. Hangul syllables are left
-// out.
+// The full canonical decomposition of a character: up to four characters, then 0. The table ascends by `from` and
+// leaves out Hangul syllables.
 struct Decomposition {
   char32_t from;
   char32_t to[4];
@@ -24,7 +24,7 @@ struct Decomposition {
 extern const Decomposition decompositions[];
 extern const std::size_t n_decompositions;
 
-// Two characters that compose a third. Ascending by both. Hangul is left out.
+// Two characters and the third that they compose. The table ascends by both and leaves out Hangul.
 struct Pair {
   char32_t first, second, composed;
 };

@@ -1,5 +1,5 @@
-// Marks the parts of a text that came from a client, within the text that a chat template wrote. No control token is
-// matched in them.
+// OutsideText says which parts of a text came from a client, within the text that a chat template wrote. The tokenizer
+// matches no control token in them.
 // Thread rule: a plain value; the arrays that it refers to must outlive it.
 #pragma once
 
@@ -11,10 +11,10 @@
 namespace zinc_rt {
 
 struct OutsideText {
-  // The parts of the text that a client wrote, as in TextSpans. No control token is matched in them or across their
-  // edges, except those of `allowed`.
+  // The parts of the text that a client wrote, in ascending order. No control token is matched in them or across their
+  // edges, except those in `allowed`.
   std::span<const TextSpan> spans = {};
-  // Ids of the control tokens that are matched there too.
+  // Ids of the control tokens that are matched in those parts too.
   std::span<const std::int32_t> allowed = {};  // sorted
 };
 

@@ -1,5 +1,5 @@
-// Which two characters can be neighbours inside a token that merging makes. No merge crosses a pair that is not in the
-// set, so text may be cut there and its parts merged separately, with the same result.
+// PairSet says which two characters can be neighbours inside a token that merging produces. No merge crosses a pair
+// that is not in the set. So text may be cut there and its parts merged separately, with the same result.
 // Thread rule: immutable once filled.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace zinc_rt {
 class PairSet {
  public:
   void add(char32_t left, char32_t right);
-  // Adds all neighbours in `text`. A byte that is not UTF-8 has no neighbours.
+  // Adds all pairs of neighbouring characters in `text`. A byte that is not UTF-8 has no neighbours.
   void add_all(std::string_view text);
   bool contains(char32_t left, char32_t right) const {
     left = compact(left);
@@ -24,13 +24,14 @@ class PairSet {
     return others_.contains(static_cast<std::uint64_t>(left) << 32 | right);
   }
 
-  // Cuts `text` where no merge can cross and calls sink(part) for each part, in order. If sink returns false, it stops
+  // Cuts `text` where no merge can cross, and calls sink(part) for each part, in order. If sink returns false, stops
   // and returns false. A byte that is not UTF-8 is a part by itself.
   template <class Sink>
   bool cut(std::string_view text, const Sink& sink) const;
 
  private:
-  // U+2581 replaces the space, which no longer occurs in the texts of these models.
+  // Maps U+2581 to the space, so that the pair fits the fast table. These models replace spaces by U+2581, so their
+  // texts contain no space.
   static char32_t compact(char32_t c) { return c == 0x2581 ? U' ' : c; }
 
   std::bitset<128 * 128> ascii_;

@@ -1,4 +1,5 @@
-// Remembers, during one encode call, where in the output the ids of a piece are, because a text repeats its words.
+// PieceCache remembers, during one call of encode, where in the output the ids of a piece are. It pays because a text
+// repeats its words.
 // Thread rule: belongs to one call.
 #pragma once
 
@@ -14,15 +15,15 @@ namespace zinc_rt {
 
 class PieceCache {
  public:
-  // text_bytes: the length of the text to come, which sets the size of the table.
+  // Creates an empty cache. Its size is chosen for a text of `text_bytes` bytes.
   explicit PieceCache(std::size_t text_bytes) {
     std::size_t n_slots = 16;
     while (n_slots < kMaxSlots && n_slots * 16 < text_bytes) n_slots *= 2;
     slots_.resize(n_slots);
   }
 
-  // Appends the ids of `piece` to `out`. If the piece was not seen lately it calls encode(piece, out), and returns
-  // false if that does. REQUIRES: the piece's memory outlives the cache, and `out` only grows at its end.
+  // Appends the ids of `piece` to `out`. If the cache does not contain the piece, calls encode(piece, out) and returns
+  // its result. REQUIRES: the piece's memory outlives the cache, and `out` only grows at its end.
   template <class Encode>
   bool append(std::string_view piece, std::vector<TokenId>& out, const Encode& encode) {
     if (piece.size() > kMaxPieceBytes) return encode(piece, out);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kKey = "tokenizer.ggml.pre", kUnknown = "default";
 
-// All published vocabularies with this token use this rule. Other vocabularies of the architecture lack the token.
+// A token that identifies a vocabulary. All published vocabularies of the architecture with this token at this id use
+// the rule `pre`; the architecture's other vocabularies lack the token.
 struct Certain {
   std::string_view architecture, token;
   TokenId id;

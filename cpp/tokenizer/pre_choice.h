@@ -1,4 +1,4 @@
-// Chooses the pre-tokenizer of a byte-level vocabulary if its file does not name one.
+// Chooses the pre-tokenizer of a byte-level vocabulary, which cuts text into words before BPE merges within each word.
 // Thread rule: pure functions; may log.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace zinc_rt {
 
-// Returns the rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write when
-// they do not know the vocabulary. Then the rule is chosen by architecture and vocabulary if these leave no doubt, else
-// it is "default". The choice is logged, because a wrong rule gives other tokens than the model was trained on. Errors:
-// those of find_pre_rule.
+// Returns the rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write if
+// they do not know the vocabulary. Then the rule is chosen by architecture and vocabulary if these leave no doubt, and
+// otherwise is "default". The choice is logged, because a wrong rule produces other tokens than the model was trained
+// on. Errors: those of find_pre_rule.
 Result<const PreRule*> choose_pre_rule(const gguf::Metadata& metadata, const Vocab& vocab);
 
 }  // namespace zinc_rt

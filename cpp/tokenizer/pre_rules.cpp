@@ -5,20 +5,21 @@
 namespace zinc_rt {
 namespace {
 
-// Every pattern takes time linear in the text. Where a model's own pattern does not, this file has an equivalent one.
+// The time of every pattern is linear in the text. Where a model's own pattern is not linear, this file has an
+// equivalent one that is.
 //
-// In all patterns \s and \S stand for Unicode's White_Space property (pretokenize.cpp), as in the regex engines with
-// which the vocabularies were trained.
+// In all patterns \s and \S stand for Unicode's White_Space property (see pretokenize.cpp), as in the regex engines
+// with which the vocabularies were trained.
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINES_AND_SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// Words with one leading space; GPT-2's family.
+// GPT-2's family: a word may begin with one space.
 constexpr std::string_view kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr std::string_view kOneDigit = "\\p{N}";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
 
-// Words with one leading character that is not a letter, digit or line end. The families differ in their handling of
-// digits and marks.
+// Llama 3's and Qwen's families: a word may begin with one character that is not a letter, digit or line end. The
+// families differ in their handling of digits and marks.
 constexpr std::string_view kLlama3 =
     CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_AND_SPACES;
 constexpr std::string_view kQwen2 =
@@ -37,7 +38,7 @@ constexpr std::string_view kExaoneMoe = CONTRACTION
     "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*+(?: \\p{L}\\p{M}*+)*+)++|\\p{N}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|"
     "\\s+(?!\\S)|\\s+";
-// Words that also end where lower case turns to upper case.
+// GPT-4o's family: a word also ends where lower case turns to upper case.
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(suffix) \
@@ -51,8 +52,8 @@ constexpr std::string_view kYoutuScripts =
     "[\\x{AC00}-\\x{D7A3}\\x{3131}-\\x{318E}]+|"
     "[\\x{FF01}\\x{2026}\\x{201C}\\x{201D}\\x{2018}\\x{2019}\\x{2014}\\x{FF1A}\\x{FF1B}\\x{FF0C}\\x{3001}-\\x{303F}"
     "\\x{FE30}-\\x{FE4F}]+|[\\x{3105}-\\x{312F}]+|[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+";
-// Like GPT-4o's pattern, but with Chinese characters as a separate class. UPPER and LOWER exclude Han, so each is
-// written as the complement of all that it does not match.
+// Kimi's pattern is like GPT-4o's, but Chinese characters are a class of their own. UPPER and LOWER must exclude Han,
+// so each is written as the complement of all that it does not match.
 #define KIMI_UPPER "[^\\p{sc:Han}\\p{Ll}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}]"
 #define KIMI_LOWER "[^\\p{sc:Han}\\p{Lu}\\p{Lt}\\p{N}\\p{P}\\p{S}\\p{Z}\\p{C}]"
 constexpr std::string_view kKimi = "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?" KIMI_UPPER "*" KIMI_LOWER "+" CONTRACTION
@@ -62,7 +63,7 @@ constexpr std::string_view kKimi = "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?" KIMI_UP
 constexpr std::string_view kPunctuation = "[\\p{P}$+<=>^~|]+";
 constexpr std::string_view kPunctuationFalcon = "[\\p{P}$+<=>^~|`]+";
 
-// DeepSeek's pattern: letters of the cased scripts by an explicit list, then punctuation, trailing space, CJK, digits.
+// DeepSeek's patterns: letters of the cased scripts by an explicit list, then punctuation, trailing space, CJK, digits.
 constexpr std::string_view kDeepseekLetters =
     "\\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF\u0370-\u0373"
     "\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F"
@@ -82,14 +83,15 @@ constexpr std::string_view kDeepseekV3Words =
     " ?[\\p{P}\\p{S}]+[\\r\\n]*|" LINES_AND_SPACES;
 
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+";
-// \d{1,3}(?=(?:\d{3})*\b) would scan the rest of a number for each of its groups. In this pattern only the first group
-// does. The other groups begin where the previous match ended (\G).
+// Splits digits into groups of three, counted from the right end of a number. The usual \d{1,3}(?=(?:\d{3})*\b) would
+// scan the rest of the number for each group. Here only the first group does. The other groups begin where the previous
+// match ended (\G).
 constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3})*+\\b)|(?<=\\d)\\G\\d{3}";
-// Equivalent to \s+$, but tried only where a run of spaces begins.
+// Equivalent to \s+$, but tried only where a run of spaces begins, so that the time is linear.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
-// Marks the vocabularies whose own tokenizers normalize text first: GPT-NeoX's, Cohere's, Qwen's and those derived from
-// them. As far as is known, the others use the text unchanged.
+// Returns the rule with normalization to form C. It is for vocabularies whose own tokenizers normalize text first:
+// GPT-NeoX's, Cohere's, Qwen's and those derived from them. As far as is known, the others use the text unchanged.
 constexpr PreRule with_nfc(PreRule rule) {
   rule.nfc = true;
   return rule;
@@ -97,7 +99,7 @@ constexpr PreRule with_nfc(PreRule rule) {
 
 constexpr PreRule kRules[] = {
     {"default", {kPunctuation, kGpt2, "\\p{N}+", kThreeAsciiDigits}},
-    // GPT-2's split without another pattern before it.
+    // These rules use only GPT-2's split.
     {"gpt-2", {kGpt2}},
     {"phi-2", {kGpt2}},
     with_nfc({"mpt", {kGpt2}}),
@@ -116,7 +118,7 @@ constexpr PreRule kRules[] = {
     {"jina-v2-de", {kGpt2}},
     {"jina-v2-code", {kGpt2}},
     {"jina-v1-en", {kGpt2}},
-    // GPT-2's split after every digit was made a separate piece.
+    // These rules make every digit a piece of its own, and then use GPT-2's split.
     {"smollm", {kOneDigit, kGpt2}},
     {"starcoder", {kOneDigit, kGpt2}},
     {"refact", {kOneDigit, kGpt2}},
@@ -126,7 +128,7 @@ constexpr PreRule kRules[] = {
     {"minerva-7b", {kOneDigit, kGpt2}},
     {"mellum2", {kOneDigit, kGpt2}},
     {"falcon", {kPunctuationFalcon, kGpt2, kThreeAsciiDigits}},
-    // Llama 3: digits in groups of up to three.
+    // These rules are Llama 3's split, which makes pieces of up to three digits, or variants of it.
     {"llama-bpe", {kLlama3}, true, true},
     {"llama3", {kLlama3}, true, true},
     {"llama-v3", {kLlama3}, true, true},
@@ -141,7 +143,7 @@ constexpr PreRule kRules[] = {
     {"glm4", {kLlama3}},
     {"chatglm-bpe", {kLlama3}},
     {"minicpm5", {"\\p{N}{1,3}", kMinicpm5}, true},
-    // Qwen 2: each digit is a separate piece.
+    // These rules are Qwen 2's split, which makes each digit a piece of its own, or variants of it.
     with_nfc({"qwen2", {kQwen2}}),
     {"deepseek-r1-qwen", {kQwen2}},
     {"kormo", {kQwen2}},
@@ -162,7 +164,7 @@ constexpr PreRule kRules[] = {
     {"deepseek-v3", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
     {"hunyuan-dense", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
     {"joyai-llm", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
-    // Words that are also split where the case changes.
+    // These rules also split words where lower case turns to upper case.
     {"tekken", {kTekken}, true, true},
     {"gpt-4o", {kGpt4o}},
     {"llama4", {kGpt4o}},

@@ -1,4 +1,4 @@
-// The meaning of each value of tokenizer.ggml.pre: a table with a row per name.
+// The meaning of each value of tokenizer.ggml.pre, as a table with one row per name.
 // Thread rule: constant data.
 #pragma once
 
@@ -15,17 +15,17 @@ inline constexpr std::size_t kMaxPrePatterns = 6;
 
 struct PreRule {
   std::string_view name;
-  // The patterns are applied one after another. Each splits the pieces from the one before: its matches and the text
-  // between them become pieces. Empty entries end the list.
+  // The regular expressions, which are applied one after another. Each splits the pieces of the one before: its matches
+  // and the text between them become pieces. Empty entries end the list.
   std::array<std::string_view, kMaxPrePatterns> patterns;
-  bool whole_words = false;  // a piece whose whole text is a token becomes that token, without merging
-  bool add_bos = false;      // default when the file has no add_bos_token key
-  bool nfc = false;          // text is converted to Unicode's form C before it is split
+  bool whole_words = false;  // whether a piece whose whole text is a token becomes that token without merging
+  bool add_bos = false;      // whether BOS is added if the file has no add_bos_token key
+  bool nfc = false;          // whether text is converted to Unicode's form C before it is split
 };
 
 std::span<const PreRule> pre_rules();
 
-// Errors: kInvalidArgument with the list of known names.
+// Returns the row with this name. Errors: kInvalidArgument with the list of known names.
 Result<const PreRule*> find_pre_rule(std::string_view name);
 
 }  // namespace zinc_rt

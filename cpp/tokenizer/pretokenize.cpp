@@ -24,7 +24,8 @@ struct FreeStack {
   void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
 };
 
-// PCRE2's own \s also matches U+180E, which Unicode no longer counts as white space.
+// Returns the pattern with \s and \S written as Unicode's White_Space property. PCRE2's own \s also matches U+180E,
+// which Unicode no longer counts as white space.
 std::string with_unicode_space(std::string_view pattern) {
   std::string out;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -61,7 +62,8 @@ struct Pretokenizer::Pattern {
   bool jit = false;
 };
 
-// One match block per level, because an outer level's match is still in use while the inner levels run.
+// The memory that the regex engine needs for one call of split(). There is one match block per pattern, because the
+// match of an outer pattern is still in use while the inner patterns run.
 struct Pretokenizer::Scratch {
   std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> matches;
   std::unique_ptr<pcre2_match_context, FreeContext> context;
@@ -118,7 +120,7 @@ Result<Pretokenizer> Pretokenizer::create(const PreRule& rule) {
                   rule.name, source.size(), offset, engine_message(error));
     Pattern& added = made.patterns_.emplace_back();
     added.code.reset(code);
-    // Fails if the system forbids executable memory. The interpreter then finds the same matches.
+    // JIT fails if the system forbids executable memory. PCRE2's interpreter then finds the same matches.
     added.jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
   }
   return made;
@@ -135,8 +137,8 @@ Result<bool> Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   Scratch scratch;
   scratch.context.reset(pcre2_match_context_create(nullptr));
   if (scratch.context == nullptr) return no_memory("a match context");
-  // The limits stop patterns whose time explodes. These patterns are linear, so only a very long text reaches the
-  // limits.
+  // PCRE2's limit on steps exists for patterns whose time explodes. These patterns are linear, so a limit would refuse
+  // only a very long text.
   pcre2_set_match_limit(scratch.context.get(), 0xFFFFFFFFu);
   for (const Pattern& pattern : patterns_) {
     scratch.matches.emplace_back(pcre2_match_data_create_from_pattern(pattern.code.get(), nullptr));
@@ -160,7 +162,7 @@ Result<bool> Pretokenizer::split_valid(std::string_view text, std::size_t level,
   if (text.empty()) return true;
   if (level == patterns_.size()) return sink.piece(text);
   const Pattern& pattern = patterns_[level];
-  std::size_t done = 0;  // the text before this index was passed to the next level
+  std::size_t done = 0;  // the text before this index was passed to the next pattern
   std::size_t from = 0;
   std::uint32_t options = 0;
   while (from < text.size()) {
@@ -177,7 +179,7 @@ Result<bool> Pretokenizer::split_valid(std::string_view text, std::size_t level,
       if (!goes_on) return false;
     }
     done = from = end;
-    // An empty match only splits the text. The next search must not find it again.
+    // An empty match only splits the text. The next search must not find it a second time.
     options = end == begin ? PCRE2_NOTEMPTY_ATSTART : 0;
   }
   return split_valid(text.substr(done), level + 1, scratch, sink);

@@ -1,5 +1,6 @@
-// Splits text into the pieces within which byte-level BPE merges, by the regular expressions of one PreRule (PCRE2).
-// Thread rule: immutable once made; each call of split has its own scratch memory.
+// Pretokenizer splits text into pieces by the regular expressions of one PreRule, with PCRE2. Byte-level BPE then
+// merges within each piece.
+// Thread rule: immutable after creation; each call of split has its own scratch memory.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,8 @@
 
 namespace zinc_rt {
 
-// Receives each piece, in order, until it returns false. The pieces cover the text without gaps.
+// Receives the pieces of a text in order. Splitting stops if piece() returns false. The pieces cover the text without
+// gaps.
 class PieceSink {
  public:
   virtual bool piece(std::string_view text) = 0;
@@ -22,7 +24,7 @@ class PieceSink {
 
 class Pretokenizer {
  public:
-  // Uses JIT code if the machine allows it. Errors: kInternal if a pattern does not compile.
+  // Compiles the patterns, to JIT code if the machine allows it. Errors: kInternal if a pattern does not compile.
   static Result<Pretokenizer> create(const PreRule& rule);
 
   Pretokenizer(Pretokenizer&&) noexcept;
@@ -31,9 +33,9 @@ class Pretokenizer {
 
   bool uses_jit() const;
 
-  // Each run of bytes that is not UTF-8 is a piece; the text on either side is split as if it stood alone. Returns
-  // false if the sink did. Errors: kInternal if the regex engine runs out of memory or steps; the sink has then had
-  // only a part of the text.
+  // Splits `text` and passes the pieces to `sink`. Each run of bytes that is not UTF-8 is a piece, and the text on
+  // either side is split as if it stood alone. Returns false if the sink did. Errors: kInternal if the regex engine
+  // runs out of memory or steps; the sink has then received only a part of the text.
   Result<bool> split(std::string_view text, PieceSink& sink) const;
 
  private:

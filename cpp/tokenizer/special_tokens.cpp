@@ -10,7 +10,7 @@ std::size_t first_two(std::string_view text) {
   return static_cast<std::size_t>(static_cast<std::uint8_t>(text[0])) << 8 | static_cast<std::uint8_t>(text[1]);
 }
 
-// Returns how many bytes from text[at] on did not come from outside.
+// Returns how many bytes from text[at] on did not come from a client. Returns SIZE_MAX if no later byte did.
 std::size_t own_bytes(const OutsideText& outside, std::size_t at) {
   if (outside.spans.empty()) return SIZE_MAX;
   const auto next = std::ranges::partition_point(outside.spans, [at](const TextSpan& s) { return s.end <= at; });
@@ -48,8 +48,8 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std
   const Entry* longest = nullptr;
   auto low = entries_.begin();
   auto high = entries_.end();
-  // [low, high) are the entries that share the first `depth` bytes with the text. An entry of exactly that length is
-  // the first of them.
+  // [low, high) are the entries whose first `depth` bytes equal those of the text. If one of them has exactly that
+  // length, it is the first.
   for (std::size_t depth = 0; depth < text.size(); ++depth) {
     const auto byte = static_cast<std::uint8_t>(text[depth]);
     const auto byte_at = [depth](const Entry& entry) {
@@ -63,14 +63,14 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std
   return longest;
 }
 
-// Chooses which of several overlapping matches count. `reach`: the end of the last match, including white space that it
-// may remove.
+// Chooses which of several overlapping matches count. `reach` is the end of the last match, including white space that
+// it may remove.
 std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, const Rule& rule,
                                                         const std::vector<Match>& group, std::size_t reach) const {
   const std::size_t base = group.front().begin;
   std::vector<bool> covered(reach - base);
-  // Matches by length, the longest first. Each position has one match. A shorter one is searched for only if the longer
-  // one overlaps another match.
+  // The matches that are not decided yet, by length, the longest first. There is one match per position. A shorter
+  // match at the same position is searched for only if the longer one overlaps another match.
   std::map<std::size_t, std::vector<Match>, std::greater<>> waiting;
   for (const Match& match : group) waiting[entries_[match.entry].text.size()].push_back(match);
   std::vector<Taken> taken;
@@ -118,7 +118,7 @@ bool SpecialTokens::split(std::string_view text, const Rule& rule, const Sink& s
     group.clear();
     return std::all_of(taken.begin(), taken.end(), give);
   };
-  std::size_t spaces_end = 0;  // the end of the last run of white space that was scanned
+  std::size_t spaces_end = 0;  // end of the last run of white space that was scanned, so that no run is scanned twice
   const auto end_of_spaces = [&](std::size_t at) {
     if (at >= spaces_end)
       for (spaces_end = at; spaces_end < text.size() && is_space(text[spaces_end]);) ++spaces_end;

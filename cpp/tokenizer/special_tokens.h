@@ -1,6 +1,7 @@
-// Finds special tokens (control, user-defined) in text before the text between them is tokenized.
+// SpecialTokens finds special tokens (control and user-defined) in text. The tokenizer then encodes the text between
+// them.
 //
-// If matches overlap, the longest token wins; among tokens of equal length, the leftmost. A token may also remove the
+// If matches overlap, the longest token wins. Of tokens of equal length, the leftmost wins. A token may also remove the
 // white space after it.
 // Thread rule: immutable once filled.
 #pragma once
@@ -16,13 +17,13 @@
 
 namespace zinc_rt {
 
-// A part of the text between special tokens (id < 0), or a special token (text empty).
+// A part of a text: either a special token (`text` is empty), or text between special tokens (`id` is negative).
 struct Fragment {
   std::string_view text;
   TokenId id = -1;
 };
 
-// The white space that special tokens may remove.
+// Returns whether the character is white space that special tokens may remove.
 inline bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -33,20 +34,20 @@ class SpecialTokens {
     std::string_view text;  // points into the vocabulary's memory
     TokenId id = -1;
     bool on_request = false;   // matched only if Rule::parse_special is true
-    bool strip_right = false;  // removes the white space after it
+    bool strip_right = false;  // the white space after the token is removed
   };
 
-  // Says which entries are matched in which part of the text.
+  // Says which entries are matched in which part of a text.
   struct Rule {
-    bool parse_special = false;  // also match the entries with on_request
-    OutsideText outside = {};    // where entries with on_request are never matched
+    bool parse_special = false;  // whether entries with on_request are matched too
+    OutsideText outside = {};    // the parts of the text where entries with on_request are never matched
   };
 
-  // Skips empty texts. If texts are equal, keeps the first.
+  // Sets the special tokens. Entries with an empty text are skipped, and of equal texts the first is kept.
   void fill(std::vector<Entry> entries);
 
   // Calls sink for each part, in order. If sink returns false, stops and returns false. The worst case takes O(text
-  // length x length of the longest entry). Where nothing matches, it costs one table look-up per byte. Only overlapping
+  // length x length of the longest entry). Where nothing matches, it takes one table look-up per byte. Only overlapping
   // matches need memory. REQUIRES: fewer than 2^32 bytes.
   using Sink = std::function<bool(const Fragment&)>;
   bool split(std::string_view text, const Rule& rule, const Sink& sink) const;
@@ -66,8 +67,8 @@ class SpecialTokens {
   std::vector<Taken> choose(std::string_view text, const Rule& rule, const std::vector<Match>& group,
                             std::size_t reach) const;
 
-  std::vector<Entry> entries_;   // sorted by text
-  std::bitset<1 << 16> starts_;  // the first two bytes of each entry
+  std::vector<Entry> entries_;   // sorted by text, for a binary search
+  std::bitset<1 << 16> starts_;  // bit i is set if an entry begins with the two bytes i
 };
 
 }  // namespace zinc_rt

@@ -9,20 +9,21 @@
 namespace zinc_rt {
 namespace {
 
-// Merging text never produces control, unknown or byte tokens.
+// Returns whether merging text may produce a token of this type. It never produces control, unknown or byte tokens.
 bool can_merge_to(TokenType type) {
   return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
 }
 
-// Maps scores to integers in reverse order: the highest score gets the smallest number. All are below
-// MergeOrder::kNone, except that of NaN.
+// Maps a score to a priority, which is an integer: the highest score gets the smallest. All priorities are below
+// MergeOrder::kNone, including NaN's.
 std::uint32_t priority_of(float score) {
-  const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // maps -0 to +0
+  // Treats -0 as +0, because the two scores are equal.
+  const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return std::min(~ascending, MergeOrder::kNone - 1);
 }
 
-// Returns the token that merging can produce from `text`; -1 if there is none.
+// Returns the id of the token that merging can produce from `text`, or -1 if there is none.
 TokenId token_of(const Vocab& vocab, std::string_view text) {
   const auto id = vocab.find(text);
   return id && can_merge_to(vocab.type(*id)) ? *id : -1;

@@ -1,5 +1,6 @@
-// SentencePiece's BPE: joins two neighbours if their joint text is a token, the highest score first. A character that
-// is not a token becomes its bytes. Thread rule: immutable once made; MergeTextScratch belongs to the calling thread.
+// Spm is SentencePiece's BPE. It joins two neighbours if their joint text is a token, the pair with the highest score
+// first. A character that is not a token becomes its bytes.
+// Thread rule: immutable after creation; MergeTextScratch belongs to the calling thread.
 #pragma once
 
 #include <array>
@@ -16,21 +17,21 @@ namespace zinc_rt {
 
 class Spm {
  public:
-  // Errors: kNotFound if the vocabulary has no scores.
+  // Creates the encoder of a vocabulary. Errors: kNotFound if the vocabulary has no scores.
   static Result<Spm> create(const Vocab& vocab);
 
   // Appends the ids of `text`, in which spaces are already U+2581. A character with a byte that has no token adds
   // `unknown` once, or nothing if `unknown` is not an id. Returns false if the watch ended the call; `out` is then
-  // unchanged. REQUIRES: the vocabulary passed to create(); fewer than 2^31 bytes.
+  // unchanged. REQUIRES: the vocabulary that was passed to create(); fewer than 2^31 bytes.
   bool encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // The neighbouring characters inside tokens that merging can make.
+  // Returns the pairs of neighbouring characters inside the tokens that merging can produce.
   const PairSet& pairs() const { return pairs_; }
 
  private:
   PairSet pairs_;
-  std::array<TokenId, 128> ascii_{};  // the token of each character, -1: none
+  std::array<TokenId, 128> ascii_{};  // token of each ASCII character; -1 if it has none
 };
 
 }  // namespace zinc_rt

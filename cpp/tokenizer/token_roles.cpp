@@ -17,7 +17,8 @@ struct KnownName {
   bool may_be_text;  // the name may occur in ordinary text, so a normal token with this name stays normal
 };
 
-// If no key names the end of a turn, the first of these names that the vocabulary has is used.
+// Well-known names of tokens and their roles. If no key names the token that ends a turn, the first of these names that
+// the vocabulary has is used.
 constexpr KnownName kKnownNames[] = {
     {"<|eot_id|>", Role::kEndOfTurn, false},
     {"<|im_end|>", Role::kEndOfTurn, false},
@@ -45,7 +46,7 @@ constexpr KnownName kKnownNames[] = {
     {"<|file_sep|>", Role::kEndOnly, false},
 };
 
-// Returns nullopt if the id means that there is no such token.
+// Checks the value of a *_token_id key. Returns nullopt if it means that there is no such token.
 Result<std::optional<TokenId>> check_id(std::string_view key, std::int64_t id, const Vocab& vocab) {
   if (id == -1 || id == 0xFFFFFFFF) return std::nullopt;
   if (!vocab.contains(id))
@@ -60,7 +61,7 @@ Result<std::optional<TokenId>> read_id(const gguf::Metadata& metadata, std::stri
   return check_id(key, id, vocab);
 }
 
-// Returns the tokens that end a generation. Some files list all of them.
+// Reads the list of tokens that end a generation. Some files have one, besides the keys for single tokens.
 Result<std::vector<TokenId>> read_ends(const gguf::Metadata& metadata, const Vocab& vocab) {
   constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
   std::vector<TokenId> out;
@@ -106,14 +107,15 @@ Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab
     const auto id = vocab.find(text);
     return id && std::find(ends.begin(), ends.end(), *id) != ends.end();
   };
-  // In formats with channels, <|end|> closes one message; a turn may have several messages.
+  // In formats with channels, <|end|> ends only one message, and a turn may have several messages. So it ends no
+  // generation.
   const bool calls = has_end("<|call|>") || has_end("<|calls|>");
   if (calls && (has_end("<|return|>") || has_end("<|flush|>")) && has_end("<|end|>")) {
     const TokenId end = *vocab.find("<|end|>");
     std::erase(ends, end);
     if (roles.eot == end) roles.eot.reset();
   }
-  // In formats whose turns end with <turn|>, "</s>" is an HTML tag.
+  // In formats whose turns end with <turn|>, "</s>" is an HTML tag and not an end token.
   if (has_end("<|tool_response>") && has_end("</s>")) {
     const TokenId tag = *vocab.find("</s>");
     std::erase(ends, tag);
@@ -133,7 +135,7 @@ Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, Token
     std::optional<TokenId>& role;
     std::string_view key, text;
   } rows[] = {{roles.bos, "cls", "[CLS]"},
-              {roles.eos, "seperator", "[SEP]"},  // GGUF spells the key in this way
+              {roles.eos, "seperator", "[SEP]"},  // GGUF spells the key this way
               {roles.unk, "unknown", "[UNK]"}};
   for (const auto& [role, key, text] : rows) {
     ZRT_TRY(const auto id, read_id(metadata, key, vocab));

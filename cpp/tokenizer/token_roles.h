@@ -1,4 +1,4 @@
-// Which tokens begin and end a text, according to the file's keys and the tokens' names.
+// TokenRoles says which tokens begin and end a text, according to the file's keys and the tokens' names.
 // Thread rule: plain values.
 #pragma once
 
@@ -18,17 +18,18 @@ struct TokenRoles {
   std::optional<TokenId> eom;
   std::optional<TokenId> unk;
   std::optional<TokenId> pad;
-  std::vector<TokenId> end_of_generation;  // ascending
+  std::vector<TokenId> end_of_generation;  // tokens that end a generation, in ascending order
 };
 
-// Reads the *_token_id keys and adds tokens with well-known names ("<|im_end|>" ...). If the file calls such a token
-// user-defined, it becomes a control token in `vocab`, so that text from outside cannot end a turn. A token that the
-// file calls normal becomes one only if its name cannot be ordinary text. An id of 0xFFFFFFFF means none. Errors:
-// kCorrupt for any other id outside the vocabulary.
+// Reads the *_token_id keys and adds tokens with well-known names, such as "<|im_end|>". If the file calls such a token
+// user-defined, it becomes a control token in `vocab`, so that text from a client cannot end a turn. If the file calls
+// it normal, it becomes one only if its name cannot be ordinary text. An id of 0xFFFFFFFF means that there is no such
+// token. Errors: kCorrupt for any other id outside the vocabulary.
 Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab);
 
-// Sets bos, eos and unk of BERT's vocabularies. Their files have keys of their own for bos and eos; without keys the
-// three are the tokens [CLS], [SEP] and [UNK]. Errors: kNotFound if the file has neither; kCorrupt as above.
+// Sets the bos, eos and unk tokens of BERT's vocabularies, whose files use other keys for bos and eos. If the keys are
+// absent, the three are the tokens [CLS], [SEP] and [UNK]. Errors: kNotFound if the file has neither; kCorrupt for an
+// id outside the vocabulary.
 Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, TokenRoles& roles);
 
 }  // namespace zinc_rt

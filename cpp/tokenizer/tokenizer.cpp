@@ -30,7 +30,7 @@ std::string collapse_spaces(std::string_view text) {
   return out;
 }
 
-// Encodes the pieces into which the pre-tokenizer splits text, for byte-level models.
+// Encodes the pieces into which the pre-tokenizer splits text. Byte-level models use it.
 class BytePieces final : public PieceSink {
  public:
   BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out,
@@ -70,11 +70,11 @@ class MarkedPieces {
                std::vector<TokenId>& out, EncodeWatch& watch)
       : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out), watch_(watch) {}
 
-  // Returns false if the watch stopped it. REQUIRES: spaces are replaced by U+2581; the text's memory outlives the
-  // cache.
+  // Encodes text in which spaces are already replaced by U+2581. Returns false if the watch ended the call. REQUIRES:
+  // the text's memory outlives the cache.
   bool text(std::string_view marked) {
     if (spm_ != nullptr) return run(marked);
-    // Gemma 4 separates runs of line feeds from other text. If a run is a token, that token is used.
+    // Gemma 4 encodes runs of line feeds separately from other text. If a whole run is a token, that token is used.
     while (!marked.empty()) {
       const bool feeds = marked[0] == '\n';
       const std::string_view part = marked.substr(0, feeds ? marked.find_first_not_of('\n') : marked.find('\n'));
@@ -142,7 +142,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
-    // Normalized texts. The cache points into them, so they must not move.
+    // The texts in form C. The cache points into them, so they must not move, which a deque guarantees.
     std::deque<std::string> normalized;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {
@@ -165,7 +165,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   } else {
     MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,
                         ids, watch);
-    // The pieces of all fragments. The cache points into them, so they must not move.
+    // The marked texts of all fragments. The cache points into them, so they must not move, which a deque guarantees.
     std::deque<std::string> marked;
     bool at_start = true;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
@@ -197,8 +197,8 @@ std::size_t Tokenizer::least_tokens(std::string_view text) const {
   const Parts& p = *parts_;
   std::size_t n = text.size();
   if (normalizes()) {
-    // The normalized text (NFC) has other bytes than the text. If one of them has no token, there is no certain lower
-    // bound.
+    // encode() converts the text to form C, whose bytes differ from the text's. If some byte has no token, a lower
+    // bound cannot be computed from the text.
     if (!p.always_in_token.all()) return 0;
     n = (n + kMostNfcShrinks - 1) / kMostNfcShrinks;
   } else if (!p.always_in_token.all())

@@ -1,7 +1,7 @@
-// Converts text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
+// Tokenizer converts text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
 //
-// tokenizer.ggml.model: "gpt2" (byte-level BPE, cut by tokenizer.ggml.pre), "llama" (SentencePiece BPE), "gemma4" (BPE
-// on characters with U+2581 for the space), "bert" (uncased WordPiece).
+// The key tokenizer.ggml.model names the algorithm: "gpt2" (byte-level BPE, after a split by tokenizer.ggml.pre),
+// "llama" (SentencePiece BPE), "gemma4" (BPE on characters with U+2581 for the space) or "bert" (uncased WordPiece).
 // Thread rule: all calls are const and may run at the same time; copies share one immutable vocabulary.
 #pragma once
 
@@ -22,26 +22,28 @@ namespace zinc_rt {
 
 class Tokenizer {
  public:
-  // n_rows is the number of rows of the model's embedding matrix; tokens without a row are left out. Errors:
-  // kInvalidArgument for a model or pre-tokenizer that is not supported, with the supported ones; kNotFound for a
-  // missing key; kCorrupt for lists of different lengths and ids outside the vocabulary.
+  // Reads a tokenizer from a file's metadata. n_rows is the number of rows of the model's embedding matrix; tokens
+  // without a row are left out. Errors: kInvalidArgument for a model or pre-tokenizer that is not supported, with the
+  // supported ones; kNotFound for a missing key; kCorrupt for lists of different lengths and ids outside the
+  // vocabulary.
   static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
-  // Returns the token ids of `text`. Bytes that are not UTF-8 are encoded as they are. A vocabulary trained on
-  // Unicode's form C gets the text between special tokens in that form. add_special: puts BOS before and EOS after, if
-  // the model wants them. parse_special: control tokens spelled in the text become those tokens. Leave it off for text
-  // from outside, or mark that text in `outside`. User-defined tokens always match. A byte without any token is left
-  // out. Errors: kInvalidArgument above 1 GiB of text, and as soon as there are more tokens than limits.max_tokens;
-  // kCancelled soon after limits.cancel is requested.
+  // Returns the token ids of `text`. Bytes that are not UTF-8 are encoded as they are. If the vocabulary was trained on
+  // Unicode's form C, the text between special tokens is converted to it first. With add_special, BOS is put before and
+  // EOS after the text, if the model wants them. With parse_special, control tokens that are spelled in the text become
+  // those tokens. Leave it off for text from a client, or mark that text in `outside`. User-defined tokens always
+  // match. A byte without any token is left out. Errors: kInvalidArgument above 1 GiB of text, and as soon as there are
+  // more tokens than limits.max_tokens; kCancelled soon after limits.cancel is requested.
   Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special,
                                            const EncodeLimits& limits = {}, const OutsideText& outside = {}) const;
 
   // Returns a lower bound on the number of tokens that encode() would return. It looks at each byte at most once.
   std::size_t least_tokens(std::string_view text) const;
 
-  // Returns the bytes that the ids stand for. They need not be UTF-8 (see replace_invalid_utf8). With skip_special,
-  // control and unknown tokens add nothing; otherwise they add their text. If encode() puts a space before texts, it is
-  // removed at the start and after each special token. Errors: kInvalidArgument for an id outside the vocabulary.
+  // Returns the bytes that the ids stand for, which need not be UTF-8 (see replace_invalid_utf8). With skip_special,
+  // control and unknown tokens add nothing; otherwise they add their text. If encode() puts a space before texts, that
+  // space is removed at the start and after each special token. Errors: kInvalidArgument for an id outside the
+  // vocabulary.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
 
   std::size_t n_vocab() const;
@@ -49,8 +51,8 @@ class Tokenizer {
 
   std::optional<std::int32_t> bos_id() const;
   std::optional<std::int32_t> eos_id() const;
-  std::optional<std::int32_t> eot_id() const;  // end of a turn
-  std::optional<std::int32_t> eom_id() const;  // end of a message, before a tool's answer
+  std::optional<std::int32_t> eot_id() const;  // token that ends a turn
+  std::optional<std::int32_t> eom_id() const;  // token that ends a message before a tool's answer
   std::optional<std::int32_t> unk_id() const;
   std::optional<std::int32_t> pad_id() const;
   bool adds_bos() const;
@@ -60,22 +62,22 @@ class Tokenizer {
   // Returns whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;
 
-  // These accept any id. An id outside the vocabulary is not special and has no text.
-  bool is_special(std::int32_t id) const;  // control or unknown
+  // These functions accept any id. An id outside the vocabulary is not special and has no text.
+  bool is_special(std::int32_t id) const;  // whether the token is a control or unknown token
   bool is_end_of_generation(std::int32_t id) const;
-  // Whether encode() would put its space before text that follows this token.
+  // Returns whether encode() would put its space before text that follows this token.
   bool starts_text(std::int32_t id) const;
-  // The token's spelling in the vocabulary ("Ġhello", "<0x0A>").
+  // Returns the token's spelling in the vocabulary, such as "Ġhello" or "<0x0A>".
   std::string_view token_text(std::int32_t id) const;
-  // The bytes that the token adds to decoded text (" hello", "\n").
+  // Returns the bytes that the token adds to decoded text, such as " hello" or "\n".
   std::string_view token_bytes(std::int32_t id) const;
 
-  // Returns the id of the token with this spelling in the vocabulary; the lowest id if there are several.
+  // Returns the id of the token with this spelling in the vocabulary. If there are several, returns the lowest.
   std::optional<std::int32_t> find(std::string_view token_text) const;
   std::vector<std::int32_t> end_of_generation_ids() const;
 
-  std::string_view model() const;               // "gpt2", "llama", "gemma4", "bert"
-  std::string_view pre_tokenizer_name() const;  // empty for models without one
+  std::string_view model() const;               // one of "gpt2", "llama", "gemma4", "bert"
+  std::string_view pre_tokenizer_name() const;  // empty if the model has no pre-tokenizer
 
  private:
   struct Parts;

@@ -1,4 +1,4 @@
-// Tokenizer::from_metadata: reads the tokenizer's keys of a model file.
+// Implements Tokenizer::from_metadata, which reads the tokenizer's keys of a model file.
 #include <algorithm>
 #include <cctype>
 
@@ -21,8 +21,8 @@ constexpr ModelRow kModels[] = {{"gpt2", TokenizerModel::kGpt2},
                                 {"gemma4", TokenizerModel::kGemma4},
                                 {"bert", TokenizerModel::kBert}};
 
-// Gemma 4's vocabulary uses merges. Some files call it "llama" like earlier Gemma vocabularies, but its scores do not
-// give an order of merges.
+// Returns whether this is Gemma 4's vocabulary, which uses merges. Some files call it "llama", like earlier Gemma
+// vocabularies, but its scores do not define an order of merges.
 bool is_gemma4(const gguf::Metadata& metadata) {
   const auto is = [&](std::string_view key, std::string_view wanted) {
     const auto said = metadata.get_string_or(key, "");
@@ -69,7 +69,7 @@ std::string decoded_bytes(const Vocab& vocab, TokenId id, TokenizerModel model) 
   return model == TokenizerModel::kGpt2 ? from_byte_alphabet(text) : replace_all(text, kSpaceMark, " ");
 }
 
-// Sets the ids that SentencePiece uses by default, for files that lack the keys.
+// Sets the ids that SentencePiece uses by default for BOS, EOS and unknown, if the file lacks the keys.
 void default_spm_roles(const Vocab& vocab, TokenRoles& roles) {
   const auto special = [&](TokenId id) -> std::optional<TokenId> {
     if (!vocab.contains(id)) return std::nullopt;
@@ -86,7 +86,7 @@ void default_spm_roles(const Vocab& vocab, TokenRoles& roles) {
   }
 }
 
-// Phi-3's special tokens remove the white space after them, except three of them. No key in the file says so.
+// Returns whether this is Phi-3, whose special tokens, except three, remove the white space after them. No key says so.
 bool phi3_strips(const gguf::Metadata& metadata, TokenizerModel model) {
   if (model != TokenizerModel::kLlama) return false;
   const auto architecture = metadata.get_string_or("general.architecture", "");
@@ -115,7 +115,7 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
   return entries;
 }
 
-// Returns the byte values that every encoding of a text preserves.
+// Returns the set of bytes that the encoding of any text preserves. least_tokens() counts them.
 std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
   std::bitset<256> out;
   if (model == TokenizerModel::kBert) return out;  // a word of any length may become one unknown token
@@ -166,9 +166,9 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::
   const bool bos_by_default = p.add_bos;
   ZRT_TRY(p.add_bos, metadata.get_bool_or("tokenizer.ggml.add_bos_token", p.add_bos));
   ZRT_TRY(p.add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", false));
-  // Gemma 4 does not work without BOS, but some files say that none is added.
+  // Gemma 4 does not work without BOS, although some files say that none is added.
   if (p.model == TokenizerModel::kGemma4) p.add_bos = true;
-  // BERT's texts must stand between two special tokens. Files say so with different keys or not at all.
+  // BERT needs a special token before and after each text. Files say so with different keys or not at all.
   if (p.model == TokenizerModel::kBert) p.add_bos = p.add_eos = true;
   if (p.add_bos && !p.roles.bos) {
     if (!bos_by_default && p.model != TokenizerModel::kGemma4)
@@ -188,8 +188,8 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::
   for (std::size_t i = 0; i < p.vocab.size(); ++i) {
     p.bytes += decoded_bytes(p.vocab, static_cast<TokenId>(i), p.model);
     p.byte_ends.push_back(p.bytes.size());
-    // A token of a byte-level vocabulary is longer than the bytes that it represents. Other tokens are the text itself;
-    // a U+2581 in them counts as a character.
+    // A token of a byte-level vocabulary is spelled with more bytes than it represents, so its bytes count. For other
+    // models the spelling is the text, in which U+2581 counts as one character.
     const auto id = static_cast<TokenId>(i);
     const auto text = p.model == TokenizerModel::kGpt2 ? p.bytes_of(id) : p.vocab.text(id);
     p.max_token_bytes = std::max(p.max_token_bytes, text.size());

@@ -1,5 +1,5 @@
-// The parts of a Tokenizer; private to tokenizer*.cpp.
-// Thread rule: immutable once made.
+// The parts of which a Tokenizer consists. Only tokenizer*.cpp may include this file.
+// Thread rule: immutable after creation.
 #pragma once
 
 #include <bitset>
@@ -24,7 +24,7 @@ enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4, kBert };
 struct Tokenizer::Parts {
   TokenizerModel model = TokenizerModel::kGpt2;
   std::string model_name;
-  const PreRule* pre_rule = nullptr;  // kGpt2 only
+  const PreRule* pre_rule = nullptr;  // set only for kGpt2
   Vocab vocab;
   TokenRoles roles;
   bool add_bos = false;
@@ -33,15 +33,15 @@ struct Tokenizer::Parts {
   bool remove_extra_whitespaces = false;
 
   SpecialTokens special_tokens;
-  std::optional<Pretokenizer> pretokenizer;  // kGpt2
-  std::optional<Bpe> bpe;                    // kGpt2, kGemma4
-  std::optional<Spm> spm;                    // kLlama
+  std::optional<Pretokenizer> pretokenizer;  // set for kGpt2
+  std::optional<Bpe> bpe;                    // set for kGpt2 and kGemma4
+  std::optional<Spm> spm;                    // set for kLlama
 
-  std::size_t max_token_bytes = 4;   // the most bytes of text that one token stands for
+  std::size_t max_token_bytes = 4;   // most bytes of text that one token stands for
   std::bitset<256> always_in_token;  // bytes that an encoding always keeps, wherever they stand
 
-  std::string bytes;                     // what each token adds to decoded text, back to back
-  std::vector<std::uint64_t> byte_ends;  // one more than there are tokens
+  std::string bytes;                     // the bytes that each token adds to decoded text, back to back
+  std::vector<std::uint64_t> byte_ends;  // where each token's bytes begin and end; one entry more than there are tokens
 
   std::string_view bytes_of(TokenId id) const {
     const auto i = static_cast<std::size_t>(id);

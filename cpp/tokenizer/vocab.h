@@ -1,5 +1,5 @@
-// The token table of a GGUF file: text, score and type per id, and a look-up from text to id.
-// Thread rule: immutable once made.
+// Vocab is the token table of a GGUF file: text, score and type per id, and a look-up from text to id.
+// Thread rule: immutable after creation.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace zinc_rt {
 
 using TokenId = std::int32_t;
 
-// Values of tokenizer.ggml.token_type.
+// The types of tokens, with the values of tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {
   kUndefined = 0,
   kNormal = 1,
   kUnknown = 2,
-  kControl = 3,      // matched in text only on request
+  kControl = 3,      // matched in text only if the caller asks for it
   kUserDefined = 4,  // always matched in text
   kUnused = 5,
-  kByte = 6  // "<0xNN>"
+  kByte = 6  // a single byte, written "<0xNN>"
 };
 
-// Byte strings stored back to back, with an index from text to number. Of equal texts the first number counts.
+// Stores byte strings back to back and finds the number of a text. If equal texts are added, the first number is found.
 class StringTable {
  public:
   void reserve(std::size_t n_strings, std::size_t n_bytes);
-  std::uint32_t add(std::string_view text);  // the new number, also when the text was there before
+  std::uint32_t add(std::string_view text);  // returns the new number, even if an equal text exists already
   std::optional<std::uint32_t> find(std::string_view text) const;
   std::string_view operator[](std::size_t number) const {
     return std::string_view(bytes_).substr(ends_[number], ends_[number + 1] - ends_[number]);
@@ -43,29 +43,30 @@ class StringTable {
   std::string bytes_;
   std::vector<std::uint64_t> ends_ = {0};
   struct Slot {
-    std::uint32_t number_plus_one = 0;  // 0: free
+    std::uint32_t number_plus_one = 0;  // 0 if the slot is free
     std::uint32_t hash = 0;
   };
-  std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
+  std::vector<Slot> slots_;  // hash table with open addressing; its size is a power of two, at most half full
 };
 
 class Vocab {
  public:
-  // Reads tokenizer.ggml.{tokens,scores,token_type}, the first n_rows of each. Scores and types may be absent (0 and
-  // normal). Errors: kNotFound without tokens; kCorrupt for an empty list, lists of different lengths, or a type that
-  // the format does not have.
+  // Reads tokenizer.ggml.{tokens,scores,token_type}, the first n_rows of each. If scores or types are absent, they are
+  // 0 and kNormal. Errors: kNotFound without tokens; kCorrupt for an empty list, lists of different lengths, or a type
+  // that the format does not have.
   static Result<Vocab> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
   std::size_t size() const { return texts_.size(); }
   bool contains(std::int64_t id) const { return id >= 0 && static_cast<std::uint64_t>(id) < size(); }
-  // REQUIRES of these three: contains(id).
+  // Return a property of a token. REQUIRES: contains(id).
   std::string_view text(TokenId id) const { return texts_[static_cast<std::size_t>(id)]; }
   float score(TokenId id) const { return scores_[static_cast<std::size_t>(id)]; }
   TokenType type(TokenId id) const { return types_[static_cast<std::size_t>(id)]; }
 
-  // The lowest id of this text.
+  // Returns the lowest id with this text, or nullopt if there is none.
   std::optional<TokenId> find(std::string_view text) const;
-  // The token for a byte: "<0xNN>", or the byte itself as a one-byte text.
+  // Returns the token of a byte: "<0xNN>", or else the token whose text is that byte. Returns nullopt if there is
+  // neither.
   std::optional<TokenId> find_byte(std::uint8_t byte) const;
 
   bool has_scores() const { return has_scores_; }
@@ -80,7 +81,7 @@ class Vocab {
   std::size_t max_text_bytes_ = 0;
 };
 
-// The value of "<0xNN>" with two hexadecimal digits; nothing for any other text.
+// Returns the value of "<0xNN>" with two hexadecimal digits, or nullopt for any other text.
 std::optional<std::uint8_t> parse_byte_token(std::string_view text);
 
 }  // namespace zinc_rt

@@ -15,7 +15,7 @@ namespace {
 
 namespace tables = wordpiece_tables;
 
-constexpr std::size_t kMostCharacters = 100;  // per word, as in BERT
+constexpr std::size_t kMostCharacters = 100;  // most characters of a word, as in BERT
 constexpr std::size_t kBetweenLooks = 256;    // bytes of text between two checks of the watch
 
 tables::Kind kind_of(char32_t c) {
@@ -23,7 +23,7 @@ tables::Kind kind_of(char32_t c) {
   return std::prev(std::ranges::upper_bound(runs, c, {}, &tables::KindRun::first))->kind;
 }
 
-// The replacement of a character: one to three characters, then 0.
+// What a character is replaced by: one to three characters, then 0.
 struct Folded {
   char32_t to[3] = {};
 };
@@ -40,7 +40,7 @@ Folded fold(char32_t c) {
   return {{at->to[0], at->to[1], at->to[2]}};
 }
 
-// Collects the characters of a word, and appends the tokens of whole words.
+// Collects the characters of a word. When the word ends, appends its tokens to `out`.
 class Words {
  public:
   Words(const Vocab& vocab, TokenId unknown, std::vector<TokenId>& out) : vocab_(vocab), unknown_(unknown), out_(out) {}
@@ -61,7 +61,7 @@ class Words {
   }
 
  private:
-  // Returns false and appends nothing if the word cannot be composed of tokens.
+  // Appends the tokens of the word. Returns false and appends nothing if tokens cannot compose the word.
   bool append_tokens() {
     if (n_characters_ > kMostCharacters) return false;
     const std::size_t begin = out_.size();
@@ -78,7 +78,7 @@ class Words {
     }
     return true;
   }
-  // The mark without further characters does not begin a word.
+  // Returns the token with this text. The mark alone is not accepted, because it would be a word without characters.
   std::optional<TokenId> find(std::string_view text) const {
     return text == kSpaceMark ? std::nullopt : vocab_.find(text);
   }
@@ -86,7 +86,7 @@ class Words {
   const Vocab& vocab_;
   const TokenId unknown_;
   std::vector<TokenId>& out_;
-  std::string word_;  // begins with the mark
+  std::string word_;  // begins with the mark U+2581
   std::size_t n_characters_ = 0;
 };
 
@@ -94,7 +94,7 @@ void add_character(char32_t c, Words& words) {
   const tables::Kind kind = kind_of(c);
   if (kind == tables::kDrop) return;
   if (kind == tables::kSpace) return words.end_word();
-  const bool is_ideograph = kind == tables::kIdeograph;  // each ideograph is a word
+  const bool is_ideograph = kind == tables::kIdeograph;  // each ideograph is a word by itself
   if (is_ideograph) words.end_word();
   for (const char32_t folded : fold(c).to) {
     if (folded == 0) break;
@@ -115,7 +115,8 @@ Status check_wordpiece(const Vocab& vocab) {
     std::string_view text = vocab.text(id);
     if (vocab.type(id) != TokenType::kNormal) continue;
     if (text.starts_with(kSpaceMark)) text.remove_prefix(kSpaceMark.size());
-    if (text.starts_with('[') && text.ends_with(']')) continue;  // such as [MASK], which no word contains
+    // Special tokens such as [MASK], which no word contains, may have capitals.
+    if (text.starts_with('[') && text.ends_with(']')) continue;
     if (std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'Z'; }))
       return fail(
           StatusCode::kUnavailable,

@@ -1,7 +1,7 @@
-// BERT's uncased WordPiece. A text becomes words of plain lower-case characters; a word becomes the longest token that
-// it begins with, then the longest token that its rest begins with, and so on. In the vocabulary a token that begins a
-// word has U+2581 before it, one that continues a word has nothing. (Python's files write "##" for the latter, and
-// converters rewrite them.)
+// Implements BERT's uncased WordPiece. A text becomes words of plain lower-case characters. A word becomes the longest
+// token with which it begins, then the longest token with which its rest begins, and so on. In the vocabulary a token
+// that begins a word has U+2581 before it, and one that continues a word has nothing. (Python's files write "##" for
+// the latter, and converters rewrite them.)
 // Thread rule: pure functions.
 #pragma once
 
@@ -14,12 +14,13 @@
 
 namespace zinc_rt {
 
-// Errors: kUnavailable for a vocabulary with upper-case letters, because its texts need another normalizer.
+// Checks that encode_wordpiece() can use the vocabulary. Errors: kUnavailable for a vocabulary with upper-case letters,
+// because its texts need another normalizer.
 Status check_wordpiece(const Vocab& vocab);
 
-// Appends the ids of `text`. A word that no tokens compose, or that has more than 100 characters, becomes `unknown`.
-// Control characters and bytes that are not UTF-8 are left out. Returns false if the watch ended the call. REQUIRES: a
-// checked vocabulary.
+// Appends the ids of `text` to `out`. A word that tokens cannot compose, or that has more than 100 characters, becomes
+// `unknown`. Control characters and bytes that are not UTF-8 are left out. Returns false if the watch ended the call.
+// REQUIRES: check_wordpiece(vocab) succeeded.
 bool encode_wordpiece(const Vocab& vocab, std::string_view text, TokenId unknown, std::vector<TokenId>& out,
                       EncodeWatch& watch);
 

@@ -1,4 +1,4 @@
-// How BERT's uncased normalizer treats each character. Thread rule: constants.
+// Tables that say how BERT's uncased normalizer treats each character. Thread rule: constants.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,17 @@ namespace zinc_rt::wordpiece_tables {
 
 enum Kind : std::uint8_t { kKeep, kSpace, kDrop, kPunctuation, kIdeograph };
 
-// The kind of the characters from `first` to the next run.
+// The characters from `first` to the next run's `first` have this kind.
 struct KindRun {
   char32_t first;
   Kind kind;
 };
-// Ascending. The first run begins at U+0000.
+// The runs ascend. The first one begins at U+0000.
 extern const KindRun kind_runs[];
 extern const std::size_t n_kind_runs;
 
-// The replacement of a character: decomposed, without marks, in lower case; up to three characters, then 0. Ascending.
-// Unchanged characters and Hangul syllables are left out.
+// What a character is replaced by: its decomposition without marks, in lower case; up to three characters, then 0. The
+// table ascends and leaves out unchanged characters and Hangul syllables.
 struct Fold {
   char32_t from;
   char32_t to[3];
