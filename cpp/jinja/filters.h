@@ -8,16 +8,16 @@ namespace zinc_rt::jinja::filters {
 // The type of a filter function. `self` is the value before the `|`.
 using Filter = Result<Value>(Runtime& rt, const Value& self, Args& args);
 
-// Filters in filters_text.cpp.
+// filters_text.cpp implements these filters.
 Filter capitalize, center, escape, filesizeformat, force_escape, format, indent, lower, replace, safe, string, title,
     trim, truncate, upper, urlencode, wordcount, xmlattr;
-// Filters in filters_wrap.cpp.
+// filters_wrap.cpp implements these filters.
 Filter pprint, striptags, wordwrap;
-// Filters in filters_sequence.cpp.
+// filters_sequence.cpp implements these filters.
 Filter batch, first, items, join, last, length, list, reverse, slice, sum, unique;
-// Filters in filters_select.cpp.
+// filters_select.cpp implements these filters.
 Filter dictsort, groupby, map, max, min, reject, rejectattr, select, selectattr, sort;
-// Filters in filters_value.cpp.
+// filters_value.cpp implements these filters.
 Filter abs, attr, default_value, to_float, to_int, round, tojson;
 
 // Returns str(value). A str is returned unchanged and stays HTML markup if it is.

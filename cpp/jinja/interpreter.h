@@ -35,7 +35,7 @@ class Interpreter final : public Runtime {
   Result<Value> call_loop(const LoopObject& loop, const Value& iterable) override;
 
  private:
-  // Statements, in exec.cpp.
+  // These functions run statements. exec.cpp implements them.
   Result<Flow> exec(const Stmt& stmt);
   Result<Flow> exec_body(const Body& body);
   Result<Flow> exec_if(const IfStmt& stmt);
@@ -51,7 +51,7 @@ class Interpreter final : public Runtime {
   void leave_scope(const Scope& scope);
   Value filtered(const ForStmt& stmt, const Value& iterable);
 
-  // Expressions, in eval.cpp.
+  // These functions evaluate expressions. eval.cpp implements them.
   Result<Value> eval(const Expr& expr);
   Result<Value> eval_name(const NameExpr& expr);
   Result<Value> eval_items(const ItemsExpr& expr);
@@ -68,7 +68,7 @@ class Interpreter final : public Runtime {
   Result<Args> eval_arguments(const Arguments& arguments);
   Status eval_starred(const Arguments& arguments, Args& out);
 
-  // Calls, in invoke.cpp.
+  // These functions call macros and loops. invoke.cpp implements them.
   Status exec_macro(const MacroStmt& stmt);
   Status exec_call_block(const MacroStmt& stmt);
   Status exec_generation(const MacroStmt& stmt);

@@ -14,7 +14,7 @@ namespace zinc_rt::jinja {
 enum class BinaryOp : std::uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOp : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// Texts of values, in text.cpp.
+// These functions make texts of values. text.cpp implements them.
 Status append_str(Runtime& rt, MarkedText& out, const Value& value);   // appends str(value)
 Status append_repr(Runtime& rt, MarkedText& out, const Value& value);  // appends repr(value)
 Result<MarkedText> to_str(Runtime& rt, const Value& value);
@@ -30,7 +30,7 @@ std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
 // Returns the error of an operation on an int that does not fit 64 bits.
 std::unexpected<Error> beyond_ints(const Value& value);
 
-// Comparison, in compare.cpp.
+// These functions compare, hash and sort values. compare.cpp implements them.
 bool truthy(const Value& value);
 Result<bool> equals(Runtime& rt, const Value& a, const Value& b);
 Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b);
@@ -39,7 +39,7 @@ Result<std::uint64_t> hash_of(Runtime& rt, const Value& value);
 // Sorts keys, and items in the same order. The sort is stable. It compares with < and fails as < does.
 Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse);
 
-// Dicts, in dict.cpp.
+// These functions read and change dicts. dict.cpp implements them.
 const Value* dict_get(const DictObject& dict, std::string_view key);  // returns null if the key is absent
 Result<const Value*> dict_find(Runtime& rt, const DictObject& dict, const Value& key);
 Status dict_set(Runtime& rt, DictObject& dict, const Value& key, Value value);
@@ -49,7 +49,7 @@ Status dict_set_named(Runtime& rt, DictObject& dict, const Args& args, std::size
 // Adds what Python's dict(source) contains to `target`. `source` is a mapping or an iterable of pairs.
 Status dict_update(Runtime& rt, DictObject& target, const Value& source);
 
-// Parts of values, in access.cpp.
+// These functions read parts of values. access.cpp implements them.
 Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name);  // returns object.name
 // Returns getattr(object, name) without trying items. Returns missing if there is no such attribute.
 Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name);
@@ -63,7 +63,7 @@ Result<std::vector<Value>> to_vector(Runtime& rt, const Value& iterable);
 // error with both numbers.
 Result<std::vector<Value>> unpack(Runtime& rt, const Value& iterable, std::size_t n);
 
-// Arithmetic, in arithmetic.cpp.
+// These functions do arithmetic. arithmetic.cpp implements them.
 Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b);
 Result<Value> negate(Runtime& rt, const Value& value);
 Result<Value> plus(Runtime& rt, const Value& value);
@@ -73,17 +73,17 @@ std::optional<double> parse_float(std::string_view text);
 Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_t base);
 Result<std::int64_t> float_to_int(double d);
 
-// Formatting, in format.cpp.
+// These functions format texts by patterns. format.cpp implements them.
 Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);  // returns format % arguments
 Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& arguments);    // returns format.format(...)
 
-// Splitting, in methods_split.cpp. split_lines() returns the lines as views of `text`.
+// methods_split.cpp implements these two functions. split_lines() returns the lines as views of `text`.
 Result<std::vector<std::string_view>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
 // Replaces the first `limit` occurrences of old_text, or all if limit is negative.
 Result<MarkedText> replace_text(Runtime& rt, MarkedView text, std::string_view old_text, MarkedView new_text,
                                 std::int64_t limit);
 
-// HTML, in html.cpp.
+// html.cpp implements these functions. escape_html() returns the text with HTML entities for &, <, >, " and '.
 std::string escape_html(std::string_view text);
 // Returns what markupsafe.escape returns: markup unchanged, any other value as escaped markup.
 Result<Value> escape_value(Runtime& rt, const Value& value);
