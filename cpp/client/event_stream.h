@@ -1,4 +1,4 @@
-// Reads server-sent events from pieces that may end anywhere, and returns the data of each event.
+// EventStream reads server-sent events (SSE) from pieces that may end anywhere, and passes on the data of each event.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace zinc_rt::client {
 class EventStream {
  public:
   // Takes the next piece of the stream. Calls on_data(std::string_view) with the data of each event that ends in this
-  // piece. Stops and returns false when on_data returns false. Comments and fields other than data are skipped.
+  // piece. If on_data returns false, stops and returns false. Comments and fields other than data are skipped.
   template <class OnData>
   bool push(std::string_view piece, OnData&& on_data) {
     for (const char c : piece) {
@@ -28,7 +28,7 @@ class EventStream {
   }
 
  private:
-  // Handles the end of line_. Returns true if it ends an event that has data.
+  // Handles a line that has ended. Returns true if it ends an event that has data.
   bool end_line();
 
   std::string line_, data_;

@@ -33,9 +33,9 @@ using Task = asio::awaitable<void, Executor>;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 
 constexpr std::uint32_t kMaxHead = 64u << 10;
-constexpr std::size_t kMaxIdle = 1024;  // how many connections are kept for later calls
+constexpr std::size_t kMaxIdle = 1024;  // most connections that are kept open for later calls
 
-// A connection. Only the I/O thread uses it and the members below.
+// A connection to the server or its proxy. Only the I/O thread uses it.
 template <class Stream>
 struct Link {
   template <class... Args>
@@ -47,7 +47,8 @@ struct Link {
     else
       return stream.next_layer();
   }
-  // Whether the connection is idle and usable: no byte came since the last answer, and the server has not closed it.
+  // Returns whether an idle connection can be used again: no byte has come since the last answer, and the server has
+  // not closed it.
   bool is_quiet() {
     char byte;
     return ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
@@ -67,7 +68,7 @@ class ClientOf final : public HttpClient {
       is_closing_ = true;
       idle_.clear();
       for (const auto& call : calls_) call->hang_up();
-      guard_.reset();  // without the work guard run() returns when the last call has ended
+      guard_.reset();  // without the guard, run() returns when the last call has ended
     });
     thread_.join();
   }
@@ -110,7 +111,7 @@ class ClientOf final : public HttpClient {
         : executor(io.get_executor()), call(std::move(c)), events(std::move(e)), timer(io) {}
 
     void cancel() override {
-      // A handle may outlive its client.
+      // The handle may outlive its client, so the client's executor must not be used after the call is over.
       const std::lock_guard lock(mutex);
       if (!is_over) asio::post(executor, [self = this->shared_from_this()] { self->hang_up(); });
     }
@@ -140,7 +141,7 @@ class ClientOf final : public HttpClient {
     HttpEvents events;
     Timer timer;
     std::unique_ptr<LinkOf> link;
-    HttpEnd end;  // stays kWhole unless an error is found
+    HttpEnd end;  // kind stays kWhole unless an error is found
     std::mutex mutex;
     bool is_over = false;
   };
@@ -183,7 +184,8 @@ class ClientOf final : public HttpClient {
     });
   }
 
-  // Pass named variables to coroutines: g++ 12 destroys some temporaries of a co_await expression twice.
+  // Coroutines get named variables as arguments, because g++ 12 destroys some temporaries of a co_await expression
+  // twice.
   Task connect(StatePtr state) {
     auto& link = *state->link;
     const auto [ec, endpoint] = co_await asio::async_connect(link.socket(), endpoints_, kAwait);
@@ -208,7 +210,7 @@ class ClientOf final : public HttpClient {
     }
   }
 
-  // Asks the proxy to connect to the host (CONNECT).
+  // Asks the proxy to connect to the host (method CONNECT).
   Task ask_proxy(StatePtr state) {
     auto& link = *state->link;
     const auto place = fmt::format("{}:{}", url_.host, url_.port);
@@ -217,7 +219,7 @@ class ClientOf final : public HttpClient {
     const auto [unsent, n_sent] = co_await asio::async_write(link.socket(), bytes, kAwait);
     http::response_parser<http::empty_body> parser;
     parser.header_limit(kMaxHead);
-    parser.skip(true);  // no body follows: after the head all bytes are the host's
+    parser.skip(true);  // no body follows: all bytes after the head come from the host
     const auto [unread, n_read] = co_await http::async_read_header(link.socket(), link.buffer, parser, kAwait);
     const auto& ec = unsent ? unsent : unread;
     if (ec || parser.get().result_int() / 100 != 2) {
@@ -239,7 +241,7 @@ class ClientOf final : public HttpClient {
     auto& link = *state->link;
     const std::string message = head(state->call) + state->call.body;
     const auto bytes = asio::buffer(message);
-    // A server may answer and close before it has read the whole request, so the answer is read in any case.
+    // A server may answer and close before it has read the whole request. So the answer is read even if sending failed.
     const auto [unsent, n_sent] = co_await asio::async_write(link.stream, bytes, kAwait);
     http::response_parser<GrowingBody> parser;
     parser.header_limit(kMaxHead);

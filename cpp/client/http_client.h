@@ -1,4 +1,5 @@
-// An HTTP/1.1 client for many simultaneous calls to one server. A callback receives the answer in pieces.
+// HttpClient is an HTTP/1.1 client for many simultaneous calls to one server. The load generator and downloads use it.
+// A callback receives the answer in pieces.
 // Thread rule: an HttpClient and its calls may be used from any thread; callbacks run on the client's own thread, one
 // at a time. They must not block for long or destroy the client.
 #pragma once
@@ -16,58 +17,60 @@
 
 namespace zinc_rt::client {
 
-// http://host:port/path, https://... ; IPv6 addresses in brackets.
+// The parts of a URL such as http://host:port/path or https://... An IPv6 address stands in brackets in the URL.
 struct Url {
   bool is_tls = false;
-  std::string host;  // without brackets
+  std::string host;  // for an IPv6 address without brackets
   std::uint16_t port = 80;
-  std::string path;  // empty, or beginning with '/' and not ending with it
+  std::string path;  // empty, or begins with '/' and does not end with it
 
-  std::string authority() const;  // host and port as in a Host header
+  std::string authority() const;  // host and port as a Host header has them
 };
-// Errors: kInvalidArgument; the message names the problem. URLs with a user name, query or fragment are refused.
+// Parses a URL. URLs with a user name, query or fragment are refused. Errors: kInvalidArgument, and the message names
+// the problem.
 Result<Url> parse_url(std::string_view text);
 
 using Headers = std::vector<std::pair<std::string, std::string>>;  // names of received headers are in lower case
 
 struct HttpCall {
   std::string method = "GET";
-  std::string target;  // path and query
-  Headers headers;     // in addition to Host and Content-Length, which the client adds
+  std::string target;  // path and query, as sent to the server
+  Headers headers;     // sent in addition to Host and Content-Length
   std::string body;
-  double timeout_s = 60;  // seconds from start() to the end of the answer
+  double timeout_s = 60;  // most seconds from start() to the end of the answer
 };
 
 struct HttpEnd {
   enum Kind : std::uint8_t {
     kWhole,
-    kCancelled,   // by cancel(), or by a callback
-    kNoConnect,   // no connection to the server
-    kTimeout,     // timeout_s is over
+    kCancelled,   // cancel() was called, or a callback returned false
+    kNoConnect,   // the server could not be reached
+    kTimeout,     // timeout_s has passed
     kIncomplete,  // the connection ended within the answer, or the answer is not HTTP
   } kind = kWhole;
-  std::string error;  // what went wrong; empty with kWhole and kCancelled
+  std::string error;  // describes what went wrong; empty with kWhole and kCancelled
 };
 
 struct HttpEvents {
   std::function<void(int status, const Headers& headers)> on_head;
-  std::function<bool(std::string_view piece)> on_body;  // return false to close the connection
-  std::function<void(const HttpEnd& end)> on_end;       // called exactly once, after the others
+  std::function<bool(std::string_view piece)> on_body;  // returns false to close the connection
+  std::function<void(const HttpEnd& end)> on_end;       // called exactly once, after the other callbacks
 };
 
-// A call that is under way.
+// A call that has been started. The caller keeps it to be able to cancel the call.
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;
-  // Closes the connection. Then on_end is called, unless it was called already.
+  // Closes the connection. on_end is then called, unless it was called already.
   virtual void cancel() = 0;
 };
 
 class HttpClient {
  public:
-  // Resolves the host's name, or the proxy's if there is one, which then connects to the host. Connections are opened
-  // when calls start. A connection carries one call at a time and is reused for later calls. A call is never sent
-  // twice. Certificates are verified with the system's authorities (or those in SSL_CERT_FILE). Errors: kUnavailable.
+  // Creates a client for the server of `url`. Resolves the host's name, or the proxy's if there is one, which then
+  // connects to the host. Connections are opened when calls start. A connection carries one call at a time and is
+  // reused for later calls. A call is never sent twice. Certificates are verified with the system's authorities (or
+  // those in SSL_CERT_FILE). Errors: kUnavailable.
   static Result<std::unique_ptr<HttpClient>> open(const Url& url, const std::optional<Url>& proxy = {});
   // Cancels all calls and waits until on_end of each has returned.
   virtual ~HttpClient() = default;
@@ -80,7 +83,7 @@ struct HttpAnswer {
   Headers headers;
   std::string body;
 };
-// The usual words for a status, such as "Bad Gateway"; empty for an unknown status.
+// Returns the standard phrase for an HTTP status, such as "Bad Gateway"; empty for an unknown status.
 std::string_view words_of_status(int status);
 
 // Makes the call and waits for the whole answer. Errors: kUnavailable for every end other than kWhole.

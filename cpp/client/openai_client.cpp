@@ -28,8 +28,8 @@ std::uint32_t count_of(const Json& object, const char* key) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
-// Returns the message in an error answer: that of OpenAI's error object or of a similar object of other servers, else
-// the beginning of the body.
+// Returns the message of an error answer: the one in OpenAI's error object, or in a similar object of other servers, or
+// else the beginning of the body.
 std::string error_words(const std::string& body) {
   const auto json = Json::parse(body, nullptr, false);
   if (json.is_object()) {
@@ -43,8 +43,8 @@ std::string error_words(const std::string& body) {
   return body.substr(0, 300);
 }
 
-// Returns a message for an answer with a status other than 200 and without an error object. Proxies and redirects often
-// send no text, or HTML.
+// Returns a message for an answer whose status is not 200 and whose body has no error object. Proxies and redirects
+// often send no text, or HTML.
 std::string refusal_words(int status, const Headers& headers, const std::string& body) {
   auto out = fmt::format("status {}", status);
   if (const auto usual = words_of_status(status); !usual.empty()) out += fmt::format(" {}", usual);
@@ -54,14 +54,14 @@ std::string refusal_words(int status, const Headers& headers, const std::string&
   return out;
 }
 
-// One streamed answer.
+// The state of one streamed answer.
 struct Answer {
   ApiEvents events;
   ApiEnd end;
   EventStream stream;
   bool is_stream = false, is_done = false;
   Headers headers;
-  std::string body;  // the answer's body if it is not a stream of events
+  std::string body;  // the body of an answer that is not a stream of events
 
   void take_head(int status, const Headers& got) {
     end.status = status;

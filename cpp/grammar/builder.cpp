@@ -21,7 +21,7 @@ Result<JsonLexemes*> Builder::Parts::json() {
   if (options.whitespace.pattern) {
     ZRT_TRY(const Regex wanted,
             parse_regex(arena, *options.whitespace.pattern, Spelling::kPlain, Anchoring::kWhole, options.limits));
-    // Other text that the pattern allows would not be valid JSON, so it is excluded.
+    // The pattern may allow other text than white space, which would not be valid JSON, so that text is excluded.
     space = arena.all_of({wanted, arena.repeat(arena.bytes(blanks), 0, RegexArena::kUnbounded)});
   }
   json_lexemes.emplace(arena, space);
@@ -113,8 +113,9 @@ Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& f
     case ArgumentForm::Kind::kTags:
     case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, json());
-      // A parser of tags removes one line feed at each end of a value, and then searches for the rest of the closing
-      // tag. A parser of typed tags searches for the whole tag, which does not begin with a line feed.
+      // The parser of tags removes one line feed at each end of a value, and then searches for the rest of the closing
+      // tag. The parser of typed tags searches for the whole tag, which does not begin with a line feed. So only this
+      // part of the closing tag must not occur in a text.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
       JsonLexemes plain(arena, RegexArena::kEpsilon,
                         {.spelling = Spelling::kPlain,
@@ -170,7 +171,7 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
   }
   std::vector<std::string> not_in_text = texts;
   not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
-  // Counts the work: each trigger is compared with all tags and with all texts before it.
+  // Each trigger is compared with all tags and with all texts that must not occur, so that work is counted.
   std::size_t n_bytes = 0;
   for (const auto& text : not_in_text) n_bytes += text.size();
   parts_->work.fuel.use(triggers.size() * (1 + tagged.tags.size() + n_bytes / 4));

@@ -1,4 +1,4 @@
-// The state of a Builder while it builds.
+// The members of a grammar Builder: the rules made so far, the limits, and the work used.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,13 @@ struct Builder::Parts {
         rules(compiled->rules),
         work(options.limits, options.cancel) {}
 
-  // JSON's lexemes, made when the first value needs them. Errors: a pattern for white space that allows other text.
+  // Returns the lexemes of JSON, which are created when the first value needs them. Errors: kInvalidArgument if the
+  // caller's pattern for white space allows other text.
   Result<JsonLexemes*> json();
-  // Matches any bytes that contain none of the texts.
+  // Returns a regex for any bytes that contain none of the texts.
   Regex free_text(std::span<const std::string> without);
   Result<Symbol> arguments(const Json& schema, const ArgumentForm& form);
-  // Matches any bytes that end with `end` and contain none of the texts before it.
+  // Returns a regex for any bytes that end with `end` and contain none of the texts before it.
   Regex text_up_to(std::string_view end, std::span<const std::string> without);
 
   Options options;

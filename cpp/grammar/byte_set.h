@@ -1,4 +1,4 @@
-// A set of byte values.
+// ByteSet is a set of byte values, as a bit per value.
 #pragma once
 
 #include <array>

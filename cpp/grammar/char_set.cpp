@@ -12,8 +12,8 @@ namespace {
 constexpr char32_t kLast = 0x10FFFF;
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kBehindSurrogates = 0xE000;
 
-// The UTF-8 encodings of all code points of a range, as sequences of byte ranges. They are grouped by what follows the
-// first byte.
+// Collects the UTF-8 encodings of ranges of code points, as sequences of byte ranges. They are grouped by what follows
+// the first byte, so that equal ends become one regex.
 class Utf8Ranges {
  public:
   explicit Utf8Ranges(RegexArena& arena) : arena_(arena) {}
@@ -26,7 +26,7 @@ class Utf8Ranges {
         return;
       }
     }
-    // Split the range until each continuation byte has either one value or all values.
+    // The range is split until each continuation byte has either one value or all values.
     const int n = last < 0x80 ? 1 : last < 0x800 ? 2 : last < 0x10000 ? 3 : 4;
     for (int i = 1; i < n; ++i) {
       const char32_t low = (char32_t{1} << (6 * i)) - 1;
@@ -78,7 +78,7 @@ bool is_escaped(char32_t c) {
   return c < 0x20 || c == 0x7F || c == '"' || c == '\\';
 }
 
-// Reads the characters after a backslash.
+// Returns a regex for the escapes of a character in a JSON string: the short one and \u00XX.
 Regex escape_of(RegexArena& arena, char32_t c) {
   constexpr char kHex[] = "0123456789abcdef", kUpper[] = "0123456789ABCDEF";
   const char letter = short_escape(c);

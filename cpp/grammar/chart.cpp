@@ -5,7 +5,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Marks a completed symbol among items. No rule number has this bit.
+// Added to a completed symbol, so that it differs from every item. No rule number has this bit.
 constexpr std::uint32_t kCompletedBit = 0x80000000u;
 
 }  // namespace
@@ -51,8 +51,8 @@ void Chart::close_row(Lexer& lexer, Fuel& fuel) {
   for (std::size_t i = rows_[row].first_item; i < items_.size() && !fuel.is_spent(); ++i) {
     const Item item = items_[i];
     fuel.use(kItemWork);
-    // A rule that began and ended in this row matched the empty text. The items that waited for it have already
-    // advanced.
+    // A rule that began and ended in this row matched the empty text. The items that waited for it were advanced when
+    // it was predicted.
     if (rules_->is_final(item.rule, item.state) && item.origin != row) {
       const Symbol left = rules_->left_of(item.rule);
       if (seen_.insert({kCompletedBit | left, 0, item.origin})) {

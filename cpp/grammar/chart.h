@@ -1,8 +1,7 @@
-// The parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in Aycock and
-// Horspool 2002).
-// A row stands for a position in the text where lexemes ended. It holds the items (rule, state, the row where the rule
-// began) that fit the text so far. From them follow the lexemes that may come next. The row that a text leads to
-// depends only on the earlier rows and on the lexemes that ended, not on time or other texts.
+// Chart is the parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in
+// Aycock and Horspool 2002). A row stands for a position in the text where lexemes ended. It holds the items (rule,
+// state, the row where the rule began) that fit the text so far. The lexemes that may come next follow from them. The
+// row that a text leads to depends only on the earlier rows and on the lexemes that ended, not on time or other texts.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -20,30 +19,30 @@ class Chart {
  public:
   explicit Chart(const Rules& rules) : rules_(&rules) {}
 
-  // The lexemes that end a part of the text that began at a row, as the lexer's number of the list.
+  // Says which lexemes match the text since a row. `lexemes` is the lexer's number of their list.
   struct Ended {
     std::uint32_t row;
     std::uint32_t lexemes;
     bool operator==(const Ended&) const = default;
   };
 
-  // The first row, number 0.
+  // Creates the first row, which has number 0.
   void begin(Lexer& lexer, Fuel& fuel);
-  // The row after these lexemes, appended at the end.
+  // Appends the row after these lexemes and returns its number.
   std::uint32_t scan(std::span<const Ended> ended, Lexer& lexer, Fuel& fuel);
-  // The row after the lexeme of one token.
+  // Appends the row after the lexeme of one token and returns its number.
   std::uint32_t scan_token(std::uint32_t row, std::uint32_t lexeme, Lexer& lexer, Fuel& fuel);
 
   std::size_t n_rows() const { return rows_.size(); }
   std::size_t n_items() const { return items_.size(); }
-  // Drops the rows from n_rows on.
+  // Removes the rows from number n_rows on.
   void cut(std::size_t n_rows);
-  // Keeps only the rows that the given ones depend on, and renumbers the given ones.
+  // Removes all rows on which none of the given rows depends. The pointers receive the new numbers of the given rows.
   void collect(std::span<std::uint32_t*> kept);
 
-  // The lexer's state in which the text after this row begins.
+  // Returns the lexer's state in which the text after this row begins.
   std::uint32_t start(std::uint32_t row) const { return rows_[row].start; }
-  // The single-token lexemes that may come next.
+  // Returns the lexemes that are single tokens and may come after this row.
   std::span<const std::uint32_t> tokens(std::uint32_t row) const {
     return std::span(token_lexemes_).subspan(rows_[row].first_token, rows_[row].n_tokens);
   }
@@ -61,7 +60,7 @@ class Chart {
     std::uint32_t first_token, n_tokens;
     bool is_complete;
   };
-  // Each item of the row in progress, and each symbol that the row has completed, counts once.
+  // A hash set, in which each item of the row in progress, and each symbol that the row has completed, is entered once.
   class Seen {
    public:
     void clear() {
@@ -91,9 +90,9 @@ class Chart {
   std::vector<Row> rows_;
   std::vector<Item> items_;
   std::vector<std::uint32_t> token_lexemes_;
-  // Scratch memory while a row is built.
+  // Memory that is used while a row is built.
   Seen seen_;
-  std::vector<std::uint32_t> predicted_;  // by symbol: the mark of the row that did
+  std::vector<std::uint32_t> predicted_;  // by symbol: mark_ of the row that predicted the symbol last
   std::uint32_t mark_ = 0;
   std::vector<std::uint32_t> lexemes_;
 };

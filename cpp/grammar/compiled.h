@@ -1,4 +1,4 @@
-// What a Grammar points to, and what the matchers of one grammar share.
+// CompiledGrammar is what copies of a Grammar share: the rules, and caches that its matchers fill.
 // Thread rule: `rules` is immutable. A MatcherCache is protected by its lock, except for n_bytes.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::grammar {
 
-// What matchers compute and share for one vocabulary: the lexer's states and the tokens that they allow.
+// What matchers compute and share for one vocabulary: the lexer's states and the tokens that each state allows.
 struct MatcherCache {
   MatcherCache(const Rules& rules, const Limits& limits, std::shared_ptr<const Vocabulary> tokens)
       : vocabulary(std::move(tokens)), lexer(rules, limits), token_sets(*vocabulary) {}
@@ -22,16 +22,16 @@ struct MatcherCache {
   std::mutex lock;
   Lexer lexer;
   TokenSets token_sets;
-  std::atomic<std::size_t> n_bytes{0};  // of lexer and token sets after the last step; readable without the lock
+  std::atomic<std::size_t> n_bytes{0};  // bytes of lexer and token sets after the last step; readable without the lock
   void measure() { n_bytes.store(lexer.n_bytes() + token_sets.n_bytes(), std::memory_order_relaxed); }
 };
 
 struct CompiledGrammar {
   explicit CompiledGrammar(const Limits& given) : limits(given), rules(given) {}
 
-  // Returns the cache for a new matcher. Matchers of one cache wait for each other, so a few matchers share one and
-  // many get several. A cache that is half full gets no new matchers, so that one long answer does not fill the cache
-  // of the next.
+  // Returns the cache that a new matcher uses. Matchers of one cache wait for each other, so a few matchers share one
+  // and many get several. A cache that is half full gets no new matchers, so that one long answer does not fill the
+  // cache of the next.
   std::shared_ptr<MatcherCache> cache_for(std::shared_ptr<const Vocabulary> vocabulary);
 
   const Limits limits;
@@ -39,7 +39,7 @@ struct CompiledGrammar {
 
  private:
   static constexpr std::size_t kMostCaches = 8;
-  static constexpr long kFewMatchers = 2;  // up to this many matchers share one cache
+  static constexpr long kFewMatchers = 2;  // most matchers that share one cache while another cache can be made
   bool is_fit(const std::shared_ptr<MatcherCache>& cache, const Vocabulary* vocabulary) const;
 
   std::mutex lock_;

@@ -5,13 +5,13 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Dates, with the days of each month. February has a 29th in years divisible by 4, except those divisible by 100 but
-// not by 400.
+// Matches dates, with the right number of days of each month. February has a 29th in years divisible by 4, except those
+// divisible by 100 but not by 400.
 constexpr std::string_view kDate =
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
     "02-(?:0[1-9]|1[0-9]|2[0-8]))|"
     "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
-// Without leap seconds, because whether one is possible depends on the time zone.
+// Matches times without leap seconds, because whether one is possible depends on the time zone.
 constexpr std::string_view kTime =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 constexpr std::string_view kOctet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
@@ -26,11 +26,12 @@ std::string ipv4() {
   return fmt::format("{0}\\.{0}\\.{0}\\.{0}", kOctet);
 }
 
-// RFC 4291: eight groups; one run of groups may be ::; the last two may be an IPv4 address.
+// Returns a regex for IPv6 addresses (RFC 4291): eight groups, of which one run may be written as "::", and the last
+// two as an IPv4 address.
 std::string ipv6() {
   const std::string last = fmt::format("(?:{0}:{0}|{1})", kHex4, ipv4());
   std::string made = fmt::format("(?:{}:){{6}}{}", kHex4, last);
-  // At most n groups before ::, exactly m after it (the last two may be written as `last`).
+  // Each alternative has at most n groups before "::" and exactly m after it. The last two may be written as `last`.
   for (int behind = 5; behind >= 0; --behind) {
     const int before = 5 - behind;
     const std::string head = before == 0 ? "" : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", kHex4, before - 1);
@@ -49,7 +50,7 @@ std::string email() {
   return fmt::format("{0}(?:\\.{0})*@{1}", kAtom, hostname());
 }
 
-// RFC 3986. The host must be a name or an IPv4 address.
+// Returns a regex for URIs (RFC 3986). The host must be a name or an IPv4 address.
 std::string uri() {
   constexpr std::string_view kPlain = "0-9A-Za-z._~!$&'()*+,;=\\-";
   constexpr std::string_view kPercent = "%[0-9A-Fa-f]{2}";
@@ -61,7 +62,7 @@ std::string uri() {
       segment, rest);
 }
 
-// RFC 3339, appendix A.
+// Returns a regex for durations (RFC 3339, appendix A).
 std::string duration() {
   return "P(?:[0-9]+W|(?:[0-9]+D|[0-9]+M(?:[0-9]+D)?|[0-9]+Y(?:[0-9]+M(?:[0-9]+D)?)?)"
          "(?:T(?:[0-9]+S|[0-9]+M(?:[0-9]+S)?|[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?))?|"
@@ -75,7 +76,7 @@ struct Format {
 
 constexpr std::string_view kUuid = "[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}";
 
-// pydantic's formats that check the version of a UUID.
+// Returns a regex for UUIDs of one version, for the formats uuid1 to uuid8 that pydantic writes.
 template <char kVersion>
 std::string uuid_of() {
   return fmt::format("[0-9A-Fa-f]{{8}}-[0-9A-Fa-f]{{4}}-{}[0-9A-Fa-f]{{3}}-[89ABab][0-9A-Fa-f]{{3}}-[0-9A-Fa-f]{{12}}",

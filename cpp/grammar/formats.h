@@ -1,4 +1,4 @@
-// Regular expressions for the values of JSON Schema's keyword `format` that are enforced.
+// Regular expressions for those values of JSON Schema's keyword `format` that are enforced, such as "date-time".
 // Thread rule: a constant table.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace zinc_rt::grammar {
 
-// A regular expression for the whole value (grammar/regex_parser.h); nothing for an unknown format.
+// Returns a regular expression for the whole value (grammar/regex_parser.h), or nullopt for an unknown format.
 std::optional<std::string> format_pattern(std::string_view format);
 
 }  // namespace zinc_rt::grammar

@@ -25,7 +25,7 @@ class GbnfLowering {
 
  private:
   // Finds the rules that are regular: those that reach neither a token nor a rule that refers to itself. The root is
-  // never compiled to one expression, because its parts are lexemes that other rules may share.
+  // never compiled to one regex, because its parts are lexemes that other rules may share.
   Status find_regular() {
     is_regular_.assign(syntax_.rules.size(), false);
     for (bool is_changed = true; std::exchange(is_changed, false);) {
@@ -53,7 +53,7 @@ class GbnfLowering {
     return work_.check("work on a grammar");
   }
 
-  // REQUIRES: the node is regular.
+  // Returns the regex of a node. REQUIRES: the node is regular.
   Result<Regex> regex_of(const GbnfNode& node, std::size_t depth) {
     RegexArena& arena = rules_.arena;
     work_.use(1);
@@ -100,7 +100,7 @@ class GbnfLowering {
       symbols_[rule] = rules_.terminal(regex);
       return *symbols_[rule];
     }
-    // Creates all symbols before it defines the rules, because a rule may refer to itself.
+    // All symbols are created before rules are added, because a rule may refer to itself.
     symbols_[rule] = rules_.new_symbol();
     todo_.push_back(rule);
     if (is_working_) return *symbols_[rule];

@@ -9,8 +9,9 @@
 
 namespace zinc_rt::grammar {
 
-// Returns the symbol of the rule `root`. Rules that do not refer to themselves become one lexeme each; this does not
-// change the language. Errors: kInvalidArgument with the line; too complex beyond a limit.
+// Adds the rules of a GBNF grammar to `rules` and returns the symbol of its rule `root`. Rules that do not refer to
+// themselves become one lexeme each, which does not change the language. Errors: kInvalidArgument with the line; too
+// complex beyond a limit.
 Result<Symbol> read_gbnf(std::string_view text, Rules& rules, const Limits& limits, Fuel& work);
 
 }  // namespace zinc_rt::grammar

@@ -35,7 +35,8 @@ class GbnfParser final : SyntaxReader {
       if (is_defined_[rule]) return error("the rule \"" + std::string(word.substr(0, 80)) + "\" is defined twice");
       is_defined_[rule] = true;
       made_.rules[rule] = std::move(node);
-      // An empty alternative at the end of a line has already consumed the line end.
+      // An empty alternative at the end of a line has already consumed the line end, so a line end before this position
+      // counts.
       const auto before = text_.substr(0, pos_).find_last_not_of(" \t");
       const bool is_new_line = before != std::string_view::npos && text_[before] == '\n';
       if (pos_ < text_.size() && text_[pos_] != '\n' && text_[pos_] != '\r' && !is_new_line)
@@ -57,7 +58,7 @@ class GbnfParser final : SyntaxReader {
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(pos_), '\n');
     return fail(StatusCode::kInvalidArgument, "[gbnf] line {}: {}", line, what);
   }
-  // Skips blanks and comments; with `lines`, line ends too.
+  // Skips blanks and comments, and line ends too if `lines` is true.
   void skip(bool lines) {
     while (pos_ < text_.size()) {
       const char c = text_[pos_];
@@ -99,7 +100,7 @@ class GbnfParser final : SyntaxReader {
         skip(in_group);
       }
       all.parts.push_back(sequence.parts.size() == 1 ? std::move(sequence.parts[0]) : std::move(sequence));
-      // A | may begin the next line.
+      // The next line may begin with | and continue this rule.
       const std::size_t before = pos_;
       skip(true);
       if (!at("|")) pos_ = in_group ? pos_ : before;
@@ -133,7 +134,7 @@ class GbnfParser final : SyntaxReader {
     return n;
   }
 
-  // Returns nullopt if no atom begins here.
+  // Reads one element: a literal, class, rule name, token or group. Returns nullopt if none begins here.
   Result<std::optional<GbnfNode>> atom(std::size_t depth) {
     GbnfNode node;
     if (pos_ == text_.size()) return std::nullopt;
@@ -189,7 +190,7 @@ class GbnfParser final : SyntaxReader {
     const std::size_t begin = pos_;
     const std::string_view word = name();
     if (word.empty()) return std::nullopt;
-    // A name followed by ::= begins the next rule and ends this one.
+    // If ::= follows the name, the name begins the next rule, and this rule ends before it.
     const std::size_t behind = pos_;
     skip(false);
     if (at("::=")) {

@@ -1,4 +1,4 @@
-// A parsed GBNF grammar, before rules and lexemes are made.
+// The syntax tree of a GBNF grammar. gbnf.cpp turns it into rules and lexemes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct GbnfNode {
   CharSet chars;
   std::uint32_t rule = 0;
   std::int32_t token = 0;
-  std::vector<GbnfNode> parts;  // of a repeat: one
+  std::vector<GbnfNode> parts;  // a repeat has exactly one part
   std::uint32_t min = 0, max = 0;
 };
 

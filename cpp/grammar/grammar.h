@@ -1,7 +1,7 @@
 // Describes which texts may be generated, and computes which token may come next.
 //
-//   Grammar grammar = compile({SourceKind::kJsonSchema, text});       // once a schema; any thread
-//   Matcher matcher(grammar, vocabulary);                             // once an answer
+//   Grammar grammar = compile({SourceKind::kJsonSchema, text});       // once per schema; any thread
+//   Matcher matcher(grammar, vocabulary);                             // once per answer
 //   loop: matcher.fill(mask); token = sample(logits, mask); matcher.accept(token);
 //
 // A mask depends only on the grammar and the tokens accepted so far, not on time or other matchers. No token of a mask
@@ -27,24 +27,24 @@ namespace zinc_rt::grammar {
 struct CompiledGrammar;
 class Parse;
 
-// White space between JSON tokens. None may stand before or after the whole value.
+// The white space that is allowed between JSON tokens. None is allowed before or after the whole value.
 struct Whitespace {
-  std::uint32_t max = 8;               // the most spaces, tabs and line ends in a row; 0: none allowed
-  std::optional<std::string> pattern;  // a regular expression instead
+  std::uint32_t max = 8;               // most spaces, tabs and line ends in a row; 0 allows none
+  std::optional<std::string> pattern;  // a regular expression that replaces `max`
 };
 
 struct Options {
   Limits limits = {};
   Whitespace whitespace = {};
-  std::stop_token cancel = {};  // if requested, compiling soon ends with kCancelled
+  std::stop_token cancel = {};  // if it is requested, compiling soon ends with kCancelled
 };
 
 enum class SourceKind : std::uint8_t {
-  kJsonSchema,  // text: the schema
-  kJsonObject,  // any JSON object; no text
-  kRegex,       // text: an expression that the whole answer matches (grammar/regex_parser.h)
-  kChoice,      // choices: the answer is one of them
-  kGbnf,        // text: a grammar in llama.cpp's notation, rule "root" first
+  kJsonSchema,  // text is the schema
+  kJsonObject,  // any JSON object; text is unused
+  kRegex,       // text is an expression that the whole answer must match (grammar/regex_parser.h)
+  kChoice,      // the answer must be one of `choices`
+  kGbnf,        // text is a grammar in llama.cpp's notation; its rule "root" is the start
 };
 
 struct Source {
@@ -53,11 +53,12 @@ struct Source {
   std::vector<std::string> choices;
 };
 
-// Thread rule: immutable as seen from outside; copies share everything. The tables that matchers of one grammar fill
-// are shared, protected by a lock.
+// A compiled grammar, from which Matchers are made. Copies share everything.
+// Thread rule: immutable as seen from outside. The tables that matchers of one grammar fill are shared, protected by a
+// lock.
 class Grammar {
  public:
-  // Returns the bytes of memory held, including the tables that matchers have filled so far.
+  // Returns how many bytes of memory the grammar holds, including the tables that matchers have filled so far.
   std::size_t n_bytes() const;
   const CompiledGrammar& compiled() const { return *compiled_; }
 
@@ -68,17 +69,17 @@ class Grammar {
   std::shared_ptr<CompiledGrammar> compiled_;
 };
 
-// Errors: kInvalidArgument, such as "[schema] /properties/a/not: ...", for a source that is broken, unsupported or
-// allows nothing; with is_too_complex() beyond a limit.
+// Compiles a source. Errors: kInvalidArgument, such as "[schema] /properties/a/not: ...", for a source that is broken,
+// unsupported or allows nothing; an error with is_too_complex() beyond a limit.
 Result<Grammar> compile(const Source& source, const Options& options = {});
 
-// A text, or one token of the vocabulary that is not text.
+// A fixed part of the output: a text, or one token of the vocabulary that is not text, such as <tool_call>.
 struct Marker {
   std::string text;
-  std::optional<std::int32_t> token;  // when given, `text` is unused
+  std::optional<std::int32_t> token;  // if it is set, `text` is unused
 };
 
-// The types of JSON values. A number is whole or not.
+// Bits for the types of JSON values. A number is either whole (kIntegerType) or not (kFractionType).
 enum TypeBits : std::uint8_t {
   kNullType = 1,
   kBooleanType = 2,
@@ -90,28 +91,28 @@ enum TypeBits : std::uint8_t {
   kAllTypes = 127,
 };
 
-// The notation of a call's arguments, which are an object.
+// How the arguments of a tool call, which are an object, are written.
 struct ArgumentForm {
   enum class Kind : std::uint8_t {
     kJson,
-    kBare,  // {name:<quote>text<quote>,other:1}, without white space: names are bare, texts as they are between quotes
-    kTags,  // <open>name<name_end>value<close> for each member: a text as it is, another value as JSON
-    // <open>name<name_end>value<close>; for a value that is not text, <open>name<json_name_end>value<close> with the
-    // value as JSON
+    kBare,  // {name:<quote>text<quote>,other:1} without white space; names have no quotes, and texts are not escaped
+    kTags,  // <open>name<name_end>value<close> for each member; a text as it is, another value as JSON
+    // <open>name<name_end>text<close> for a text; <open>name<json_name_end>value<close> for another value, as JSON
     kTypedTags,
   };
   Kind kind = Kind::kJson;
   Marker quote = {};
-  // For kTypedTags. Where the marker's text occurs in `open` and `close`, it is the marker's token, if there is one.
+  // For kTypedTags. Where this marker's text occurs in `open` or `close`, the marker's token is written, if it has one.
   Marker mark = {};
   std::string open = {}, name_end = {}, json_name_end = {}, close = {};
-  // For kTags: the types as which a reader may interpret this member's value; null if the schema does not name the
-  // member. A text that would be read as another type is not written, and a value that would be read as text is not
-  // written either. If text is not among the types, a value that fits none is read as text, and blanks as nothing.
+  // For kTags. Returns the types as which a reader may interpret the value of the member `name`; null means any member
+  // that the schema does not name. A text that would be read as another type is not allowed, and neither is a value
+  // that would be read as a text. If text is not among the types, a value that fits none is read as a text, and blanks
+  // as no value.
   std::function<std::uint8_t(const std::string* name)> read_as = {};
 };
 
-// Makes grammars out of parts, for tool calls. A Symbol belongs to its builder.
+// Builds a grammar out of parts, for tool calls. A Symbol stands for a part and belongs to its builder.
 class Builder {
  public:
   using Symbol = std::uint32_t;
@@ -126,13 +127,14 @@ class Builder {
   Symbol marker(const Marker& marker);
   Result<Symbol> regex(std::string_view pattern);
   Symbol choice(std::span<const std::string> texts);
-  // Returns the symbol of a grammar in llama.cpp's notation; the rule "root" is its start.
+  // Returns the symbol of a grammar in llama.cpp's notation, whose rule "root" is the start.
   Result<Symbol> gbnf(std::string_view text);
   // Returns the symbol of a JSON value that fits the schema, without white space before it.
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
-  // Returns the symbol of an object that fits the schema. `part` is the fraction of the remaining work that this schema
-  // may use. Errors: kInvalidArgument for a schema without objects and for names that cannot be written.
+  // Returns the symbol of an object that fits the schema, in the given notation. `part` is the fraction of the
+  // remaining work that this schema may use. Errors: kInvalidArgument for a schema that allows no object and for names
+  // that cannot be written.
   Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form, double part = 1);
   Symbol sequence(std::vector<Symbol> parts);
   Symbol alternatives(std::vector<Symbol> parts);
@@ -145,22 +147,23 @@ class Builder {
 
   struct Tag {
     Marker begin;    // begins with one of the triggers
-    Symbol content;  // the content between begin and end
-    Marker end;      // an empty text: the tag has no end marker
+    Symbol content;  // what stands between begin and end
+    Marker end;      // an empty text means that the tag has no end marker
   };
   struct TaggedText {
-    // The texts that open a tag: after such a trigger the text must continue as one of the tags. Empty: the tags'
-    // beginnings.
+    // The texts that open a tag. After a trigger the text must continue as one of the tags. If the list is empty, the
+    // tags' `begin` markers are the triggers.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
     bool at_least_one = false;
-    bool ends_after_first = false;          // no text follows the first tag
+    bool ends_after_first = false;          // whether the answer ends after the first tag
     std::vector<std::string> without = {};  // texts that must not occur in free text
   };
-  // Returns the symbol of free text in which each trigger begins a tag. Free text follows each tag.
+  // Returns the symbol of free text in which each trigger begins a tag. Free text may follow each tag.
   Result<Symbol> tagged_text(const TaggedText& tagged);
 
-  // Errors: kInvalidArgument if the grammar allows no text; beyond a limit those of compile().
+  // Returns the grammar that starts with `root`. Errors: kInvalidArgument if the grammar allows no text; those of
+  // compile() beyond a limit.
   Result<Grammar> finish(Symbol root);
 
  private:
@@ -169,7 +172,7 @@ class Builder {
   std::unique_ptr<Parts> parts_;
 };
 
-// The state of one answer. A copy is independent (fork).
+// The state of one answer: the text so far and what may follow. A copy is independent, so that an answer can be forked.
 // Thread rule: one thread at a time; matchers of one grammar may be used on several threads and wait for each other.
 class Matcher {
  public:
@@ -180,27 +183,28 @@ class Matcher {
   Matcher& operator=(Matcher&&) noexcept;
   ~Matcher();
 
-  // Accepts a token. Returns false, and changes nothing, if the token is not allowed here. An end token is allowed if
-  // is_complete(); nothing may follow it. Errors: too complex beyond a limit; after that the matcher always fails.
+  // Accepts the next token. Returns false, and changes nothing, if the token is not allowed here. An end token is
+  // allowed if is_complete() is true, and nothing may follow it. Errors: too complex beyond a limit; after that the
+  // matcher always fails.
   Result<bool> accept(std::int32_t token);
-  // Accepts text that was not generated as tokens, such as a given prefix of the answer.
+  // Accepts text that was not generated as tokens, such as a given beginning of the answer.
   Result<bool> accept_text(std::string_view bytes);
 
-  // Sets bit id % 32 of word id / 32 for each allowed token and clears all others. REQUIRES: vocabulary.n_mask_words()
-  // words.
+  // Writes the mask of allowed tokens: sets bit id % 32 of word id / 32 for each allowed token and clears all others.
+  // REQUIRES: `mask` has vocabulary.n_mask_words() words.
   Status fill(std::span<std::uint32_t> mask);
 
-  // Returns whether the text so far is complete, so that an end token is allowed.
+  // Returns whether the answer may end here, so that an end token is allowed.
   bool is_complete() const;
   // Returns whether an end token was accepted.
   bool is_ended() const;
 
-  // Returns tokens that are likely to come next because little else may: at most `most`, as long as all allowed tokens
-  // are beginnings of one of them, which is returned. It stops before an end token. The state of the matcher does not
+  // Returns up to `most` tokens that are likely to come next, because the grammar allows little else. A token is
+  // returned if every allowed token is a beginning of its text. The list ends before an end token. The matcher does not
   // change.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
-  // Returns the bytes of this matcher only. Shared tables are counted in Grammar.
+  // Returns the bytes of this matcher only. Shared tables are counted by Grammar::n_bytes().
   std::size_t n_bytes() const;
   const Vocabulary& vocabulary() const { return *vocabulary_; }
 
@@ -210,9 +214,9 @@ class Matcher {
   std::unique_ptr<Parse> parse_;
 };
 
-// Checks what OpenAI's strict mode requires of a schema: the root is an object; every object lists all its properties
-// as required and has additionalProperties false; at most 5,000 properties, 10 levels, 1,000 enum values, and 120,000
-// characters of names and values. Errors: kInvalidArgument with the JSON pointer.
+// Checks that a schema fulfills what OpenAI's strict mode requires: the root is an object; every object lists all its
+// properties as required and has additionalProperties false; at most 5,000 properties, 10 levels, 1,000 enum values,
+// and 120,000 characters of names and values. Errors: kInvalidArgument with the JSON pointer.
 Status check_strict(std::string_view schema);
 
 }  // namespace zinc_rt::grammar

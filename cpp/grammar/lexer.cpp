@@ -29,7 +29,7 @@ Lexer::Lexer(const Rules& rules, const Limits& limits)
       n_classes_(arena_.n_classes()),
       search_budget_(limits.step_work / 4),
       base_bytes_(arena_.n_bytes()) {
-  arena_.set_max_nodes(SIZE_MAX / 64);  // no limit on nodes here, because from now on bytes are counted
+  arena_.set_max_nodes(SIZE_MAX / 64);  // no limit on nodes, because from now on check() counts bytes instead
   states_.push_back({0, 0, 0, 0});
   next_.assign(n_classes_, kDead);
   state_of_parts_.emplace(0, kDead);
@@ -74,7 +74,7 @@ std::uint32_t Lexer::make_step(std::uint32_t state, std::uint8_t byte_class) {
     parts.push_back(from[i]);
     parts.push_back(left);
   }
-  // If the limit stopped the computation, the result is not stored.
+  // If a limit stopped the computation, the result is not stored, because it may be wrong.
   if (arena_.is_over() || search_budget_ == 0) return kDead;
   const std::uint32_t made = make(parts);
   if (!is_full_) next_[state * n_classes_ + byte_class] = made;

@@ -1,8 +1,9 @@
-// A deterministic automaton over bytes for all lexemes of a grammar at once. States are created when a text first
-// reaches them.
+// Lexer is a deterministic automaton over bytes that recognizes all lexemes of a grammar at once. Its states are
+// created when a text first reaches them.
 //
 // A state is a set of pairs (lexeme, regex of the rest of the lexeme). The parse starts with the state of the lexemes
-// that may come next. Thread rule: one thread at a time (CompiledGrammar's lock).
+// that may come next.
+// Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@
 
 namespace zinc_rt::grammar {
 
-// Sorted lists of numbers. Each list is stored once and has a number. List 0 is empty.
+// Stores sorted lists of numbers. Each list is stored once and is identified by a number. List 0 is empty.
 class ListTable {
  public:
   ListTable() { add({}); }
@@ -31,35 +32,36 @@ class ListTable {
  private:
   std::vector<std::uint32_t> values_;
   std::vector<std::uint32_t> begins_ = {0};
-  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // by hash
+  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // numbers of lists by their hash
 };
 
 class Lexer {
  public:
   static constexpr std::uint32_t kDead = 0;
 
-  // REQUIRES: `rules` is finished and outlives this.
+  // REQUIRES: `rules` is finished and outlives this object.
   Lexer(const Rules& rules, const Limits& limits);
 
-  // Called before each step of a matcher. Starts a new count of the work of searches.
+  // Must be called before each step of a matcher. Starts a new count of the work of searches.
   void begin() {
     search_budget_ = limits_.step_work / 4;
     arena_.start_work(limits_.step_work);
   }
 
-  // `lexemes`: sorted, without tokens.
+  // Returns the state in which a text of one of these lexemes begins. `lexemes` is sorted and contains no tokens.
   std::uint32_t start(std::span<const std::uint32_t> lexemes);
   std::uint32_t step(std::uint32_t state, std::uint8_t byte) {
     const std::uint32_t known = next_[state * n_classes_ + class_of_[byte]];
     return known != kUnknown ? known : make_step(state, class_of_[byte]);
   }
-  // Bytes of one class lead to the same state, from every state.
+  // Returns the class of a byte. Bytes of one class lead to the same state, from every state.
   std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
-  // The lexemes that may end in this state, as the number of their list; 0: none.
+  // Returns the number of the list of lexemes that may end in this state; 0 if there is none.
   std::uint32_t accepted(std::uint32_t state) const { return states_[state].accepted; }
   std::span<const std::uint32_t> list(std::uint32_t number) const { return lists_[number]; }
   std::uint32_t weight(std::uint32_t state) const { return states_[state].weight; }
-  // Returns the cost of computing a state's steps if a walk reaches the state for the first time, else 0.
+  // new_walk() begins a walk over the vocabulary's tree. meet() returns the cost of computing a state's steps when a
+  // walk first reaches the state, and 0 after that.
   void new_walk() { ++walk_; }
   std::uint64_t meet(std::uint32_t state) {
     State& met = states_[state];
@@ -68,24 +70,24 @@ class Lexer {
     return kWeightWork * met.weight;
   }
 
-  // An error once there are too many states. Results since then may be wrong.
+  // Returns an error once there are too many states. Results since then may be wrong.
   Status check() const;
   std::size_t n_bytes() const;
 
  private:
   static constexpr std::uint32_t kUnknown = UINT32_MAX;
   struct State {
-    std::uint32_t parts;  // a list's number: lexeme, regex, lexeme, regex ...
+    std::uint32_t parts;  // number of a list: lexeme, regex, lexeme, regex ...
     std::uint32_t accepted;
     std::uint32_t weight;
-    std::uint64_t walk;  // the last walk that reached the state
+    std::uint64_t walk;  // number of the last walk that reached the state
   };
   std::uint32_t make(std::vector<std::uint32_t>& parts);
   std::uint32_t make_step(std::uint32_t state, std::uint8_t byte_class);
 
   const Rules& rules_;
   const Limits limits_;
-  RegexArena arena_;  // starts as a copy of the rules' arena
+  RegexArena arena_;  // begins as a copy of the rules' arena
   std::array<std::uint8_t, 256> class_of_;
   std::vector<std::uint8_t> representatives_;
   std::size_t n_classes_;

@@ -1,6 +1,6 @@
-// Bounds of numbers, digit by digit. A number is a sign, a whole part without leading zeros, and optionally a point and
-// digits; it has no exponent. Each digit either decides that the number is above or below the bound, or equals the
-// bound's digit and leaves the comparison open.
+// Makes regexes for numbers above or below a bound, digit by digit. A number is a sign, a whole part without leading
+// zeros, and optionally a point and digits. It has no exponent. Each digit either decides that the number is above or
+// below the bound, or equals the bound's digit and leaves the comparison open.
 #include <string>
 
 #include "grammar/json_lexemes.h"
@@ -12,7 +12,7 @@ constexpr auto kAny = RegexArena::kUnbounded;
 
 class Bound {
  public:
-  // `magnitude`: the bound without its sign.
+  // `magnitude` is the bound without its sign, in plain digits.
   Bound(RegexArena& arena, std::string_view magnitude, bool is_exclusive) : arena_(arena), is_exclusive_(is_exclusive) {
     const auto point = magnitude.find('.');
     whole_ = magnitude.substr(0, point);
@@ -43,7 +43,7 @@ class Bound {
   }
   Regex any_fraction() { return arena_.optional(arena_.concat(arena_.literal("."), more_digits(1, kAny))); }
 
-  // Returns the whole parts that are above (or below) the whole part of the bound.
+  // Returns a regex for the whole parts that are above (or below) the whole part of the bound.
   Regex whole(bool is_above) {
     const auto n = static_cast<std::uint32_t>(whole_.size());
     Regex same_length = RegexArena::kNothing;
@@ -60,7 +60,8 @@ class Bound {
     return arena_.any_of({same_length, arena_.literal("0"), arena_.concat(digits('1', '9'), more_digits(0, n - 2))});
   }
 
-  // Returns the fractions that are at least the bound's fraction. A fraction includes its point, or is empty.
+  // Returns a regex for the fractions that are at least the bound's fraction. A fraction includes its point, or is
+  // empty.
   Regex fraction_above() {
     const Regex not_zero = arena_.concat({more_digits(0, kAny), digits('1', '9'), more_digits(0, kAny)});
     if (fraction_.empty()) return is_exclusive_ ? arena_.concat(arena_.literal("."), not_zero) : any_fraction();
@@ -101,7 +102,7 @@ Regex number_bound(RegexArena& arena, std::string_view bound, bool is_upper, boo
     return arena.any_of({magnitude.anything(), arena.concat(minus, magnitude.at_most())});
   }
   if (is_negative) return arena.concat(minus, magnitude.at_least());
-  // "-0" is not below zero.
+  // "-0" is not below zero, so it must not match.
   if (magnitude.is_zero() && is_exclusive) return arena.concat(minus, magnitude.at_least());
   return arena.any_of({magnitude.at_most(), arena.concat(minus, magnitude.anything())});
 }

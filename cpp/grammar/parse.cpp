@@ -54,7 +54,7 @@ bool Parse::step(std::uint8_t byte, Fuel& fuel) {
   return !threads_.empty() || here_;
 }
 
-// Frees rows that no other row depends on. Returns an error if a limit was exceeded.
+// Ends a step: frees rows that no other row depends on. Returns an error if a limit was exceeded.
 Status Parse::finish_step(const Fuel& fuel) {
   if (chart_.n_rows() > 2 * n_kept_rows_ + 256 || chart_.n_items() > grammar_->limits.max_items) {
     std::vector<std::uint32_t*> kept;
@@ -73,7 +73,7 @@ Status Parse::finish_step(const Fuel& fuel) {
 Result<bool> Parse::accept_bytes(std::string_view bytes) {
   if (failed_) return std::unexpected(*failed_);
   cache_->lexer.begin();
-  // The work of a step is limited. A long text counts as one more step per 256 bytes.
+  // A step's work is limited. A long text counts as one more step per 256 bytes.
   Fuel fuel(grammar_->limits.step_work * (1 + bytes.size() / 256));
   const std::vector<Thread> threads = threads_;
   const auto here = here_;
@@ -131,7 +131,7 @@ void Parse::walk_below(std::uint32_t top, std::uint32_t row, std::span<std::uint
   const Vocabulary& vocabulary = *cache_->vocabulary;
   Lexer& lexer = cache_->lexer;
   const std::uint32_t top_depth = vocabulary.node(top).depth, end = vocabulary.node(top).end;
-  // For each depth, the threads are stored after those of the depth above.
+  // The threads at each depth of the tree are stored after those of the depth above.
   levels_.assign(1, {row, chart_.start(row)});
   level_begins_.assign({0, 1});
   for (std::uint32_t number = top + 1; number < end && !fuel.is_spent();) {

@@ -1,4 +1,4 @@
-// The parse state of one answer: the chart, and the lexemes that have begun.
+// Parse is the state of parsing one answer: the chart, and the lexemes that have begun.
 // Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 
@@ -24,23 +24,24 @@ class Parse {
   Status fill(std::span<std::uint32_t> mask);
   bool is_complete() const { return here_ && chart_.is_complete(*here_); }
   bool is_ended() const { return is_ended_; }
-  // Returns the error because of which the parse cannot continue, if any.
+  // Returns the error because of which the parse cannot continue, if there is one.
   Status status() const;
   std::size_t n_bytes() const { return sizeof(Parse) + chart_.n_bytes() + threads_.capacity() * sizeof(Thread); }
   MatcherCache& cache() const { return *cache_; }
 
  private:
-  // The lexemes that began after a row, and the lexer's state in them. All threads of a parse have read the same text.
+  // The lexemes that began after a row, and the lexer's state in them. Lexemes may have begun after several rows, so a
+  // parse has several of these. All of them have read the same text. (These are not threads of the system.)
   struct Thread {
     std::uint32_t row, state;
   };
   bool step(std::uint8_t byte, Fuel& fuel);
   void put_row(std::uint32_t row);
   Status finish_step(const Fuel& fuel);
-  // Adds the allowed tokens below a node of the vocabulary's tree, for a text that continues from the row.
+  // Adds the allowed tokens below a node of the vocabulary's tree to `mask`, for a text that continues from the row.
   void walk_below(std::uint32_t node, std::uint32_t row, std::span<std::uint32_t> mask, Fuel& fuel);
   std::uint32_t row_behind(Chart::Ended ended, Fuel& fuel);
-  // The lexeme of a token that the grammar names by its id.
+  // Returns the lexeme of a token that the grammar names by its id, if it names the token.
   std::optional<std::uint32_t> named(std::int32_t token) const;
   bool is_wanted(std::uint32_t token_lexeme) const;
 
@@ -48,12 +49,12 @@ class Parse {
   std::shared_ptr<MatcherCache> cache_;
   Chart chart_;
   std::vector<Thread> threads_;
-  std::optional<std::uint32_t> here_;  // the row of lexemes that ended just here
+  std::optional<std::uint32_t> here_;  // row of the lexemes that ended exactly here, if any did
   bool is_ended_ = false;
   std::optional<Error> failed_;
   std::size_t n_kept_rows_ = 0;
-  std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // token, lexeme
-  // Scratch memory of one call.
+  std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // pairs of a token and its lexeme
+  // Memory that is used within one call.
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;
   std::vector<Chart::Ended> ended_;

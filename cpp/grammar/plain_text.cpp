@@ -16,7 +16,7 @@ struct PlainCharacters {
   std::uint8_t n_bytes;
   ByteRange bytes[4];
 };
-// The well-formed byte sequences of Unicode's table 3-7, without the characters that JSON escapes.
+// The byte sequences of plain characters: those of Unicode's table 3-7, without the characters that JSON escapes.
 constexpr PlainCharacters kPlainCharacters[] = {
     {1, {{0x20, 0x21}}},
     {1, {{0x23, 0x5B}}},
@@ -62,7 +62,8 @@ class Search {
   }
 
  private:
-  // Follows all steps over a sequence of byte ranges. Of bytes that the lexer treats alike, one is tried.
+  // Follows all steps over a sequence of byte ranges and adds the states reached to `next`. Of bytes that the lexer
+  // treats alike, only one is tried.
   bool follow(std::uint32_t state, std::span<const ByteRange> bytes, std::vector<std::uint32_t>& next) {
     int last_class = -1;
     for (unsigned byte = bytes[0].first; byte <= bytes[0].last; ++byte) {
@@ -88,7 +89,7 @@ class Search {
     return true;
   }
 
-  // Whether every character leads from this state to a dead state.
+  // Returns whether every character leads from this state to a dead state.
   bool leads_nowhere(std::uint32_t state) {
     return std::ranges::all_of(kPlainCharacters, [&](const PlainCharacters& characters) {
       return all_dead(state, {characters.bytes, characters.n_bytes});
@@ -105,8 +106,8 @@ class Search {
 
   Lexer& lexer_;
   PlainReach& made_;
-  bool is_chain_ = true;               // after each number of characters there is one state, and it is new
-  std::optional<std::uint32_t> only_;  // the single state after this number of characters
+  bool is_chain_ = true;               // whether each number of characters led to a single new state so far
+  std::optional<std::uint32_t> only_;  // that single state, for the current number of characters
   std::unordered_set<std::uint32_t> met_;
 };
 

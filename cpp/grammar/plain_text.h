@@ -1,7 +1,7 @@
-// Finds lexer states that accept every plain text, that is, characters that a JSON string holds unescaped.
+// Finds lexer states that accept every plain text, that is, characters that a JSON string may contain unescaped.
 //
-// Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. Seen once for the
-// state, it need not be seen for each token.
+// Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. If that is found
+// once for the state, it need not be found for each token.
 // Thread rule: as Lexer.
 #pragma once
 
@@ -13,11 +13,11 @@
 namespace zinc_rt::grammar {
 
 struct PlainReach {
-  // Every plain text of up to this many characters leads to a live state. UINT32_MAX: of any length.
+  // Every plain text of up to this many characters leads to a live state. UINT32_MAX means any number of characters.
   std::uint32_t n_characters = 0;
-  bool is_exact = false;             // every longer plain text leads to a dead state
-  std::vector<std::uint32_t> ended;  // lists of the lexemes that end on the way
-  std::uint64_t work = 0;            // steps of the lexer
+  bool is_exact = false;             // whether every longer plain text leads to a dead state
+  std::vector<std::uint32_t> ended;  // lists of the lexemes that end within such texts
+  std::uint64_t work = 0;            // number of the lexer's steps that were needed
 };
 
 PlainReach plain_reach(std::uint32_t state, Lexer& lexer);

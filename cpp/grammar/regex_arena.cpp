@@ -191,8 +191,8 @@ Regex RegexArena::repeat(Regex part, std::uint32_t min, std::uint32_t max) {
 
 Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest, std::uint32_t n_fraction,
                               std::uint32_t n_left) {
-  // `filled` is the number with zeros for the missing digits. `n_ahead` is how many numbers those digits can form; the
-  // count stops at the divisor.
+  // `filled` is the number with zeros for the missing digits. `n_ahead` is how many different numbers those digits can
+  // form, at most `divisor`.
   std::uint64_t filled = rest, n_ahead = 1;
   for (std::uint32_t i = std::min(n_left, n_fraction); i > 0; --i) {
     filled = filled * 10 % divisor;
@@ -214,7 +214,7 @@ Regex RegexArena::literal_tree(std::span<const std::string_view> sorted, std::si
     }
     std::size_t n = 1;
     while (n < sorted.size() && sorted[n][depth] == sorted[0][depth]) ++n;
-    // Takes the whole common beginning of the group at once, so that the recursion is only as deep as the branching.
+    // The whole common beginning of the group is taken at once, so that the recursion is only as deep as the branching.
     std::size_t same = depth + 1;
     const std::string_view first = sorted[0], last = sorted[n - 1];
     while (same < first.size() && same < last.size() && first[same] == last[same]) ++same;

@@ -1,9 +1,9 @@
-// Regular expressions over bytes, and their derivatives.
+// RegexArena stores regular expressions over bytes and computes their derivatives.
 //
-// An expression is the number of a node. Equal expressions have equal numbers, because nodes are shared and normalized
-// when they are made (alternatives sorted, concatenations to the right, neutral parts dropped). The derivative of an
-// expression by a byte is the expression of what may follow that byte (Brzozowski 1964). Because of the normal form an
-// expression has finitely many derivatives.
+// A regex is the number of a node. Equal regexes have equal numbers, because nodes are shared and normalized when they
+// are made (alternatives sorted, concatenations to the right, neutral parts dropped). The derivative of a regex by a
+// byte is the regex of what may follow that byte (Brzozowski 1964). Because of the normal form a regex has finitely
+// many derivatives.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -25,17 +25,16 @@ using Regex = std::uint32_t;
 class RegexArena {
  public:
   static constexpr Regex kNothing = 0;  // matches no text
-  static constexpr Regex kEpsilon = 1;  // matches the empty text alone
+  static constexpr Regex kEpsilon = 1;  // matches only the empty text
   static constexpr Regex kAll = 2;      // matches every text
   static constexpr std::uint32_t kUnbounded = UINT32_MAX;
 
-  // Above max_nodes, new expressions become kNothing and is_full() stays true. Check is_full() before you use what was
-  // made.
+  // Above max_nodes, new regexes become kNothing and is_full() stays true. Check is_full() before you use new regexes.
   explicit RegexArena(std::size_t max_nodes);
   bool is_full() const { return is_full_; }
   void set_max_nodes(std::size_t max_nodes) { max_nodes_ = max_nodes; }
   // Starts a new count of the parts that are combined. Above the limit, derivatives are kNothing and is_over() is true
-  // until the next call; answers given meanwhile may be wrong.
+  // until the next call. Answers that were given meanwhile may be wrong.
   void start_work(std::uint64_t limit) {
     work_ = 0;
     work_limit_ = limit;
@@ -51,13 +50,14 @@ class RegexArena {
   Regex complement(Regex part);
   Regex repeat(Regex part, std::uint32_t min, std::uint32_t max);
   Regex optional(Regex part) { return any_of({kEpsilon, part}); }
-  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction, the number has that
-  // many digits after its point; a point may stand among the digits, and zeros of the fraction may be left out or
-  // added. n_left: how many fraction digits are still to come; kUnbounded: the point is still to come. REQUIRES: 0 <
-  // divisor < 2^28.
+  // Returns a regex for decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction,
+  // the number has that many digits after its point; a point may stand among the digits, and zeros of the fraction may
+  // be left out or added. n_left is how many fraction digits are still to come; kUnbounded means that the point is
+  // still to come. REQUIRES: 0 < divisor < 2^28.
   Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0, std::uint32_t n_fraction = 0,
                     std::uint32_t n_left = kUnbounded);
-  // One of these texts, as a tree that shares common beginnings, so a derivative costs no more than the texts' variety.
+  // Returns a regex for any of these texts. It is a tree that shares common beginnings, so a derivative costs no more
+  // than the texts' variety.
   Regex any_literal(std::vector<std::string_view> texts);
 
   Regex derivative(Regex regex, std::uint8_t byte);
@@ -65,13 +65,13 @@ class RegexArena {
   // Returns whether no text matches. Lowers `budget` by the work that it uses. If the budget runs out it returns false;
   // otherwise the result is exact.
   bool is_nothing(Regex regex, std::uint64_t& budget);
-  // The cost of a derivative of the expression: the number of alternatives and parts of conjunctions that it visits.
+  // Returns the cost of a derivative of the regex: the number of alternatives and parts of conjunctions that it visits.
   std::uint32_t weight(Regex regex) const;
 
-  // Bytes that no expression so far distinguishes are in one class.
+  // Group the byte values into classes. Two bytes are in one class if no regex so far distinguishes them.
   std::size_t n_classes();
   const std::array<std::uint8_t, 256>& class_of();
-  const std::vector<std::uint8_t>& representatives();  // one byte per class
+  const std::vector<std::uint8_t>& representatives();  // one byte of each class
 
   std::size_t n_nodes() const { return nodes_.size(); }
   std::size_t n_bytes() const;
@@ -91,10 +91,12 @@ class RegexArena {
   struct Node {
     Kind kind;
     bool nullable;
-    bool may_be_nothing;  // has a conjunction or a complement: only a search tells whether any text matches
+    bool may_be_nothing;  // contains a conjunction or a complement, so only a search tells whether any text matches
     std::uint8_t known = 0;
-    std::uint32_t a, b;      // parts; a set's number; of any_of and all_of: the first part in lists_ and their count
-    std::uint32_t min, max;  // only for a repeat
+    // Parts or a set's number; for any_of and all_of the first part in lists_ and their count; a multiple's divisor and
+    // rest.
+    std::uint32_t a, b;
+    std::uint32_t min, max;  // bounds of a repeat; n_fraction and n_left of a multiple
   };
   static constexpr std::uint8_t kKnownSome = 1, kKnownNothing = 2;
 
@@ -114,7 +116,8 @@ class RegexArena {
   std::vector<Regex> lists_;
   std::vector<ByteSet> sets_;
   std::map<ByteSet, std::uint32_t> set_numbers_;
-  std::vector<std::uint32_t> slots_;  // open addressing over nodes_: number + 1, 0 is free
+  // Hash table over nodes_ with open addressing: number of the node + 1, or 0 if free.
+  std::vector<std::uint32_t> slots_;
   std::unordered_map<std::uint64_t, Regex> derivatives_;
   std::size_t n_classed_sets_ = 0;
   std::array<std::uint8_t, 256> class_of_ = {};

@@ -22,7 +22,7 @@ bool has_look(const RegexSyntax& syntax) {
   return is_look(syntax) || std::ranges::any_of(syntax.parts, has_look);
 }
 
-// Whether the part may match the empty text.
+// Returns whether the part may match the empty text.
 bool may_be_empty(const RegexSyntax& syntax) {
   switch (syntax.kind) {
     case SyntaxKind::kChars: return false;
@@ -33,7 +33,7 @@ bool may_be_empty(const RegexSyntax& syntax) {
   }
 }
 
-// Whether a position is the beginning of the text.
+// Says whether a position is the beginning of the text. A ^ can only match there.
 enum class AtBegin : std::uint8_t { kYes, kNo, kMaybe };
 
 AtBegin behind(const RegexSyntax& part, AtBegin before) {
@@ -47,8 +47,8 @@ class RegexLowering {
   RegexLowering(RegexArena& arena, Spelling spelling, const Limits& limits)
       : arena_(arena), spelling_(spelling), work_(limits.compile_work / 64) {}
 
-  // Returns the texts in which the part matches. If free_left is false, the match must begin where the text begins;
-  // free_right is the same for the end.
+  // Returns a regex for the texts in which the part matches. If free_left is false, the match must begin where the text
+  // begins. If free_right is false, it must end where the text ends.
   Result<Regex> find(const RegexSyntax& syntax, bool free_left, bool free_right) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("alternatives of a pattern"));
@@ -81,7 +81,7 @@ class RegexLowering {
   }
 
  private:
-  // Returns the texts that begin with a match of the part and continue with a text of `rest`.
+  // Returns a regex for the texts that begin with a match of the part and continue with a text of `rest`.
   Result<Regex> match(const RegexSyntax& syntax, Regex rest, AtBegin at) {
     work_.use(1 + syntax.parts.size());
     ZRT_CHECK_OK(work_.check("looks ahead of a pattern"));
@@ -155,7 +155,7 @@ class RegexLowering {
     }
     if (parts.empty()) return pad(free_left || free_right);
     if (parts.size() == 1) return find(parts[0], free_left, free_right);
-    // A group begins or ends with an anchor: each of its alternatives is combined with the rest.
+    // A group begins or ends with an anchor, so each of its alternatives is combined with the parts beside the group.
     for (const bool first : {true, false}) {
       RegexSyntax& end = first ? parts.front() : parts.back();
       if (!has_anchor(end)) continue;

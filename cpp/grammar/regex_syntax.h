@@ -1,4 +1,4 @@
-// A parsed regular expression, before it is turned into bytes.
+// The syntax tree of a regular expression. regex_parser.cpp turns it into a regex over bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RegexSyntax {
   enum class Kind : std::uint8_t { kChars, kSequence, kAlternatives, kRepeat, kBegin, kEnd, kAhead, kNotAhead };
   Kind kind = Kind::kSequence;
   CharSet chars;
-  std::vector<RegexSyntax> parts;  // of a repeat and of what (?= ) and (?! ) look for: one
+  std::vector<RegexSyntax> parts;  // a repeat, (?= ) and (?! ) have exactly one part
   std::uint32_t min = 0, max = 0;
 };
 

@@ -115,7 +115,7 @@ bool Rules::find_nullable(const Rule& rule) const {
   return std::ranges::none_of(members, [](const ObjectRule::Member& member) { return member.is_required; });
 }
 
-// Removes the parts that can never be completed. REQUIRES: the rule itself can be completed.
+// Removes the parts of a rule that can never be completed. REQUIRES: the rule itself can be completed.
 void Rules::cut(Rule& rule) {
   if (rule.kind == Kind::kList) {
     ListRule& list = lists_[rule.begin];
@@ -124,7 +124,7 @@ void Rules::cut(Rule& rule) {
       if (!can_end(list.first[i])) list.max = std::min(list.max, i);
     if (list.rest != kNoSymbol && !can_end(list.rest))
       list.max = std::min(list.max, static_cast<std::uint32_t>(list.first.size()));
-    // If the parts may be empty, any number of them is possible.
+    // If the parts may be empty, a list of any length can be written with fewer parts, so no minimum is needed.
     if (list.first.empty() && list.separator == kNoSymbol && list.max > 0 && is_nullable(list.rest)) list.min = 0;
   } else if (rule.kind == Kind::kObject) {
     ObjectRule& object = objects_[rule.begin];
@@ -150,7 +150,7 @@ void Rules::cut(Rule& rule) {
 }
 
 Result<bool> Rules::finish(Symbol root, CompileWork& work) {
-  // The root is a symbol of its own that no rule refers to.
+  // The root becomes a new symbol that no rule refers to.
   root_ = new_symbol();
   add_sequence(root_, {root});
   if (rules_.size() > limits_.max_rules) return too_complex("rules of a grammar", rules_.size(), limits_.max_rules);
@@ -166,7 +166,8 @@ Result<bool> Rules::finish(Symbol root, CompileWork& work) {
     return too_complex("work to see whether expressions match anything", limits_.compile_work / 8 + 1,
                        limits_.compile_work / 8);
 
-  // Computes two sets that grow until nothing is added: the symbols that can be completed, and those that may be empty.
+  // Computes two sets, which grow until nothing is added: the symbols that can be completed, and those that may be
+  // empty.
   symbol_can_end_.assign(n_symbols_, false);
   nullable_.assign(n_symbols_, false);
   for (bool is_changed = true; std::exchange(is_changed, false);) {

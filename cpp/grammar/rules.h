@@ -1,9 +1,10 @@
-// A context-free grammar whose terminals are lexemes (byte regexes) and single tokens.
+// Rules is a context-free grammar whose terminals are lexemes (byte regexes) and single tokens.
 //
 // Besides sequences there are two kinds of rule, each of which would be thousands of sequences: a list that counts its
 // parts, and an object whose members come in order, some of them optional. The position within a rule is a number (its
-// state). So the parse treats all three kinds alike: which symbols may come next, and which state each leads to.
-// Thread rule: one thread while it is made; immutable behind finish().
+// state). So the parse treats all three kinds alike: it asks which symbols may come next, and to which state each
+// leads.
+// Thread rule: one thread until finish(); immutable after it.
 #pragma once
 
 #include <algorithm>
@@ -32,27 +33,28 @@ inline std::uint32_t lexeme_of(Symbol symbol) {
 
 struct Lexeme {
   Regex regex = RegexArena::kNothing;
-  std::int32_t token = -1;  // if >= 0, the terminal is this token and has no regex
+  std::int32_t token = -1;  // if not negative, the terminal is this token and has no regex
 };
 
 struct ListRule {
-  std::vector<Symbol> first;  // the first parts of the list
-  Symbol rest = kNoSymbol;    // every later part; kNoSymbol: the list has no later parts
+  std::vector<Symbol> first;  // the symbols of the first parts, one each
+  Symbol rest = kNoSymbol;    // the symbol of every later part; kNoSymbol if no later parts are allowed
   std::uint32_t min = 0, max = RegexArena::kUnbounded;
   Symbol separator = kNoSymbol;
 };
 
 struct ObjectRule {
   struct Member {
-    std::uint32_t first_key = 0, next_key = 0;  // lexemes: without and with the comma before it
+    std::uint32_t first_key = 0, next_key = 0;  // lexemes of the name, without and with the comma before it
     Symbol value = kNoSymbol;
     bool is_required = false;
   };
   std::vector<Member> members;
   std::vector<Member> rests;  // any number of these may follow the members
-  // Set by finish(): from each member on, the first required member; and per lexeme its member.
+  // Set by finish(). next_required contains, for each member, the first required member from it on. The two lists below
+  // map a lexeme to its member.
   std::vector<std::uint32_t> next_required;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // the rests behind the members
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // lexeme and index in `rests`
 };
 
 class Rules {
@@ -61,9 +63,10 @@ class Rules {
 
   RegexArena arena;
 
-  // A terminal. If the regex matches the empty text, a symbol that is empty or the terminal.
+  // Returns a terminal for the regex. If the regex matches the empty text, returns a symbol that is empty or the
+  // terminal.
   Symbol terminal(Regex regex);
-  // The lexeme itself. The parse takes it only for text that is not empty.
+  // Returns the number of the lexeme with this regex. The parse takes a lexeme only for text that is not empty.
   std::uint32_t lexeme(Regex regex);
   Symbol token(std::int32_t id);
   Symbol new_symbol();
@@ -74,8 +77,8 @@ class Rules {
   Symbol alternatives(std::span<const Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::uint32_t max, Symbol separator = kNoSymbol);
 
-  // Removes symbols that can never be completed and prepares the tables below. Returns false if the root is such a
-  // symbol. Errors: too complex; those of `work`.
+  // Ends the building of rules. Removes symbols that can never be completed and fills the tables that the functions
+  // below read. Returns false if the root can never be completed. Errors: too complex; those of `work`.
   Result<bool> finish(Symbol root, CompileWork& work);
 
   std::span<const Lexeme> lexemes() const { return lexemes_; }
@@ -84,17 +87,17 @@ class Rules {
   Symbol root() const { return root_; }
   std::size_t n_bytes() const;
 
-  // REQUIRES of these: finish() was called.
+  // The following functions REQUIRE that finish() was called.
   std::span<const std::uint32_t> rules_of(Symbol symbol) const {
     return std::span(by_symbol_).subspan(symbol_begins_[symbol], symbol_begins_[symbol + 1] - symbol_begins_[symbol]);
   }
   bool is_nullable(Symbol symbol) const { return !is_terminal(symbol) && nullable_[symbol]; }
   Symbol left_of(std::uint32_t rule) const { return rules_[rule].left; }
   bool is_final(std::uint32_t rule, std::uint32_t state) const;
-  // Calls f(symbol, the state after it) for each symbol that may come next.
+  // Calls f(symbol, the state after it) for each symbol that may come next in this state of the rule.
   template <class F>
   void for_each_next(std::uint32_t rule, std::uint32_t state, F f) const;
-  // Returns the state after the symbol; nothing if the symbol is not allowed in this state.
+  // Returns the state after the symbol, or nullopt if the symbol is not allowed in this state.
   std::optional<std::uint32_t> next_on(std::uint32_t rule, std::uint32_t state, Symbol symbol) const;
 
  private:
@@ -103,7 +106,8 @@ class Rules {
     Kind kind;
     bool is_dead = false;
     Symbol left;
-    std::uint32_t begin, n;  // of a sequence: in parts_; else begin is the number in lists_ or objects_
+    // For a sequence, its range in parts_; otherwise `begin` is the index in lists_ or objects_.
+    std::uint32_t begin, n;
   };
   void add_rule(Kind kind, Symbol left, std::uint32_t begin, std::uint32_t n);
   bool can_end(Symbol symbol) const {
@@ -122,12 +126,12 @@ class Rules {
     return list.max == RegexArena::kUnbounded ? std::min(count + 1, cap_of(list)) : count + 1;
   }
 
-  // An object's state: 4 times the number of the next member, plus the position within a member.
+  // The position within a member. An object rule's state is 4 times the number of the next member plus this.
   enum Phase : std::uint32_t { kFirst = 0, kNext = 1, kValue = 2, kRestValue = 3 };
 
   const Limits limits_;
   std::vector<Lexeme> lexemes_;
-  std::vector<std::uint32_t> lexeme_by_regex_;  // number + 1
+  std::vector<std::uint32_t> lexeme_by_regex_;  // index of the lexeme + 1
   std::unordered_map<std::int32_t, std::uint32_t> lexeme_by_token_;
   std::vector<Rule> rules_;
   std::vector<Symbol> parts_;

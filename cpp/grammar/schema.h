@@ -1,9 +1,9 @@
-// Compiles JSON Schema (draft 2020-12) to grammar rules.
+// SchemaCompiler compiles JSON Schema (draft 2020-12) to grammar rules.
 //
-// A value must satisfy a set of schemas at once. The set is called a Claim: a schema, the schemas that its $ref and
-// allOf name, and one branch of each anyOf and oneOf. All keywords of all these schemas apply. The members of an object
-// and the elements of a list have claims too. Because of this, allOf needs no merging of schemas, and each keyword is
-// read in one place.
+// A value must satisfy a set of schemas at once. The set is called a Claim. It contains a schema, the schemas that its
+// $ref and allOf name, and one branch of each anyOf and oneOf. All keywords of all these schemas apply. The members of
+// an object and the elements of a list have claims too. Because of this, allOf needs no merging of schemas, and each
+// keyword is read in one place.
 // Thread rule: one thread.
 #pragma once
 
@@ -24,45 +24,45 @@
 namespace zinc_rt::grammar {
 
 struct Claim {
-  std::vector<const Json*> schemas;  // sorted
+  std::vector<const Json*> schemas;  // sorted, so that equal claims compare equal
   std::vector<const Json*> chosen;   // the anyOf and oneOf lists of which `schemas` contains a branch; sorted
   auto operator<=>(const Claim&) const = default;
 };
 
-// A claim's schemas with $ref and allOf resolved, and the keywords that apply to each type.
+// A claim with $ref and allOf resolved: its schemas, and the types and values that they allow.
 struct Shape {
   std::uint8_t types = kAllTypes;
   std::vector<const Json*> schemas;  // all schemas, including those that $ref and allOf name; only JSON objects
-  const Json* choice = nullptr;      // the next anyOf or oneOf whose branch is not chosen yet
-  std::vector<const Json*> values;   // lists of enum, or single values of const
+  const Json* choice = nullptr;      // the next anyOf or oneOf of which no branch is chosen yet
+  std::vector<const Json*> values;   // the lists of enum, and the single values of const
   bool has_values = false;
   bool is_empty() const { return types == 0; }
 };
 
 class SchemaCompiler {
  public:
-  // `work` is shared by all parts of one grammar.
+  // All parts of one grammar share `work`.
   SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits, CompileWork& work);
 
   // Compiles a value that satisfies the root, without leading white space. Errors: kInvalidArgument with a JSON
   // pointer.
   Result<Symbol> run();
-  // Compiles the root's objects only. Fails if the root allows no object.
+  // Compiles only the objects that satisfy the root. Fails if the root allows no object.
   Result<Symbol> run_object();
-  // Compiles the members of the root's objects as tags. This compiler uses the plain notation for values; `inner` is a
-  // compiler of the same root that uses JSON notation.
+  // Compiles the members of the root's objects as tags (ArgumentForm::kTags). This compiler uses the plain notation for
+  // values; `inner` is a compiler of the same root that uses JSON notation.
   Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
-  // Compiles them as tags that say whether their value is a text.
+  // Compiles them as tags that say whether their value is a text (kTypedTags).
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:
-  struct Kinds {                          // the values that a claim allows
-    std::vector<Regex> scalars;           // without texts
-    std::vector<Regex> texts;             // without quotes
-    std::vector<const Json*> constants;   // constant lists and objects
-    std::vector<Claim> arrays, objects;   // claims in which no anyOf or oneOf is left to choose from
-    std::vector<std::string_view> given;  // texts in enum and const; each is also matched by `texts`
-    bool has_only_given = true;           // no other text is allowed
+  struct Kinds {                          // the values that a claim allows, by kind
+    std::vector<Regex> scalars;           // all scalars except texts
+    std::vector<Regex> texts;             // texts, without quotes
+    std::vector<const Json*> constants;   // lists and objects that const or enum name
+    std::vector<Claim> arrays, objects;   // claims in which every anyOf and oneOf has a chosen branch
+    std::vector<std::string_view> given;  // texts in enum and const; `texts` matches them too
+    bool has_only_given = true;           // whether no text outside `given` is allowed
   };
   struct Members {
     struct Member {
@@ -71,7 +71,7 @@ class SchemaCompiler {
       bool is_required = false;
     };
     struct Rest {
-      Regex names;  // without quotes
+      Regex names;  // the names, without quotes
       Claim claim;
     };
     std::vector<Member> members;
@@ -83,7 +83,7 @@ class SchemaCompiler {
     std::uint32_t min = 0, max = RegexArena::kUnbounded;
   };
 
-  // schema_shape.cpp
+  // These functions resolve claims. schema_shape.cpp implements them.
   Result<Shape> shape_of(const Claim& claim);
   Status read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo, const Claim& claim);
   const Json* member_of(const Json& object, const std::string& name);
@@ -92,15 +92,15 @@ class SchemaCompiler {
   Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
   const Json* tag_of(const Json& schema);
 
-  // schema_scalar.cpp
+  // These functions make regexes of scalars. schema_scalar.cpp implements them.
   Result<Regex> scalars_of(const Shape& shape);  // all scalars except texts
   Result<Regex> numbers_of(const Shape& shape);
   std::optional<Regex> multiples_of(std::string step);
-  Result<Regex> texts_of(const Shape& shape);  // without quotes
+  Result<Regex> texts_of(const Shape& shape);  // texts, without quotes
   Result<Regex> pattern_of(const Json& schema, const char* keyword);
   bool matches(Regex regex, std::string_view text);
 
-  // schema_compile.cpp
+  // These functions turn claims into rules. schema_compile.cpp implements them.
   Result<Symbol> symbol_of(const Claim& claim, bool with_space);
   Status collect(const Claim& claim, Kinds& kinds);
   Status add_values(Symbol to, const Kinds& kinds, bool with_space);
@@ -110,33 +110,34 @@ class SchemaCompiler {
   Result<Symbol> body_of(const Claim& claim, bool is_object);
   Result<Parts> parts_of(const Shape& shape);
 
-  // schema_members.cpp
+  // These functions collect the members of objects. schema_members.cpp implements them.
   Result<Members> members_of(const Shape& shape);
   Status add_rests(const Shape& shape, Members& made);
   Result<Regex> name_pattern(const Json& patterns, const std::string& pattern);
 
-  // schema_typed_tags.cpp
+  // schema_typed_tags.cpp implements these functions.
   Result<Symbol> typed_value(const Claim& claim, const ArgumentForm& form, SchemaCompiler& inner);
   Symbol marked(Regex before, std::string_view text, const Marker& mark, Regex behind = RegexArena::kEpsilon);
 
-  // schema_tags.cpp
+  // schema_tags.cpp implements these functions.
   using AddMembers = std::function<Status(Symbol made, const Shape& shape, const Members& members)>;
-  // Returns a symbol for the root's objects. Calls `add` for each shape of them to add a rule. Fails if the root allows
-  // no object.
+  // Returns a symbol for the root's objects. Calls `add` for each shape of them, which adds a rule. Fails if the root
+  // allows no object.
   Result<Symbol> tagged_objects(const AddMembers& add);
   Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);
 
-  // schema_values.cpp
-  // Whether the value satisfies the claim. listed_in: the claim's own const or enum that holds the value, or null.
+  // These functions check values and compare claims. schema_values.cpp implements them.
+  // Returns whether the value satisfies the claim. listed_in is the claim's own const or enum that contains the value,
+  // or null.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
   Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
-  // `also`: a claim that must hold in addition to the branches, or null.
+  // Checks that no value satisfies two branches of a oneOf. `also` is a claim that must hold in addition, or null.
   Status check_disjoint(const Json& branches, const Json* also);
   bool is_same(const Json& a, const Json& b);
   bool is_listed(const Json& value, const Json& list, bool is_enum);
-  // Whether two claims have no text and no scalar in common.
+  // Returns whether two claims have no text and no scalar in common.
   Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
   // Return what a claim allows, and the members of its objects. The results are cached, because oneOf asks for each
   // branch once per other branch.
@@ -153,7 +154,7 @@ class SchemaCompiler {
     return fail(StatusCode::kInvalidArgument, "[schema] {}: {}", at.empty() ? "the root" : at,
                 fmt::format(format, std::forward<Args>(args)...));
   }
-  // Reads a keyword's value as a number of items.
+  // Returns a keyword's value as a number of items. Returns nullopt if the schema does not have the keyword.
   Result<std::optional<std::uint32_t>> count_of(const Json& schema, const char* keyword);
   const std::map<std::string_view, const Json*>& properties_of(const Json& schema);
 
@@ -164,8 +165,8 @@ class SchemaCompiler {
   Fuel& work_;
   std::uint64_t& search_left_;
   int depth_ = 0;
-  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // the key's second part: with leading white space
-  std::map<std::pair<Claim, bool>, Symbol> bodies_;   // contents after the opening { or [
+  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // by the claim, and whether white space may come first
+  std::map<std::pair<Claim, bool>, Symbol> bodies_;   // contents after the opening { or [, by the same key
   std::map<Claim, Kinds> kinds_;
   std::map<Claim, Members> members_;
   std::map<const Json*, Regex> patterns_;

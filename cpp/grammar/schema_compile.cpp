@@ -1,4 +1,5 @@
-// Turns claims into rules: the kinds of value that a claim allows, and the contents of objects and lists.
+// Turns claims into rules: collects the kinds of values that a claim allows, and compiles the contents of objects and
+// lists.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +9,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// The limit on nested claims. Only schemas that refer to themselves in ever new combinations reach it.
+// Most nested claims. Only a schema that refers to itself in ever new combinations reaches it.
 constexpr int kMaxClaimDepth = 300;
 
 class Deeper {
@@ -38,8 +39,7 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
   if (shape.has_values) {
     std::vector<std::string_view> texts;
     const Json& first = *shape.values[0];
-    // A list in const is one value; a list in enum is a list of values. The schema that contains the list says which it
-    // is.
+    // A list in const is one value, but a list in enum is a list of values. The keyword that contains the list decides.
     const bool is_enum = std::ranges::any_of(shape.schemas, [&](const Json* s) { return find(*s, "enum") == &first; });
     for (std::size_t i = 0; i < (is_enum ? first.size() : 1); ++i) {
       const Json& value = is_enum ? first[i] : first;
@@ -117,7 +117,8 @@ Status SchemaCompiler::add_values(Symbol to, const Kinds& kinds, bool with_space
   return {};
 }
 
-// If the quote character is a token, a value that contains texts consists of several lexemes.
+// Returns the symbol of one given value. If the quote is a token, a value that contains texts consists of several
+// lexemes.
 Symbol SchemaCompiler::constant(const Json& value) {
   RegexArena& arena = rules_.arena;
   if (value.is_string()) {
@@ -212,7 +213,7 @@ Result<Regex> SchemaCompiler::name_of(const std::string& name, const Shape& shap
 
 namespace {
 
-// Returns prefixItems. Before draft 2020-12 that was a list in `items`, followed by additionalItems.
+// Returns prefixItems. Before draft 2020-12, `items` could be a list with the same meaning.
 const Json* first_items_of(const Json& schema) {
   if (const Json* prefix = find(schema, "prefixItems")) return prefix;
   const Json* items = find(schema, "items");

@@ -12,7 +12,7 @@ struct Keyword {
   KeywordUse use;
 };
 
-// The keywords that constrain a value, of draft 2020-12 and of earlier drafts.
+// All keywords that constrain a value, in draft 2020-12 and in earlier drafts.
 constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", kRefused},
     {"$dynamicRef", kRefused},

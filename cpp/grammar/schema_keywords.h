@@ -1,4 +1,5 @@
-// The JSON Schema keywords that this engine knows. A new keyword is a row here plus a reader in one of schema_*.cpp.
+// Says what the compiler does with each keyword of JSON Schema. To add a keyword, add a row here and a reader in one of
+// schema_*.cpp.
 // Thread rule: constant tables.
 #pragma once
 
@@ -9,8 +10,8 @@ namespace zinc_rt::grammar {
 
 enum class KeywordUse : std::uint8_t {
   kEnforced,
-  kRefused,     // it constrains, and that is not enforced
-  kAnnotation,  // constrains nothing: all other names, as the standard says of those that it does not know
+  kRefused,     // it constrains values, but this compiler does not enforce it
+  kAnnotation,  // it constrains nothing; by the standard this holds for all unknown names, too
 };
 
 KeywordUse use_of(std::string_view keyword);

@@ -1,4 +1,4 @@
-// Collects the members that a shape's objects may have: the named ones, in the order of the schemas, then the others.
+// Collects the members that a shape's objects may have: first the named ones, in the order of the schemas, then others.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// With n patterns, the other names fall into up to 2^n groups.
+// Most patterns of names, because with n patterns the other names fall into up to 2^n groups.
 constexpr std::size_t kMaxPatterns = 6;
 
 }  // namespace
@@ -71,7 +71,8 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& shape) {
   }
   ZRT_CHECK_OK(add_rests(shape, made));
 
-  // The grammar does not count members, so a limit on their number must follow from the rest of the schema.
+  // The grammar does not count members. So a limit on their number is accepted only if the rest of the schema implies
+  // it.
   for (const Json* schema : shape.schemas) {
     ZRT_TRY(const auto least, count_of(*schema, "minProperties"));
     ZRT_TRY(const auto most, count_of(*schema, "maxProperties"));
@@ -100,7 +101,7 @@ Result<Regex> SchemaCompiler::name_pattern(const Json& patterns, const std::stri
 Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
   RegexArena& arena = rules_.arena;
   struct Pattern {
-    const Json* of;  // the schema that contains it
+    const Json* of;  // the schema that contains the pattern
     Regex regex;
     const Json* value;
   };
@@ -116,7 +117,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
         return too_complex("patterns of patternProperties", patterns.size(), kMaxPatterns);
     }
     if (const Json* names = find(*schema, "propertyNames")) {
-      // Names are strings, so keywords for other types do not matter.
+      // Names are strings, so only keywords for strings matter.
       Kinds kinds;
       ZRT_CHECK_OK(collect({{names}, {}}, kinds));
       allowed.push_back(arena.any_of(std::move(kinds.texts)));

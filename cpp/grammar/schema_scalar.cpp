@@ -1,4 +1,4 @@
-// The numbers, strings and other single values that a shape allows, as one regular expression per kind.
+// Makes regexes for the scalars that a shape allows: numbers, strings and other single values, one regex per kind.
 #include <algorithm>
 
 #include "base/json_number.h"
@@ -22,7 +22,7 @@ constexpr BoundKeyword kBounds[] = {{"minimum", false, false, "exclusiveMinimum"
                                     {"exclusiveMinimum", false, true, nullptr},
                                     {"exclusiveMaximum", true, true, nullptr}};
 
-// Whether the format is unknown. Such a format is only an annotation.
+// Returns whether the keyword is a format that is unknown, and therefore only an annotation.
 bool is_unknown_format(const Json& schema, std::string_view keyword) {
   const Json* format = keyword == "format" ? find(schema, "format") : nullptr;
   return format != nullptr && format->is_string() && !format_pattern(format->get_ref<const std::string&>());
@@ -30,7 +30,8 @@ bool is_unknown_format(const Json& schema, std::string_view keyword) {
 
 }  // namespace
 
-// Returns the unsigned multiples of a step, in plain digits. Returns nullopt if the step has too many digits.
+// Returns a regex for the unsigned multiples of a step in plain digits. Returns nullopt if the step has too many
+// digits.
 std::optional<Regex> SchemaCompiler::multiples_of(std::string step) {
   RegexArena& arena = rules_.arena;
   const auto point = step.find('.');
@@ -79,7 +80,7 @@ Result<Regex> SchemaCompiler::numbers_of(const Shape& shape) {
   return arena.all_of(std::move(bounds));
 }
 
-// Returns the texts that a pattern or format allows, in the form in which they are written between quotes.
+// Returns a regex for the texts that a pattern or format allows, as they are written between quotes.
 Result<Regex> SchemaCompiler::pattern_of(const Json& schema, const char* keyword) {
   const Json& value = *schema.find(keyword);
   if (const auto it = patterns_.find(&value); it != patterns_.end()) return it->second;
@@ -113,7 +114,7 @@ Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
     max = std::min(max, most.value_or(RegexArena::kUnbounded));
   }
   if (min > max) return RegexArena::kNothing;
-  // A pattern already allows only characters that can be written. So if the length has no bounds it adds no condition.
+  // A pattern already allows only characters that can be written. So a length without bounds adds no condition to it.
   if (parts.empty() || min > 0 || max != RegexArena::kUnbounded)
     parts.push_back(arena.repeat(lexemes_.character, min, max));
   if (!lexemes_.has_all_texts()) parts.push_back(lexemes_.texts);

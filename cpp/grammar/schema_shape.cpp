@@ -1,4 +1,4 @@
-// Resolves a claim: follows $ref and allOf, intersects types, and finds the next anyOf or oneOf.
+// Resolves a claim to a shape: follows $ref and allOf, intersects types, and finds the next anyOf or oneOf.
 #include <algorithm>
 
 #include "base/json_number.h"
@@ -18,7 +18,7 @@ constexpr TypeName kTypeNames[] = {
     {"object", kObjectType},
 };
 
-// Returns 0 if there is no such type.
+// Returns the bits of a type's name, or 0 if there is no such type.
 std::uint8_t type_bits(const Json& name) {
   if (!name.is_string()) return 0;
   for (const TypeName& type : kTypeNames)
@@ -30,7 +30,8 @@ bool allows_all(const Json& schema) {
   return schema == true || (schema.is_object() && schema.empty());
 }
 
-// Whether a keyword that the compiler does not enforce has no effect in this schema.
+// Returns whether a keyword that the compiler does not enforce has no effect in this schema, so that it need not be
+// refused.
 bool constrains_nothing(const Json& schema, std::string_view keyword, const Json& value) {
   if (keyword == "if") return !schema.contains("then") && !schema.contains("else");
   if (keyword == "then" || keyword == "else") return !schema.contains("if") || allows_all(value);
@@ -75,7 +76,7 @@ std::string SchemaCompiler::pointer_to(const Json* part) const {
   return "";
 }
 
-// Returns a member of an object. An object with many members is sorted once, because references look names up
+// Returns a member of an object. An object with many members is sorted once, because references look up names
 // repeatedly.
 const Json* SchemaCompiler::member_of(const Json& object, const std::string& name) {
   constexpr std::size_t kFew = 16;
@@ -133,7 +134,7 @@ Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::strin
   return at;
 }
 
-// Fails for a schema that refers to itself through $ref or in-place keywords, because it has no meaning.
+// Fails if a schema refers to itself through $ref or in-place keywords, because such a schema has no meaning.
 Status SchemaCompiler::check_no_cycle(const Json* schema) {
   struct Step {
     const Json* schema;
@@ -200,9 +201,9 @@ Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
   return shape;
 }
 
-// Returns a schema that requires the property of OpenAPI's discriminator in each object, because that property tells
-// the branches apart. Schemas that give the property a default do not list it in `required`, but it must still be
-// written.
+// Returns a schema that requires the property that OpenAPI's discriminator names, because that property tells the
+// branches apart. Schemas that give the property a default do not list it in `required`, but the answer must still
+// contain it. Returns null if the schema has no discriminator.
 const Json* SchemaCompiler::tag_of(const Json& schema) {
   const Json* discriminator = find(schema, "discriminator");
   const Json* name =
@@ -274,7 +275,8 @@ Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema
   const auto digits = is_number ? plain_digits(*value) : std::nullopt;
   if (!digits || digits->contains('.')) return refuse(value, "", "a whole number from 0 on is wanted");
   const double count = number_value(*value);
-  // An upper bound costs as much work as the text that it allows. No answer is as long as the largest bounds allow.
+  // An upper bound costs work only for the text that is written, so it may exceed max_repeat. No answer is as long as
+  // the largest bounds allow.
   if (std::string_view(keyword).starts_with("max"))
     return static_cast<std::uint32_t>(std::min<double>(count, RegexArena::kUnbounded));
   if (count > limits_.max_repeat) {

@@ -1,4 +1,4 @@
-// The requirements on a schema that OpenAI's strict mode adds.
+// Checks the requirements on a schema that OpenAI's strict mode adds.
 #include <algorithm>
 
 #include "grammar/grammar.h"

@@ -1,6 +1,6 @@
-// Compiles members as tags whose values have no quotes. The output parser reads them by the schema: of the types that a
-// value may have, it takes the one that the value looks like. So the grammar allows no text that looks like another
-// possible type, and no other value that would be read as text.
+// Compiles members as tags whose values have no quotes. The output parser reads the values by the schema: of the types
+// that a value may have, it takes the one that the value looks like. So the grammar allows no text that looks like
+// another possible type, and no other value that would be read as text.
 #include <utility>
 
 #include "grammar/schema.h"
@@ -19,7 +19,7 @@ Regex spelled_in_any_case(RegexArena& arena, std::string_view word) {
   return made;
 }
 
-// Python's words for values that are not texts; templates write these.
+// JSON's words for values that are not texts, and Python's, which templates write instead.
 constexpr std::pair<const char*, const char*> kPythonWords[] = {{"null", "None"}, {"true", "True"}, {"false", "False"}};
 
 }  // namespace

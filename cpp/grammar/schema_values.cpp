@@ -1,4 +1,4 @@
-// Checks whether given values (const, enum) satisfy a claim, and whether two claims share a value (oneOf).
+// Checks whether given values (const, enum) satisfy a claim, and whether two claims have a value in common (oneOf).
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -9,8 +9,8 @@
 
 namespace zinc_rt::grammar {
 
-// Whether two values are equal. Numbers are compared by value (1 equals 1.0), objects regardless of the order of
-// members. Each visited value costs work. If the work is used up, returns false, and the next check() reports that.
+// Returns whether two values are equal. Numbers are compared by value (1 equals 1.0), objects regardless of the order
+// of members. Each visited value costs work. If the work is used up, returns false, and the next check() reports that.
 bool SchemaCompiler::is_same(const Json& a, const Json& b) {
   work_.use(1);
   if (work_.is_spent()) return false;
@@ -109,7 +109,7 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
     return matches(texts, lexemes_.spelling_of(value.get_ref<const std::string&>()));
   }
   ZRT_TRY(const Regex scalars, scalars_of(shape));
-  // Numbers are compared in one notation, and bounds handle only numbers without an exponent.
+  // Numbers are compared in one notation, because the regexes of bounds match only numbers without an exponent.
   const auto plain = is_json_number(value) ? plain_digits(value) : std::nullopt;
   return matches(scalars, plain ? *plain : scalar_text(value));
 }
@@ -134,7 +134,7 @@ Result<const SchemaCompiler::Members*> SchemaCompiler::kept_members_of(const Cla
 Result<bool> SchemaCompiler::have_disjoint_scalars(Kinds& a, Kinds& b) {
   RegexArena& arena = rules_.arena;
   for (const auto part : {&Kinds::scalars, &Kinds::texts}) {
-    // Two lists of texts are compared directly; that needs no search.
+    // Two lists of given texts are compared directly, which needs no search.
     if (part == &Kinds::texts && a.has_only_given && b.has_only_given) {
       work_.use(a.given.size() + b.given.size());
       std::vector<std::string_view> common;
@@ -169,7 +169,7 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
     ZRT_TRY(const bool is_common, is_valid(*value, a));
     if (is_common) return false;
   }
-  // Two objects cannot be equal if both require a member and its values differ.
+  // Two objects cannot be equal if both require a member and its values always differ.
   for (const Claim& first : of_a.objects) {
     ZRT_TRY(const Members* first_members, kept_members_of(first));
     for (const Claim& second : of_b.objects) {

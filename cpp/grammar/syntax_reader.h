@@ -1,5 +1,6 @@
-// The base of the readers of regular expressions and GBNF grammars: a position in the text, and the syntax that both
-// share. Thread rule: one thread.
+// SyntaxReader is the base of the readers of regular expressions and GBNF grammars: a position in the text, and the
+// syntax that both have in common.
+// Thread rule: one thread.
 #pragma once
 
 #include <optional>
@@ -9,19 +10,20 @@
 
 namespace zinc_rt::grammar {
 
-// How often a part may be repeated; RegexArena::kUnbounded: without limit.
+// How often a part may be repeated. RegexArena::kUnbounded means without limit.
 struct Repeats {
   std::uint32_t min = 0, max = 0;
 };
 
 class SyntaxReader {
  protected:
-  // `what`: a part is repeated of it, for errors. Both must outlive this.
+  // `what` is what the text is called in errors, such as a pattern. `text`, `what` and `limits` must outlive this
+  // object.
   SyntaxReader(std::string_view text, std::string_view what, const Limits& limits)
       : text_(text), limits_(limits), what_(what) {}
   ~SyntaxReader() = default;
 
-  // An error that names the place.
+  // Returns an error that names the current position.
   virtual std::unexpected<Error> error(std::string_view what) const = 0;
 
   bool at_end() const { return pos_ == text_.size(); }
@@ -32,18 +34,18 @@ class SyntaxReader {
     return true;
   }
 
-  // Reads a decimal number. Numbers above UINT32_MAX become UINT32_MAX. Returns nothing if no digit is here.
+  // Reads a decimal number. Numbers above UINT32_MAX become UINT32_MAX. Returns nullopt if no digit is here.
   std::optional<std::uint32_t> number();
   Result<char32_t> hex(std::size_t n_digits);
-  Result<char32_t> code_point();  // of UTF-8
+  Result<char32_t> code_point();  // reads one character of UTF-8
 
-  // What { } may hold beside numbers and a comma.
+  // What the two languages allow within { } besides numbers and a comma.
   struct Braces {
-    void (*skip)(SyntaxReader& reader) = nullptr;  // blanks between them
-    bool may_lack_least = false;                   // {,n}
-    std::string_view no_number;                    // the error where a number is wanted
+    void (*skip)(SyntaxReader& reader) = nullptr;  // skips blanks, if they are allowed
+    bool may_lack_least = false;                   // whether {,n} is allowed
+    std::string_view no_number;                    // the error if a number is missing
   };
-  // Reads *, +, ?, {n}, {m,} or {m,n}. Returns nothing if there is no quantifier here.
+  // Reads *, +, ?, {n}, {m,} or {m,n}. Returns nullopt if there is no quantifier here.
   Result<std::optional<Repeats>> quantifier(const Braces& braces);
 
   std::string_view text_;

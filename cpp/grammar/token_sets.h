@@ -1,5 +1,5 @@
-// Finds and caches the tokens that a lexer state allows, by walking the vocabulary's tree.
-// Thread rule: one thread at a time (MatcherCache's lock).
+// TokenSets finds the tokens that a lexer state allows, by walking the vocabulary's tree, and caches the results.
+// Thread rule: one thread at a time, with MatcherCache's lock held.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,35 @@
 
 namespace zinc_rt::grammar {
 
-// The tokens whose bytes all belong to the lexemes of one state. For tokens that go on after a lexeme has ended, the
-// nodes of the tree where it ends; there the parse decides.
+// The tokens that a lexer state allows. `plain`, `words` and `tokens` are those whose bytes all belong to the lexemes
+// of the state. For tokens that continue after a lexeme has ended, `exits` lists the nodes of the tree where it ends,
+// and the parse decides about them.
 struct TokenSet {
-  const std::vector<std::uint32_t>* plain = nullptr;  // the vocabulary's plain tokens that are all in; or none
-  std::vector<std::uint32_t> words;                   // one bit per token; empty: the set is in `tokens`
+  // A group of the vocabulary's plain tokens that are all allowed; null if there is none.
+  const std::vector<std::uint32_t>* plain = nullptr;
+  std::vector<std::uint32_t> words;  // one bit per token; if empty, the set is in `tokens`
   std::vector<std::int32_t> tokens;
   struct Exits {
-    std::uint32_t lexemes;             // a list of the lexer
-    std::vector<std::uint32_t> nodes;  // those with nodes below
+    std::uint32_t lexemes;             // number of a list of the lexer
+    std::vector<std::uint32_t> nodes;  // only nodes that have nodes below them
   };
   std::vector<Exits> exits;
-  // Lists of lexemes that end within plain tokens. If the text may continue after one of them, use the set by nodes.
+  // Lists of lexemes that end within plain tokens. If the text may continue after one of them, call of() with kNodes.
   std::vector<std::uint32_t> ended_in_plain;
-  std::uint64_t work = 0;  // the work to compute the set, charged to every caller
+  std::uint64_t work = 0;  // the work of computing the set, which every caller is charged for
 };
 
 class TokenSets {
  public:
   enum class Way : std::uint8_t {
-    kPlain,  // plain tokens at once, where the state allows it
-    kNodes,  // every token by the tree's nodes
+    kPlain,  // decides about plain tokens at once where the state allows it
+    kNodes,  // decides about every token by the tree's nodes
   };
 
   explicit TokenSets(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
 
-  // Begins a walk of the lexer. If the fuel runs out, the set may lack tokens. The reference is valid until the next
-  // call or clear().
+  // Returns the tokens that a state allows. Begins a walk of the lexer. If the fuel runs out, the set may lack tokens.
+  // The reference is valid until the next call or clear().
   const TokenSet& of(std::uint32_t state, Way way, Lexer& lexer, Fuel& fuel);
   void clear() {
     sets_.clear();
@@ -48,14 +50,15 @@ class TokenSets {
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
-  // Skips nodes below which all tokens are plain and in groups below n_decided. Returns false if the fuel ran out.
+  // Walks the tree and adds tokens to `set`. Skips nodes below which all tokens are plain and in groups below
+  // n_decided. Returns false if the fuel ran out.
   bool walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set, Lexer& lexer, const Fuel& fuel);
 
   const Vocabulary& vocabulary_;
   std::unordered_map<std::uint64_t, TokenSet> sets_;
   std::size_t n_bytes_ = 0;
-  std::vector<std::uint32_t> states_;  // the lexer's states of the walk, by depth
-  TokenSet part_;                      // a set whose walk ran out of fuel
+  std::vector<std::uint32_t> states_;  // by depth: the lexer's state at the node of the walk
+  TokenSet part_;                      // the last set whose walk ran out of fuel
 };
 
 inline void add_to(const TokenSet& set, std::span<std::uint32_t> mask) {

@@ -53,7 +53,7 @@ Result<std::shared_ptr<const Vocabulary>> Vocabulary::make(std::vector<std::stri
     return order != 0 ? order < 0 : a < b;
   });
   v.nodes_.push_back({0, 0, 0, 0, 0});
-  std::vector<std::uint32_t> path = {0};  // the nodes on the way to the previous token
+  std::vector<std::uint32_t> path = {0};  // nodes from the root to the previous token
   std::string_view last;
   for (std::uint32_t i = 0; i < v.tree_tokens_.size(); ++i) {
     const std::string_view bytes = v.bytes(v.tree_tokens_[i]);

@@ -31,7 +31,7 @@ constexpr const char* kNoNetwork =
     "; is there a network here? https_proxy names a proxy; a file that was brought otherwise goes into the folder that "
     "`zinc-rt models` names";
 
-// A URL, split into the server to connect to and the path to ask for.
+// A URL, split into the server to connect to and the path to request.
 struct Link {
   client::Url site;
   std::string target;
@@ -62,7 +62,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return read_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
-// Resolves a Location header against the URL that was requested.
+// Returns the URL that a Location header means, relative to the URL that was requested.
 std::string resolve(const Link& from, const std::string& location) {
   if (location.find("://") != std::string::npos) return location;
   const auto scheme = from.site.is_tls ? "https:" : "http:";
@@ -73,13 +73,14 @@ std::string resolve(const Link& from, const std::string& location) {
 }
 
 struct Answer {
-  std::string url;  // after redirects
+  std::string url;  // URL of the last request, after redirects
   int status = 0;
   Headers headers;
 };
 
-// One GET with its redirects. Calls take(answer, piece) for each piece of the last answer's body, until it returns
-// false. Authorization in `headers` goes only to the first host. Errors: kUnavailable if no complete answer comes.
+// Makes a GET request and follows redirects. Calls take(answer, piece) for each piece of the last answer's body, until
+// it returns false. Authorization in `headers` is sent only to the first host. Errors: kUnavailable if no complete
+// answer comes.
 using Take = std::function<bool(const Answer& answer, std::string_view piece)>;
 Result<Answer> get(std::string url, const Headers& headers, const Take& take) {
   std::string first_host;
@@ -166,7 +167,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
-// The .part file of a transfer, locked by this process.
+// The .part file of a transfer. This process locks it, so that no second download writes to it.
 class Part {
  public:
   static Result<Part> open(const fs::path& path) {
@@ -200,7 +201,7 @@ class Part {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) return failure();
     return {};
   }
-  // Reads the existing bytes and leaves the position at their end.
+  // Reads the existing bytes into the hash and leaves the position at their end.
   Result<std::uint64_t> read_all(Sha256& hash) {
     std::vector<char> block(1u << 20);
     std::uint64_t n_all = 0;
@@ -233,12 +234,13 @@ Status check_room(const fs::path& folder, std::uint64_t wanted) {
               static_cast<double>(room.available) / 1e9, static_cast<double>(wanted) / 1e9);
 }
 
-// Whether a body that begins so can be a GGUF file. Called again while the beginning is shorter than 4 bytes.
+// Returns whether a body that begins with these bytes can be a GGUF file. It is called again while there are fewer than
+// 4 bytes.
 bool may_be_gguf(std::string_view beginning) {
   return std::string_view("GGUF").starts_with(beginning.substr(0, 4));
 }
 
-// Reads a Content-Range header: of "bytes 100-199/200" returns 100 and 200.
+// Parses a Content-Range header. For "bytes 100-199/200" returns 100 (first byte) and 200 (total).
 std::optional<std::pair<std::uint64_t, std::uint64_t>> content_range(std::string_view text) {
   if (!text.starts_with("bytes ")) return {};
   text.remove_prefix(6);
@@ -268,7 +270,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
   std::uint64_t total = file.bytes;
   bool is_begun = false;
   std::string beginning;
-  // The head of the answer says whether the body continues the bytes that we have.
+  // Handles the head of the answer, which says whether the body continues the bytes that are already in the .part file.
   const auto begin = [&](const Answer& answer) -> Status {
     is_begun = true;
     ZRT_CHECK_OK(check_status(answer));
@@ -292,7 +294,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
     return check_room(to.parent_path(), total - std::min(total, out.bytes));
   };
   const auto take = [&](const Answer& answer, std::string_view piece) {
-    if (answer.status == 416) return false;  // range not satisfiable: we have the whole file already
+    if (answer.status == 416) return false;  // range not satisfiable: the .part file is complete already
     if (!is_begun) broken = begin(answer);
     if (!broken) return false;
     if (out.bytes < 4) beginning += piece.substr(0, 4);

@@ -1,5 +1,5 @@
-// Downloads a file over HTTP. Follows redirects and resumes partial downloads. The file appears under its final name
-// only when it is complete and has the expected hash.
+// Downloads a file over HTTP, follows redirects and resumes partial downloads. The file gets its final name only when
+// it is complete and has the expected hash.
 // Thread rule: any thread. If two downloads of the same file run at once, the second is refused.
 #pragma once
 
@@ -13,33 +13,34 @@
 
 namespace zinc_rt::hub {
 
-// in bytes; total is 0 if it is not known
+// Called during a download. Both numbers are in bytes; total is 0 if it is not known.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
 
-// Checks a complete file before it is renamed to its final name.
+// Checks a complete file before it is renamed to its final name. An error refuses the file.
 using Check = std::function<Status(const std::filesystem::path& file)>;
 
 struct RemoteFile {
   std::string url;
-  std::string sha256 = {};  // 64 hex digits; empty if not known
-  std::uint64_t bytes = 0;  // 0: not known
+  std::string sha256 = {};  // 64 hexadecimal digits; empty if not known
+  std::uint64_t bytes = 0;  // size of the file; 0 if not known
   std::string token = {};   // a bearer token; sent only to the URL's own host, not to hosts of redirects
 };
 
 struct Fetched {
-  std::uint64_t bytes = 0, resumed_bytes = 0;  // the file's size; how much an earlier download had left
+  // Size of the file, and how many of its bytes an earlier download had left.
+  std::uint64_t bytes = 0, resumed_bytes = 0;
   std::string sha256;
 };
 
-// Downloads into `to` + ".part", then renames that to `to`. If the transfer breaks off, the .part file stays for a
-// later call.
-// Errors: kUnavailable for network and disk errors, with the cause and what to do, and for a site that sends no length;
-// kNotFound for status 404; kInvalidArgument for 401 and 403; kCorrupt if the hash or the size is not the expected one,
-// or the file is not GGUF; the error of `check`. After kCorrupt or an error of `check` the .part file is removed.
+// Downloads a file to `to` + ".part", then renames that to `to`. If the transfer breaks off, the .part file stays for a
+// later call. Errors: kUnavailable for network and disk errors, with the cause and what to do, and for a site that
+// sends no length; kNotFound for status 404; kInvalidArgument for 401 and 403; kCorrupt if the hash or the size is not
+// the expected one, or the file is not GGUF; the error of `check`. After kCorrupt or an error of `check` the .part file
+// is removed.
 Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress,
                          const Check& check);
 
-// Downloads a small text. Errors: those of download().
+// Downloads a small text and returns it. Errors: those of download().
 Result<std::string> fetch_text(const std::string& url, const client::Headers& headers);
 
 }  // namespace zinc_rt::hub

@@ -1,5 +1,5 @@
-// Reads fields of JSON from outside. A field that is absent or has another type reads as an empty text or 0. Thread
-// rule: pure functions.
+// Reads fields of JSON that a site sent. A field that is absent or has another type reads as an empty text or 0.
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ bool is_word(std::string_view text) {
   });
 }
 
-// Whether the text is `least` to `most` words separated by slashes.
+// Returns whether the text consists of `least` to `most` words that are separated by slashes.
 bool is_path(std::string_view text, std::size_t least, std::size_t most) {
   std::size_t n = 0;
   for (;;) {
@@ -41,7 +41,7 @@ std::unexpected<Error> wrong(std::string_view text) {
   return fail(StatusCode::kInvalidArgument, "[pull] \"{}\" is no model's name: {}", text.substr(0, 200), kForms);
 }
 
-// Removes the end of a page's address, such as "/tree/main".
+// Removes the end of the address of a web page, such as "/tree/main", so that users can paste a browser's address.
 std::string_view without_page(std::string_view repository) {
   for (const std::string_view page : {"/tree/main", "/blob/main", "/"})
     if (repository.ends_with(page)) repository.remove_suffix(page.size());

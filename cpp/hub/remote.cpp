@@ -19,7 +19,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The preferred quants: if a repository has several files and the user names no quant, the first of these is used.
+// The order of preference of quants. If a repository has several files and the user names no quant, the first of these
+// that exists is used.
 constexpr std::string_view kPreferred[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K", "BF16", "F16", "F32"};
 
 std::string without_slash(std::string text) {
@@ -44,20 +45,20 @@ struct Candidate {
   std::uint64_t bytes = 0;
 };
 
-// Whether a file's name has the quant as a separate word.
+// Returns whether a file's name contains the quant as a separate word.
 bool has_quant(std::string_view path, std::string_view quant) {
   const auto name = to_lower(last_part(path)), wanted = to_lower(quant);
   const auto is_edge = [](char c) { return c == '-' || c == '.' || c == '_'; };
   for (auto at = name.find(wanted); at != std::string::npos; at = name.find(wanted, at + 1)) {
     const auto end = at + wanted.size();
-    // "Q4_K" is not a word of "Q4_K_M".
+    // "_" does not end a word, because "Q4_K" must not match "Q4_K_M".
     const bool ends = end < name.size() && (name[end] == '.' || name[end] == '-');
     if (at > 0 && is_edge(name[at - 1]) && ends) return true;
   }
   return false;
 }
 
-// The files of one model: their names differ only in the number of the split.
+// Returns the files of the model that the reference names. Their names differ only in the number of the split.
 Result<std::vector<Candidate>> chosen(const Reference& reference, const std::vector<Candidate>& all) {
   std::vector<std::string> names;
   for (const auto& file : all) names.push_back(file.path);
@@ -101,7 +102,7 @@ Result<std::vector<NamedFile>> of_hugging_face(const Reference& reference) {
     file.path = text_at(entry, "path");
     file.bytes = number_at(entry, "size");
     const auto name = to_lower(last_part(file.path));
-    // Skips image projectors (mmproj*), which repositories keep beside models.
+    // Image projectors (mmproj*) are skipped, which repositories keep beside models.
     if (text_at(entry, "type") != "file" || !name.ends_with(".gguf") || name.starts_with("mmproj")) continue;
     if (!is_good_name(file.path)) continue;
     if (const auto lfs = entry.find("lfs"); lfs != entry.end()) {

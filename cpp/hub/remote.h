@@ -1,4 +1,4 @@
-// Asks the site of a reference for the names, sizes and hashes of the model's files.
+// Asks Hugging Face or Ollama's registry for the names, sizes and hashes of a model's files.
 // Thread rule: any thread.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace zinc_rt::hub {
 
 struct NamedFile {
-  std::string name;  // the name in the models folder, ending in .gguf
+  std::string name;  // name in the models folder, ending in .gguf
   RemoteFile remote;
 };
 
 // Returns the model's file, or all files of a split model in order. Errors: those of fetch_text(); kNotFound if the
-// repository has no such GGUF file; the message lists those that it has.
+// repository has no such GGUF file, with the files that it has in the message.
 Result<std::vector<NamedFile>> files_of(const Reference& reference);
 
 }  // namespace zinc_rt::hub

@@ -23,17 +23,17 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr int kDeepest = 4;  // how many levels of folders are searched below the models folder
+constexpr int kDeepest = 4;  // how many levels of folders below the models folder are searched
 constexpr std::string_view kConfigOfMlc = "mlc-chat-config.json";
 
-// Reads a JSON object from a small file. Returns an empty object if the file is missing or damaged.
+// Returns the JSON object in a small file, or an empty object if the file is missing or damaged.
 OrderedJson object_in(const fs::path& file) {
   std::ifstream in(file);
   auto json = in ? OrderedJson::parse(in, nullptr, false) : OrderedJson();
   return json.is_object() ? json : OrderedJson::object();
 }
 
-// Returns the length of an ending such as -00001-of-00003; 0 if the name has none.
+// Returns the length of an ending such as -00001-of-00003, or 0 if the name has none.
 std::size_t split_length(std::string_view stem) {
   constexpr std::string_view kForm = "-00000-of-00000";
   if (stem.size() <= kForm.size()) return 0;
@@ -56,7 +56,7 @@ std::string now_text() {
   return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-// Returns the model of each alias. Aliases are in lower case.
+// Returns the model's name for each alias. Aliases are in lower case.
 std::map<std::string, std::string> read_aliases(const fs::path& folder) {
   std::map<std::string, std::string> out;
   const auto json = object_in(folder / "aliases.json");
@@ -91,7 +91,7 @@ StoredModel mlc_folder(const fs::path& folder) {
 }
 
 void look_into(const fs::path& folder, int depth, std::vector<StoredModel>& found) {
-  // by name, so that the files of a split model are gathered in one entry
+  // Models are collected by name, so that the files of a split model become one entry.
   std::map<std::string, StoredModel> of_folder;
   std::error_code why;
   std::vector<fs::path> entries;
@@ -183,7 +183,7 @@ Result<std::string> Store::path_of(const std::string& path_or_name) const {
   if (found) return found->path.string();
   const bool is_path =
       path_or_name.ends_with(".gguf") || path_or_name.starts_with('/') || path_or_name.starts_with('.');
-  if (is_path) return path_or_name;  // opening it will report what is wrong
+  if (is_path) return path_or_name;  // opening this path will report what is wrong
   return std::unexpected(found.error());
 }
 

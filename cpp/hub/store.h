@@ -1,7 +1,7 @@
-// The models folder: models found by name. A model is a GGUF file (all files of a split one) or an MLC folder, in this
-// folder or below it, except hidden ones. Its name is the file's name without the ending; letter case does not count.
-// If two files share a name, their names are their paths below the folder. The file aliases.json holds more names of
-// models. NAME.gguf.json beside a downloaded file records where it came from.
+// Store is the models folder, in which models are found by name. A model is a GGUF file (all files of a split one) or
+// an MLC folder, in this folder or below it, except hidden ones. Its name is the file's name without the ending; letter
+// case does not count. If two files would have the same name, their names are their paths below the folder. The file
+// aliases.json holds more names of models. NAME.gguf.json beside a downloaded file records where it came from.
 // Thread rule: any thread; each call reads the folder from the disk.
 #pragma once
 
@@ -17,20 +17,21 @@ namespace zinc_rt::hub {
 
 struct StoredModel {
   std::string name;
-  std::filesystem::path path;  // the path to open: the file, the first file of a split model, or the folder
+  std::filesystem::path path;  // path to open: the file, the first file of a split model, or the folder
   std::vector<std::filesystem::path> files;
-  std::uint64_t bytes = 0;           // the sum over all files
+  std::uint64_t bytes = 0;           // sum over all files
   std::vector<std::string> aliases;  // sorted
-  // the reference it was downloaded by, and its hash; empty if this program did not download it
+  // The reference by which it was downloaded, and its hash. Both are empty if this program did not download it.
   std::string source, sha256;
 };
 
-// ZINC_RT_MODELS, else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Empty if the user has none of these.
+// Returns ZINC_RT_MODELS, or else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Returns an empty path if the user
+// has none of these.
 std::filesystem::path default_folder();
 
 class Store {
  public:
-  // The folder need not exist.
+  // Uses the models in `folder`, which need not exist.
   explicit Store(std::filesystem::path folder = default_folder()) : folder_(std::move(folder)) {}
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -42,13 +43,14 @@ class Store {
   // name. A text that names no model but has a slash or ends in .gguf is returned as a path. Errors: those of find().
   Result<std::string> path_of(const std::string& path_or_name) const;
 
-  // Writes the origin of a model's file beside the file, for list(). Errors: kUnavailable.
+  // Records where a downloaded model's file came from, in a .json file beside it that list() reads. Errors:
+  // kUnavailable.
   static Status note_source(const std::filesystem::path& file, const std::string& source, const std::string& url,
                             const std::string& sha256, std::uint64_t bytes);
-  // Gives `model` another name. Errors: kInvalidArgument if a model has the name `alias` already or is_good_name() is
-  // false for it; those of find() for `model`.
+  // Adds `alias` as another name of `model`. Errors: kInvalidArgument if a model has the name `alias` already or
+  // is_good_name(alias) is false; those of find() for `model`.
   Status add_alias(const std::string& alias, std::string_view model) const;
-  // Removes an alias. If `name` is a model's own name, removes its files, the .json files beside them and its aliases.
+  // Removes an alias. If `name` is a model's own name, removes its files, the .json files beside them, and its aliases.
   // Errors: those of find(); kUnavailable if a file cannot be removed.
   Result<StoredModel> remove(std::string_view name) const;
 
@@ -56,9 +58,9 @@ class Store {
   std::filesystem::path folder_;
 };
 
-// Whether the name has 1 to 200 letters, digits, '.', '_', '-', ':' and single '/' between them.
+// Returns whether the name has 1 to 200 letters, digits, '.', '_', '-', ':', and single '/' between them.
 bool is_good_name(std::string_view name);
-// Returns the model's name by its file name: without the ending, and without the number of a split file.
+// Returns the name of the model in a file: the file's name without the ending and without the number of a split file.
 std::string name_of_file(const std::filesystem::path& file);
 
 }  // namespace zinc_rt::hub

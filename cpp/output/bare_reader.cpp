@@ -1,4 +1,5 @@
-// Reads call:N{k:<mark>text<mark>,n:3,o:{..},l:[..]}. Keys have no quotes. Texts are between marks and are not escaped.
+// Reads calls in the form call:N{k:<mark>text<mark>,n:3,o:{..},l:[..]}, which Gemma's models write. Keys have no
+// quotes. Texts stand between marks and are not escaped.
 
 #include "base/json_text.h"
 #include "base/strict_json.h"
@@ -99,7 +100,7 @@ class BareReader final : public CallReader {
     drop(n);
   }
 
-  // Closes the innermost object or list.
+  // Reads the bracket that closes the innermost object or list.
   bool close() {
     const char wanted = open_.back() == '{' ? '}' : ']';
     if (held_[0] != wanted) return give_up();
@@ -143,7 +144,7 @@ class BareReader final : public CallReader {
 
   const ReaderOptions options_;
   At at_ = At::kStart;
-  std::string open_;  // the open brackets, outermost first
+  std::string open_;  // brackets that are open, outermost first
   bool is_first_ = true;
 };
 

@@ -80,7 +80,8 @@ std::size_t JsonCopy::push(std::string_view text) {
       has_begun_ = true;
       ++depth_;
     } else if (c == '}' || c == ']') {
-      if (depth_ == 0) return is_done_ = true, i;  // the character after a number or a word belongs to what encloses it
+      // The character after a number or a word belongs to the enclosing value.
+      if (depth_ == 0) return is_done_ = true, i;
       if (--depth_ == 0) return is_done_ = true, i + 1;
     } else if (depth_ == 0) {
       const bool is_space = kSpaces.contains(c);

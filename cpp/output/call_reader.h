@@ -1,5 +1,5 @@
-// Reads the tool calls after an opening marker, while their text arrives in pieces. There is a class per syntax
-// (output/format.h).
+// CallReader reads the tool calls after an opening marker, while their text arrives in pieces. There is a subclass per
+// syntax (output/format.h).
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace zinc_rt::output {
 
-// Receives the parts of calls.
+// Receives the parts of each call: begin(), then the JSON of its arguments in pieces, then end().
 class CallSink {
  public:
   virtual ~CallSink() = default;
@@ -27,47 +27,48 @@ class CallReader {
   explicit CallReader(CallSink& sink) : sink_(sink) {}
   virtual ~CallReader() = default;
 
-  // Takes more text and holds back what it cannot decide yet.
+  // Takes more text. Text that cannot be interpreted yet is held back.
   void push(std::string_view text);
-  // Ends the text. Text that was held back inside a call goes to the call, which stays open.
+  // Ends the text. Text that was held back inside a call is passed on as part of the call, which stays open.
   void finish();
 
-  // kFailed: the text is not a call. If no call had begun, nothing was passed on, and rest() is all the text so far. In
-  // other cases, and with kDone, rest() is the text after the last call.
+  // The state of reading. kFailed means that the text is not a call: if no call had begun, nothing was passed on, and
+  // rest() is all the text so far. In other cases, and with kDone, rest() is the text after the last call.
   enum class State : std::uint8_t { kOpen, kDone, kFailed };
   State state() const { return state_; }
   std::string_view rest() const { return held_; }
   bool has_begun() const { return n_begun_ > 0; }
 
  protected:
-  // Reads further in held_ and removes what is decided. Returns false if nothing can be decided yet.
+  // Interprets more of held_ and removes what it has interpreted. Returns false if nothing can be interpreted yet.
   virtual bool step() = 0;
-  // Handles held_ when the text ends inside a call.
+  // Called when the text ends inside a call. Passes on what held_ contains.
   virtual void flush() {}
 
   void begin(std::string name);
   void end();
   void done() { state_ = State::kDone; }
-  // Handles text that is not a call: all text since the end of the last call is plain text. An open call ends here.
+  // Called for text that is not a call. All text since the end of the last call is then plain text, and an open call
+  // ends.
   void failed();
   void skip_spaces();
   void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }
-  // Drops `text` if held_ begins with it.
+  // Removes `text` from held_ if held_ begins with it. Returns whether it did.
   bool take(std::string_view text);
-  // Returns whether held_ may still become a text that begins with `text`.
+  // Returns whether held_, once more text has arrived, may begin with `text`.
   bool may_become(std::string_view text) const { return held_.size() < text.size() && text.starts_with(held_); }
 
   CallSink& sink_;
   std::string held_;
 
  private:
-  std::string taken_;  // since the last call's end, while no call is open
+  std::string taken_;  // text that was taken since the last call ended, while no call is open
   bool is_open_ = false;
   State state_ = State::kOpen;
   std::size_t n_begun_ = 0;
 };
 
-// Passes on one JSON value as written, piece by piece.
+// Finds the end of one JSON value whose text arrives in pieces, so that the value can be passed on unchanged.
 class JsonCopy {
  public:
   // Returns how many bytes of `text` belong to the value.
@@ -84,7 +85,7 @@ struct ReaderOptions {
   const CallFormat* format = nullptr;
   const Opening* opening = nullptr;
   const ToolTypes* tools = nullptr;
-  bool only_known_names = false;  // a call of an unknown name is plain text
+  bool only_known_names = false;  // whether a call of a tool that the request does not have is plain text
 };
 std::unique_ptr<CallReader> make_json_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink);
@@ -92,10 +93,10 @@ std::unique_ptr<CallReader> make_bare_reader(const ReaderOptions& options, CallS
 std::unique_ptr<CallReader> make_named_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& sink);
 
-// The longest name or key. It bounds how much text is held back to find a name's end.
+// Longest name or key, in bytes. It bounds how much text is held back to find a name's end.
 inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::string_view kSpaces = " \t\r\n";
-// Returns the length of the longest proper prefix of `marker` with which `text` ends.
+// Returns the length of the longest proper prefix of `marker` with which `text` ends. That much text must be held back.
 std::size_t overlap(std::string_view text, std::string_view marker);
 
 }  // namespace zinc_rt::output

@@ -16,7 +16,8 @@ Json part(std::string_view text) {
   return Json{{"type", "text"}, {"text", text}};
 }
 
-// A part with a mark. It shows whether a template prints the list itself instead of the parts' texts.
+// Returns a part with an extra member. If that member appears in the output, the template prints the list itself
+// instead of the parts' texts.
 Json marked_part(std::string_view text) {
   auto out = part(text);
   out["zrt_part"] = kInPart;
@@ -152,8 +153,7 @@ ContentForms probe_content(const Render& render) {
   const auto form_of = [&](Role role) { return Trial(render, role, forms).form(); };
   const auto user = form_of(Role::kUser);
   forms.fill(user.value_or(ContentForm::kText));
-  // The assistant's form is needed before the tool's, because a tool's message follows a call in an assistant's
-  // message.
+  // The assistant's form is found before the tool's, because a tool's message follows a call in an assistant's message.
   for (const Role role : {Role::kSystem, Role::kAssistant, Role::kTool})
     if (const auto form = form_of(role)) forms[static_cast<std::size_t>(role)] = *form;
   return forms;

@@ -7,12 +7,12 @@
 namespace zinc_rt::output {
 namespace {
 
-// Each format follows the chat templates of the models that use it: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes);
-// Qwen3-Coder, Qwen3.5, Nemotron 3 (tags); and so on. docs/agents.md lists the models.
+// Each format follows the chat templates of the models that use it. For example, "hermes" is used by Qwen2.5, Qwen3,
+// Hermes and Granite 4, "tags" by Qwen3-Coder, Qwen3.5 and Nemotron 3. docs/agents.md lists all models.
 constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
 constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
                              {"<function=", Syntax::kTags, "</tool_call>", true}};
-// When the engine writes a call, it writes the first opening; the parser reads all.
+// If there are several openings, the parser accepts all of them. When the engine writes a call, it uses the first.
 constexpr Opening kLlama[] = {{"", Syntax::kJson}, {"<|python_tag|>", Syntax::kJson}};
 constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
 constexpr Opening kMistralNamed[] = {{"[TOOL_CALLS]", Syntax::kNamed}};
@@ -26,7 +26,7 @@ constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "
 
 constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
 
-// A template has the format of the first row whose sign occurs in the template's text.
+// All call formats. If a template's output contains the signs of several, the first row counts.
 constexpr CallFormat kCalls[] = {
     {.name = "tags",
      .openings = kTags,
@@ -120,7 +120,7 @@ Json question() {
   return {{"role", "user"}, {"content", "zrt question"}};
 }
 
-// Returns a conversation: a question, an answer with a call, and the tool's result.
+// Returns a conversation of a question, an answer with a call, and the tool's result.
 Json conversation(bool with_call, bool has_object = true) {
   Json answer{{"role", "assistant"}, {"content", ""}};
   if (with_call) answer["tool_calls"] = Json::array({probe_call(has_object)});
@@ -154,7 +154,7 @@ std::string call_text(const CallFormat& format, std::string_view name, std::stri
   const auto replace = [&](std::string_view mark, std::string_view by) {
     if (const auto at = out.find(mark); at != std::string::npos) out.replace(at, mark.size(), by);
   };
-  // The arguments are inserted last, so that a text in them that looks like a placeholder stays.
+  // The arguments are inserted last, so that a text in them that looks like a placeholder is not replaced.
   replace("{name}", name);
   if (name.size() >= 2) replace("{bare}", name.substr(1, name.size() - 2));
   replace("{arguments}", arguments);
@@ -186,7 +186,8 @@ TemplateTraits probe_template(const Render& render_text) {
   }
   traits.writes_calls = calls && calls->contains("zrt value");
   if (traits.writes_calls) {
-    // A text that the instructions contain even without a call is not a sign of a call.
+    // A text that the instructions contain even without a call is no sign of a call, so the common beginning is
+    // skipped.
     std::string difference = *calls;
     if (const auto without = render(conversation(false), kProbeTools)) {
       const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();

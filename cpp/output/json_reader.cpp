@@ -1,4 +1,5 @@
-// Reads {"name": "N", "arguments": {..}}: one object, several objects one after another, or a list of objects.
+// Reads calls in the form {"name": "N", "arguments": {..}}: one object, several objects one after another, or a list of
+// objects. Also reads calls whose name stands before the JSON object.
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
@@ -20,7 +21,7 @@ class JsonReader final : public CallReader {
     if (held_.empty()) return false;
     switch (at_) {
       case At::kStart: return read_start();
-      case At::kObject:  // before a key, or before the object's end
+      case At::kObject:  // before a key or the object's end
         if (take("}")) return end_object();
         take(",");
         at_ = At::kKey;
@@ -60,7 +61,7 @@ class JsonReader final : public CallReader {
     return true;
   }
 
-  // Whether the value of the key "arguments" is sent to the sink while it arrives.
+  // Returns whether the value of the key "arguments" is passed to the sink while it arrives.
   bool is_passed_on() const { return is_arguments_ && has_begun_ && !is_text_; }
 
   bool read_key() {
@@ -111,7 +112,7 @@ class JsonReader final : public CallReader {
     if (has_arguments_) return true;  // if the key occurs twice, the first value counts
     has_arguments_ = true;
     if (has_begun_ && !is_text_) return true;
-    // A few models write the object as a text. null means no arguments.
+    // A few models write the object as a JSON text. null means no arguments.
     arguments_ = is_text_ ? decoded(value_) : value_ == "null" ? "{}" : value_;
     if (has_begun_) sink_.arguments(arguments_);
     return true;
@@ -150,13 +151,13 @@ class JsonReader final : public CallReader {
     return false;
   }
 
-  // Ends reading. The text after the calls is ordinary text.
+  // Ends reading, because ordinary text follows the calls.
   bool end_here() {
     done();
     return false;
   }
 
-  // Returns the text of a JSON string; an empty text for other values.
+  // Returns the text of a JSON string, or an empty text for any other value.
   static std::string decoded(const std::string& quoted) {
     const auto value = nlohmann::json::parse(quoted, nullptr, false);
     return value.is_string() ? value.get<std::string>() : std::string();
@@ -165,7 +166,7 @@ class JsonReader final : public CallReader {
   const ReaderOptions options_;
   At at_ = At::kStart;
   bool is_list_ = false, has_list_ended_ = false;
-  // about the object that is being read
+  // State of the object that is being read.
   bool has_name_ = false, has_arguments_ = false, has_begun_ = false, is_arguments_ = false, is_text_ = false;
   std::string name_, arguments_, key_, value_;
   JsonCopy copy_;

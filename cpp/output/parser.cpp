@@ -141,7 +141,7 @@ bool Parser::read_text() {
       return true;
     }
   }
-  // Finds the first complete marker, and the end of the text that may become a marker.
+  // Finds the first complete marker, and how much text at the end may still become a marker.
   const Marker* met = nullptr;
   std::size_t at = std::string::npos, hold = 0;
   const auto first = held_.find_first_not_of(kSpaces);

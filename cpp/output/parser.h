@@ -1,5 +1,5 @@
-// Splits a model's text into its answer, its reasoning and its tool calls, as the tokens arrive. The result does not
-// depend on how the text is cut into pieces.
+// Parser splits a model's text into its answer, its reasoning and its tool calls, as the tokens arrive. The result does
+// not depend on how the text is cut into pieces.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -19,20 +19,21 @@
 
 namespace zinc_rt::output {
 
-// The formats of one model, and the ids of markers that are single tokens of its vocabulary. Made once per model.
+// The formats of one model, and the ids of markers that are single tokens of its vocabulary. It is made once per model.
 class Formats {
  public:
-  // Returns the id of the token whose text this is; nothing if there is no such token.
+  // Returns the id of the token with this text, or nullopt if there is no such token.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
-  // `calls` may be null; `reasoning` may not.
+  // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not.
   Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find);
 
   const CallFormat* calls() const { return calls_; }
   const ReasoningFormat* reasoning() const { return reasoning_; }
-  // Returns the token of a marker or another fixed text of the format. Nothing: the text consists of ordinary tokens.
+  // Returns the token of a marker or another fixed text of the format. Returns nullopt if the text consists of ordinary
+  // tokens.
   std::optional<std::int32_t> token_of(std::string_view marker) const;
-  // Returns all tokens that are markers or other fixed texts of the formats, sorted.
+  // Returns all tokens that are markers or other fixed texts of the formats, in ascending order.
   std::vector<std::int32_t> token_ids() const;
   // Returns whether a prompt ends within the reasoning, so that the model's text continues it.
   bool leaves_reasoning_open(std::string_view prompt) const;
@@ -44,15 +45,15 @@ class Formats {
     std::string_view text;
     Role role;
     const Opening* opening = nullptr;
-    std::optional<std::int32_t> id;  // if set, only this token is the marker; the same text in other tokens is plain
-                                     // text
+    // If set, only this token is the marker; the same text in other tokens is plain text.
+    std::optional<std::int32_t> id;
   };
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
-  // The other fixed texts of calls: those that close calls and those within calls.
+  // The other fixed texts of calls, with their tokens: those that close calls and those within calls.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
-  const Opening* whole_ = nullptr;              // the opening without a marker
+  const Opening* whole_ = nullptr;              // the opening without a marker, if there is one
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text
 };
 
@@ -60,11 +61,11 @@ class Parser final : private CallSink {
  public:
   struct Options {
     bool with_calls = false;                      // false: calls are plain text
-    bool in_reasoning = false;                    // the prompt ends within the reasoning
-    bool skips_special = true;                    // special tokens that are no markers are left out
-    std::shared_ptr<const ToolTypes> tools = {};  // with_calls: not null
+    bool in_reasoning = false;                    // whether the prompt ends within the reasoning
+    bool skips_special = true;                    // whether special tokens that are no markers are left out
+    std::shared_ptr<const ToolTypes> tools = {};  // not null if with_calls is true
   };
-  // `formats` outlives the parser.
+  // `formats` must outlive the parser.
   Parser(const Formats& formats, Options options);
   ~Parser() override;
 
@@ -73,11 +74,11 @@ class Parser final : private CallSink {
   std::vector<OutputPiece> push(std::int32_t id, std::string_view text, std::size_t own, bool is_special);
   // Takes text that came without a token.
   std::vector<OutputPiece> push(std::string_view text);
-  // Ends the text.
+  // Ends the text and returns the pieces that were held back.
   std::vector<OutputPiece> finish();
 
   bool is_in_reasoning() const { return state_ == State::kReasoning; }
-  // Returns whether the token of this id is a marker.
+  // Returns whether the token with this id is a marker.
   bool is_marker(std::int32_t id) const;
 
  private:
@@ -88,14 +89,14 @@ class Parser final : private CallSink {
   void arguments(std::string_view piece) override;
   void end() override;
 
-  void read();            // handles the part of held_ that is decided
-  bool read_text();       // false: nothing more can be decided
-  bool read_reasoning();  // likewise
+  void read();            // handles the part of held_ that can be interpreted
+  bool read_text();       // returns false if nothing more can be interpreted yet
+  bool read_reasoning();  // returns false if nothing more can be interpreted yet
   void feed(std::string_view text);
   void meet(const Marker& marker);
   void open_calls(const Opening& opening);
   void leave_calls();
-  bool counts(const Marker& marker) const;  // whether the marker has a meaning in the current state
+  bool counts(const Marker& marker) const;  // returns whether the marker has a meaning in the current state
   void put(PieceKind kind, std::string_view text);
   void put_text(std::string_view text);
 
@@ -104,12 +105,12 @@ class Parser final : private CallSink {
   State state_ = State::kText;
   std::string held_;      // text that may become a marker
   std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
-  bool at_start_ = true;  // only spaces so far, or since the last reasoning or call
+  bool at_start_ = true;  // whether only spaces came so far, or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;
-  bool may_be_whole_ = true;  // calls without a marker may begin
-  bool has_head_ = false;     // the head of the reasoning may follow
+  bool may_be_whole_ = true;  // whether calls without a marker may still begin
+  bool has_head_ = false;     // whether the head of the reasoning may follow
   std::unique_ptr<CallReader> reader_;
-  const Opening* opening_ = nullptr;  // the opening that reader_ reads
+  const Opening* opening_ = nullptr;  // the opening whose calls reader_ reads
   std::uint32_t n_calls_ = 0;
   std::vector<OutputPiece> out_;
 };

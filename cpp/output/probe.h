@@ -1,4 +1,4 @@
-// The conversations with which chat templates are tested.
+// The conversations that are rendered to find out what a chat template does.
 // Thread rule: constants and pure functions.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace zinc_rt::output {
 
-// Renders messages and tools, both JSON lists (tools may be empty), to text. Returns nothing if the template refuses
-// them.
+// Renders messages and tools, which are JSON lists (tools may be empty), to a prompt. Returns nullopt if the template
+// refuses them.
 using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
 
 inline constexpr std::string_view kProbeName = "zrt_probe_name";
@@ -19,11 +19,12 @@ inline constexpr std::string_view kProbeCallId = "zrtcall01";
 inline constexpr const char* kProbeTools =
     R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
 
-// Arguments in an unusual spelling, and in Python's notation, to see what a template prints.
+// The arguments of a test call in an unusual spelling, and the same in Python's notation. They show what a template
+// prints.
 inline constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
 inline constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
 
-// Returns a call of the tool. Its arguments are an object, or the JSON text of an object.
+// Returns a call of the test tool. Its arguments are an object, or the JSON text of an object.
 inline nlohmann::ordered_json probe_call(bool has_object) {
   nlohmann::ordered_json function{{"name", kProbeName}};
   if (has_object)

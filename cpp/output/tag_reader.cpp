@@ -1,5 +1,5 @@
-// Reads <function=N><parameter=K>V</parameter></function>, and also <invoke name="N"> with <parameter name="K"
-// string="true">. Values have no quotes; the schemas of the tools say which of them are texts.
+// Reads calls in the form <function=N><parameter=K>V</parameter></function>, and also <invoke name="N"> with <parameter
+// name="K" string="true">. Values have no quotes; the schemas of the tools say which of them are texts.
 #include "base/json_text.h"
 #include "output/call_reader.h"
 
@@ -50,8 +50,8 @@ class TagReader final : public CallReader {
     return false;
   }
 
-  // Reads a name up to the text that ends it. Returns false if the name is incomplete. Also returns false, after the
-  // reader has failed, if it is not a valid name.
+  // Reads a name up to the text that ends it. Returns false if the name is incomplete. If it is not a valid name, fails
+  // and returns false.
   bool read_name(std::string_view tag, std::string& name) {
     const auto end = held_.find(tags_.name_end, tag.size());
     if (end == std::string::npos || end - tag.size() > kMaxNameBytes)
@@ -105,9 +105,9 @@ class TagReader final : public CallReader {
     return give_up();
   }
 
-  // Returns the end of the value in held_, or npos if it is not found. A closing tag counts only before another
-  // parameter or the end of the call, so a value may contain such tags. `sure`: how many bytes of held_ certainly
-  // belong to the value.
+  // Returns the end of the value in held_, or npos if it is not found yet. A closing tag counts only before another
+  // parameter or the end of the call, so a value may contain such tags. Sets `sure` to the number of bytes of held_
+  // that certainly belong to the value.
   std::size_t find_end(std::size_t& sure) const {
     for (auto at = held_.find(tags_.parameter_end); at != std::string::npos;
          at = held_.find(tags_.parameter_end, at + 1)) {
@@ -115,7 +115,7 @@ class TagReader final : public CallReader {
       const auto next = held_.find_first_not_of(kSpaces, behind);
       const auto rest = next == std::string::npos ? std::string_view() : std::string_view(held_).substr(next);
       if (rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end)) return at;
-      // the text so far may still become one of these tags
+      // The text so far may still become one of these tags.
       if (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest)) {
         sure = before_line_feed(at);
         return std::string::npos;
@@ -131,7 +131,7 @@ class TagReader final : public CallReader {
   bool read_value() {
     if (!has_begun_value_) {
       if (options_.opening->syntax == Syntax::kInvoke) {
-        // Reads string="true"> or string="false">.
+        // Reads the attribute string="true"> or string="false">, which says whether the value is a text.
         const auto end = held_.find('>');
         if (end == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
         const auto attributes = std::string_view(held_).substr(0, end);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxUnions = 8;  // how deep nested unions are followed
+constexpr int kMaxUnions = 8;  // most nested unions that are followed
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -46,7 +46,7 @@ std::uint8_t bit_of_value(const Json& value) {
                                  : 64;
 }
 
-constexpr std::uint8_t kAll = 127;  // the schema does not restrict the type
+constexpr std::uint8_t kAll = 127;  // all types; the schema does not restrict the type
 
 // Returns the types that both allow. An integer counts as a number.
 std::uint8_t common(std::uint8_t a, std::uint8_t b) {
@@ -58,7 +58,7 @@ std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   return bits == 0 ? kAll : bits;
 }
 
-// Returns the part of the root that "#/$defs/a" refers to; null if there is none.
+// Returns the part of the root to which a reference such as "#/$defs/a" refers. Returns null if there is none.
 const Json* part_of(const Json& root, std::string_view reference) {
   if (!reference.starts_with('#')) return nullptr;
   const Json* at = &root;
@@ -147,14 +147,14 @@ std::optional<std::string> ToolTypes::to_json(std::string_view tool, std::string
   if (word.empty()) return (types & kText) != 0 || types == 0 ? std::optional(json_string(value)) : std::nullopt;
   const auto is = [&](Type type) { return types == 0 || (types & type) != 0; };
   const auto small = lower(word);
-  // Templates write Python's words for values that are not text.
+  // Templates write Python's words (None, True, False) for values that are not text, so both spellings are accepted.
   if (is(kNull) && (small == "null" || small == "none")) return "null";
   if (is(kBoolean) && (small == "true" || small == "false")) return small;
   const auto json = read_any_json(word);
   if (json && is_json_number(*json)) {
     const double number = number_value(*json);
     const bool is_integer = is_written_whole(word), is_whole = is_integer || number == std::trunc(number);
-    // 5.0 is the integer 5.
+    // JSON Schema treats 5.0 as the integer 5.
     if ((types & kInteger) != 0 && is_whole)
       return !is_integer && std::abs(number) <= 0x1p53 ? std::to_string(static_cast<std::int64_t>(number))
                                                        : std::string(word);

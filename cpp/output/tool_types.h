@@ -1,4 +1,5 @@
-// The parameter types of a request's tools. They are needed to make JSON from values that models write without quotes.
+// ToolTypes holds the parameter types of a request's tools. Readers need them to make JSON from values that models
+// write without quotes.
 // Thread rule: const functions from any thread.
 #pragma once
 
@@ -14,9 +15,9 @@ namespace zinc_rt::output {
 class ToolTypes {
  public:
   ToolTypes() = default;
-  // `tools`: a list as in the API. Anything else counts as no tools.
+  // Reads the types from `tools`, a list as in the API. Anything else counts as no tools.
   explicit ToolTypes(const nlohmann::ordered_json& tools);
-  explicit ToolTypes(std::string_view) = delete;  // would be converted to a JSON string, which has no tools
+  explicit ToolTypes(std::string_view) = delete;  // it would be converted to a JSON string, which has no tools
 
   bool has(std::string_view name) const { return tools_.contains(name); }
   // Returns whether values of this parameter can only be texts.
@@ -30,18 +31,18 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // Returns the types that a parameter's values may have, as bits of Type. 0: the schema gives no type. Nothing: the
-  // parameter is unknown.
+  // Returns the types that a parameter's values may have, as bits of Type. Returns 0 if the schema gives no type. A
+  // `parameter` of nullopt means one that the schema does not name.
   std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
   // Returns the JSON of a value that is written as plain text. Its type is the first of the parameter's types that the
-  // text fits, else a text. If the parameter has no types, the text is parsed as JSON; if that fails it is a text.
-  // Returns nothing for an empty value of a parameter that allows no text; the caller leaves it out.
+  // text fits, or else text. If the parameter has no types, the text is parsed as JSON; if that fails it is a text.
+  // Returns nullopt for an empty value of a parameter that allows no text; the caller leaves it out.
   std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
 
  private:
   struct Tool {
     std::map<std::string, std::uint8_t, std::less<>> parameters;
-    std::uint8_t others = 0;  // of parameters that are not named
+    std::uint8_t others = 0;  // types of parameters that are not named
   };
   std::map<std::string, Tool, std::less<>> tools_;
 };
