@@ -1,6 +1,6 @@
-// ADD: z = x + y. z may be x.
+// Op ADD: z = x + y. z may be the same buffer as x.
 // Shapes: x, y, z [n, d].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

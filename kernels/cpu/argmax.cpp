@@ -1,7 +1,7 @@
-// ARGMAX: token[r] is the index of the largest logit of row r, on a tie the lower index. NaN never wins. A row of only
-// NaN has token 0.
+// Op ARGMAX: token[r] is the index of the largest logit of row r. Of equal logits the lower index counts. NaN never
+// wins. The result of a row of only NaN is 0.
 // Shapes: logits [n, v], token [n].
-// Order: none.
+// Order of sums: there are none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

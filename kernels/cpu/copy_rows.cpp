@@ -1,7 +1,7 @@
-// COPY_ROWS: rows[to[i]] = rows[from[i]] for each pair. A row is the recurrent state of a slot or of a checkpoint, or a
-// whole KV page. A row that is written may occur in one pair only. It copies bits, not values, because the words of a
-// page may be f16 pairs or quantized blocks.
-// Order: none.
+// Op COPY_ROWS: rows[to[i]] = rows[from[i]] for each pair i. A row is the recurrent state of a slot or of a checkpoint,
+// or a whole KV page. A row that is written must occur in only one pair. Bits are copied, not values, because the words
+// of a page may be f16 pairs or quantized blocks.
+// Order of sums: there are none.
 #include <algorithm>
 #include <cstring>
 

@@ -1,7 +1,7 @@
-// EMBED: y[t] = scale * table[ids[t]], converted to float. An id outside the table yields a row of NaN, which the
-// engine reports; nothing outside the table is read.
+// Op EMBED: y[t] = scale * table[ids[t]], converted to float. An id outside the table yields a row of NaN, which the
+// engine reports. Nothing outside the table is read.
 // Shapes: ids [n], table [v, d], y [n, d].
-// Order: none.
+// Order of sums: there are none.
 #include <cmath>
 
 #include "base/name_list.h"

@@ -1,12 +1,12 @@
-// FLASH_ATTN: causal attention of one query token per slot over the slot's paged K and V. Query heads are grouped: head
-// h reads kv head h / (n_heads / n_kv_heads). With window > 0, token i sees only tokens j with i - j < window. With
-// softcap > 0, s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are
-// converted to float first. Rotated ones (r8, r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h,
-// quant/integer_kv.h).
+// Op FLASH_ATTN: causal attention of one query token per slot over the slot's paged K and V. Query heads are grouped:
+// head h reads kv head h / (n_heads / n_kv_heads). With window > 0, token i attends only to tokens j with i - j <
+// window. With softcap > 0, scores become s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of
+// f32, f16 and q8_0 are converted to float first. Rotated ones (r8, r4) and integers (i16) are multiplied as integers
+// (quant/rotated_kv.h, quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
-//   v_head_dim], y [n, n_heads * v_head_dim].
-// Order (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
-//   In a chunk:
+// v_head_dim], y [n, n_heads * v_head_dim].
+// Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
+//   Within a chunk:
 //     s_j = dot(q, k_j) * scale, by the float dot of rule 4
 //       for rotated keys: rotated_dots(q, k_j) * (scale / head_dim)
 //       for integers: integer_dots(q, k_j) * (scale * d_q)
@@ -15,7 +15,7 @@
 //     l   = sum of p_j in 16 lanes (lane = j mod 16), folded
 //     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending
 //       for integers: the weights p_j * d_j become the digits of 16-bit integers, with one scale d for the chunk's
-//         tokens that the row sees. A and B are the exact sums of the high and the low digits times the codes.
+//         tokens to which the row attends. A and B are the exact sums of the high and the low digits times the codes.
 //         o[i] = fma(float(A), 256, float(B)) * d
 //       for rotated values: the same for each block of 64 values, with T[code] in place of the code
 //   Chunks are merged in ascending order. m, l, o are the totals so far, and m_c, l_c, o_c the chunk's:
@@ -65,13 +65,13 @@ ZRT_MULTIVERSION void merge(const Head& chunk, std::uint32_t dim, Head& total) {
   for (std::uint32_t i = 0; i < dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
   total.max = max;
 }
-// Returns the first position that the token at `pos` sees. The last one is `pos` itself.
+// Returns the first position to which the token at `pos` attends. The last one is `pos` itself.
 std::uint32_t first_seen(const push::FlashAttn& c, std::uint32_t pos) {
   return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
 }
 
-// Returns K or V of one token and kv head as floats: a pointer to the cell if its type is float, else to `wide`, where
-// they are converted.
+// Returns K or V of one token and kv head as floats. The result points to the cell if the cell's type is float.
+// Otherwise the values are converted, and the result points to `wide`.
 const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uint32_t dim, float* wide) {
   const std::byte* at = cell + row_bytes(kv, std::uint64_t{head} * dim);
   if (kv == DType::kF32) return reinterpret_cast<const float*>(at);
@@ -79,35 +79,35 @@ const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uin
   return wide;
 }
 
-// One query token of a tile, for the heads of one kv head.
+// One query token of a tile, for the query heads of one kv head.
 struct Query {
   const AttendTile& tile;
-  const float* q;  // n_heads * head_dim
+  const float* q;  // n_heads * head_dim values
   const std::int32_t* pages;
   std::uint32_t pos;
 };
-// The query of one head, in the type by which the cache's keys are multiplied.
+// The query of one head, converted to the type by which the cache's keys are multiplied.
 struct HeadQuery {
   const float* q;
-  float scale;           // factor of its scores
+  float scale;           // multiplies the scores
   RotatedQuery rotated;  // used if keys are rotated
   IntegerQuery integer;  // used if keys are integers
 };
 const std::byte* page_of(const void* cache, std::uint64_t pitch, const std::int32_t* pages, std::uint32_t pos) {
   return static_cast<const std::byte*>(cache) + static_cast<std::uint64_t>(pages[pos / 16]) * pitch;
 }
-// Positions [begin, end) of one chunk.
+// The positions [begin, end) of one chunk.
 struct Span {
   std::uint32_t begin, end;
 };
 
-// The functions that read the cells of one layout. `wide`: memory for one head of floats.
+// How to read the cells of one KV layout. There is one Reader per layout. `wide` is memory for one head of floats.
 struct Reader {
-  // Sets what this layout needs, from the query's q and scale.
+  // Converts the query for this layout: sets `rotated` or `integer`, and adapts its scale.
   void (*make_query)(std::uint32_t head_dim, HeadQuery& query);
-  // scores[j - begin] = the score of key j, not yet multiplied by the query's scale.
+  // Sets scores[j - begin] to the score of key j, not yet multiplied by the query's scale.
   void (*score)(const Query& query, const HeadQuery& head, Span span, float* wide, float* scores);
-  // o = the sum of p[j - begin] times the value of token j, over the span.
+  // Sets o to the sum over the span of p[j - begin] times the value of token j.
   void (*weigh)(const Query& query, const float* p, Span span, float* wide, float* o);
   void (*finish)(float* y, std::uint32_t v_head_dim);
 };
@@ -136,7 +136,8 @@ void weigh_tokens(const Query& query, const float* p, Span span, float* wide, fl
   }
 }
 
-// Scores of keys whose cells are interleaved by page. dots_of(page, dots) computes the dots of a page's 16 tokens.
+// Computes the scores of keys whose cells are interleaved by page. dots_of(page, dots) computes the dots of a page's 16
+// tokens.
 template <class DotsOf>
 void score_pages(const Query& query, Span span, float* scores, const DotsOf& dots_of) {
   const auto& tile = query.tile;
@@ -168,9 +169,9 @@ void score_integers(const Query& query, const HeadQuery& head, Span span, float*
               [&](const std::byte* page, float* dots) { integer_dots(head.integer, page, tile.kv_head, part, dots); });
 }
 
-// Weighted sum of values whose cells are interleaved by page, over integers. A page's 16 weights are p times the scales
-// from scales_of(page, scales). They are converted to digits, and add_page(high, low, page, sums) adds their products
-// with the values. o: the n results.
+// Computes the weighted sum of values whose cells are interleaved by page, with integers. A page's 16 weights are p
+// times the scales from scales_of(page, scales). They are converted to digits, and add_page(high, low, page, sums) adds
+// their products with the values. `o` receives the n results.
 template <class ScalesOf, class AddPage>
 void weigh_pages(const Query& query, const float* p, Span span, const ScalesOf& scales_of, const AddPage& add_page,
                  std::uint32_t n, float* o) {
@@ -256,7 +257,7 @@ void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* w
   reader.weigh(query, scores, span, wide, out.o);
 }
 
-// Computes y = o * (1 / l), and the last step of the values' layout.
+// Computes y = o * (1 / l), and then what the values' layout requires (Reader::finish).
 void finish(const AttendTile& tile, const Head& total, float* y) {
   const std::uint32_t dim = tile.shape.v_head_dim;
   const float r = exact::rcp(total.sum);
@@ -345,13 +346,13 @@ void run_attend(const CpuArgs& args, const AttendTile& tile) {
 
 namespace {
 
-constexpr std::uint32_t kGroupsAThread = 4;  // groups per thread into which long histories are split
+constexpr std::uint32_t kGroupsAThread = 4;  // number of groups per thread into which long histories are split
 // If there are at least as many histories as threads, splitting them is faster only if a thread's share is at least
 // this many chunks.
 constexpr std::uint32_t kLeastAThread = 24;
 
-// Chooses which histories of a step are split: those with more than `most` chunks, into groups of at most `most`.
-// `most` is chosen so that there are about kGroupsAThread groups per thread, over all kv heads.
+// Decides which histories of a step are split: those with more than `most` chunks, into groups of at most `most`
+// chunks. `most` is chosen so that there are about kGroupsAThread groups per thread, over all kv heads.
 struct Cut {
   const push::FlashAttn& shape;
   const std::int32_t* pos;
@@ -373,27 +374,28 @@ struct Cut {
     return first_seen(shape, static_cast<std::uint32_t>(pos[t])) / kChunk;
   }
   std::uint32_t end_chunk(std::uint32_t t) const { return static_cast<std::uint32_t>(pos[t]) / kChunk + 1; }
-  // Returns the number of groups into which token t's history is split; 1: it is not split.
+  // Returns the number of groups into which token t's history is split, or 1 if it is not split.
   std::uint32_t groups(std::uint32_t t) const {
     const std::uint32_t n = end_chunk(t) - first_chunk(t);
     return n > most ? (n + most - 1) / most : 1;
   }
 };
 
-// Returns the floats of the records of one token and kv head, if all pages of its slot are in use.
+// Returns how many floats the records of one token and kv head take if all pages of the token's slot are in use.
 std::uint64_t records_floats(const CpuArgs& args) {
   const auto& c = args.constants<push::FlashAttn>();
   return (std::uint64_t{args.dim(kSymbols["dim:m"])} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
          attend_record_floats(c.v_head_dim);
 }
-// Returns the records of the history that is the cut_idx-th of those that are split, for one kv head.
+// Returns the records of one kv head for the cut_idx-th of the histories that are split.
 float* records_of(const CpuArgs& args, std::uint32_t cut_idx, std::uint32_t kv_head) {
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
   return reinterpret_cast<float*>(args.shared) + (std::uint64_t{cut_idx} * n_kv_heads + kv_head) * records_floats(args);
 }
 
-// A history is split only if it has more than n_kv_heads / n_groups of all chunks, where n_groups = kGroupsAThread *
-// n_threads. So fewer than n_groups / n_kv_heads histories are split.
+// Returns the bytes for the records of all histories that may be split. A history is split only if it has more than
+// n_kv_heads / n_groups of all chunks, where n_groups = kGroupsAThread * n_threads. So fewer than n_groups / n_kv_heads
+// histories are split.
 std::uint64_t shared_bytes(const CpuArgs& args) {
   if (args.n_threads < 2) return 0;
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
@@ -409,7 +411,7 @@ std::uint32_t n_prepare(const CpuArgs& args) {
   return n;
 }
 
-// Computes one group of chunks of a token and kv head.
+// Computes one group of chunks of a token and kv head, and stores the results in the token's records.
 void prepare(const CpuArgs& args) {
   const Cut cut(args);
   std::uint32_t item = args.wg[0], cut_idx = 0, t = 0;

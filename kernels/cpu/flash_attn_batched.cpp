@@ -1,8 +1,9 @@
-// FLASH_ATTN_BATCHED: FLASH_ATTN for many query tokens, of one slot or of several: each query sees its own slot's
-// history up to its own position. A workgroup has a tile of tokens, so that a kernel set may read a page once for all
-// tokens of one slot in the tile.
-// Shapes: as FLASH_ATTN.
-// Order: as FLASH_ATTN, including where chunks begin, so a token's bits do not depend on how a prompt was split.
+// Op FLASH_ATTN_BATCHED: FLASH_ATTN for many query tokens, of one slot or of several. Each query attends to its own
+// slot's history up to its own position. A workgroup has a tile of tokens, so that a kernel set may read a page once
+// for all tokens of one slot in the tile.
+// Shapes: as in FLASH_ATTN.
+// Order of sums: as in FLASH_ATTN, including where chunks begin, so a token's bits do not depend on how a prompt was
+// split.
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 

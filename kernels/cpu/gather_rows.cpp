@@ -1,6 +1,6 @@
-// GATHER_ROWS: y[r] = x[rows[r]], where rows[] are the tokens whose logits are needed. A row outside x yields NaN.
+// Op GATHER_ROWS: y[r] = x[rows[r]], where rows[] are the tokens whose logits are needed. A row outside x yields NaN.
 // Shapes: x [n, d], rows [r], y [r, d].
-// Order: none.
+// Order of sums: there are none.
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
-// GELU: y = x Phi(x), where Phi is the cumulative normal distribution (exact::gelu). GLU uses the tanh form instead. y
-// may be x.
+// Op GELU: y = x Phi(x), where Phi is the cumulative normal distribution (exact::gelu). (GLU uses the tanh form
+// instead.) y may be the same buffer as x.
 // Shapes: x, y [n, f].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/exact_math.h"

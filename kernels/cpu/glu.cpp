@@ -1,6 +1,6 @@
-// GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). y may be gate.
+// Op GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). y may be the same buffer as gate.
 // Shapes: gate, up, y [n, f].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/operands.h"

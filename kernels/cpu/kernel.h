@@ -1,6 +1,7 @@
-// How T-CPU calls a kernel: once per workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
-// `const CpuKernel kCpuKernel_<op>`; CMake lists them from the file names. The comment at the head of such a file
-// defines the op: what it computes, its shapes, and the order of its sums. "Rule N" refers to docs/arithmetic.md.
+// Says how T-CPU calls a kernel: once per workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines
+// one `const CpuKernel kCpuKernel_<op>`, and CMake lists them from the file names. The comment at the head of such a
+// file defines the op: what it computes, its shapes, and the order of its sums. "Rule N" in these comments refers to
+// docs/arithmetic.md.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ struct LinearArgs;
 struct AttendTile;
 struct RowKernels;
 
-// Faster implementations of the work inside kernels, with the same bits (kernels/cpu_simd). If a member is null, the
-// reference runs.
+// Faster implementations of the work inside kernels, for one instruction set, with the same bits (kernels/cpu_simd). If
+// a member is null, the reference runs.
 struct KernelSet {
   const char* name;
   bool reads_panels = false;  // whether this set reads quantized weights as row panels (quant/panels.h)
@@ -29,15 +30,15 @@ struct KernelSet {
 };
 
 struct CpuArgs {
-  void* const* buffers;          // the op's inputs, then its outputs, in the order of its rule; null: absent
-  const std::uint32_t* symbols;  // values of CpuKernel::symbols
-  const void* push;              // the op's constants, a push::<Op>
+  void* const* buffers;          // the op's inputs, then its outputs, in the order of its rule; null if absent
+  const std::uint32_t* symbols;  // values of CpuKernel::symbols, in the same order
+  const void* push;              // the op's constants, of type push::<Op>
   std::uint32_t n_tokens, n_outputs;
   std::uint32_t wg[3];  // index of this workgroup
-  std::byte* lds;       // CpuKernel::lds_bytes of memory for this thread, aligned to 64
-  std::byte* shared;    // CpuKernel::shared_bytes of memory that all workgroups share, aligned to 64
+  std::byte* lds;       // memory of this thread, CpuKernel::lds_bytes bytes, aligned to 64
+  std::byte* shared;    // memory that all workgroups share, CpuKernel::shared_bytes bytes, aligned to 64
   const KernelSet* set = nullptr;
-  std::uint32_t packed = 0;     // bit i: quantized matrices of buffer i are stored as row panels (quant/panels.h)
+  std::uint32_t packed = 0;  // bit i is set if buffer i's quantized matrices are stored as row panels (quant/panels.h)
   std::uint32_t n_threads = 1;  // number of threads that run the workgroups
 
   bool is_packed(std::size_t i) const { return (packed >> i & 1) != 0; }
@@ -49,7 +50,8 @@ struct CpuArgs {
   const T& constants() const {
     return *static_cast<const T*>(push);
   }
-  // Returns the value of a dimension symbol. The numbers of tokens and of output rows are known only during a step.
+  // Returns the value of a dimension symbol. The numbers of tokens and of output rows change from step to step, so two
+  // special values stand for them.
   std::uint32_t dim(std::size_t symbol) const {
     const std::uint32_t value = symbols[symbol];
     if (value == 0xFFFFFFF0u) return n_tokens;
@@ -58,11 +60,12 @@ struct CpuArgs {
   }
 };
 
-// The types of the op's key operand for which there are kernels.
+// The types of the op's key operand (a weight or the KV cache) for which there are kernels.
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
-  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: one workgroup
+  // Dimension or attribute of the op's rule that is cut into tiles; null for one workgroup.
+  const char* variable = nullptr;
   std::uint32_t tile = 1;
 };
 
@@ -73,8 +76,8 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional: work that runs before the first workgroup and leaves its results in args.shared. Like `run`, `prepare`
-  // may be called on any thread. It is called n_prepare times, with the call's index in wg[0]. n_prepare and
+  // Optional work that runs before the first workgroup and leaves its results in args.shared. `prepare` is called
+  // n_prepare times, with the call's index in wg[0]. Like `run`, it may be called on any thread. n_prepare and
   // shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;

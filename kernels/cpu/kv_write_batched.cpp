@@ -1,12 +1,12 @@
-// KV_WRITE_BATCHED: stores each token's rows of K and V in its cell of the paged cache, which is cell pos % 16 of page
-// page_table[slot][pos / 16]. Pages are `pitch` bytes apart, because a page holds all layers.
+// Op KV_WRITE_BATCHED: stores each token's rows of K and V in its cell of the paged KV cache. That is cell pos % 16 of
+// page page_table[slot][pos / 16]. Pages are `pitch` bytes apart, because a page holds all layers.
 // Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v [pages, 16, nv] in
-//   cells of one KV cache type. A token has nk / head_dim heads of keys and equally many of values.
+// cells of one KV cache type. A token has nk / head_dim heads of keys and equally many of values.
 // Types: f16 rounds to nearest even. q8_0 has blocks of 32 with d = f16(amax / 127) and q = round(x / d) clamped to
-//   -127..127, all 0 if d is 0. d is NaN if the block has a NaN or an infinity, or if d exceeds f16.
-//   The cells of r8, r4 and i16 are interleaved by page: kernels/common/kv_rotate.h and kv_integer.h,
+//   -127..127. All q are 0 if d is 0. d is NaN if the block has a NaN or an infinity, or if d exceeds f16.
+//   The cells of r8, r4 and i16 are interleaved by page; see kernels/common/kv_rotate.h and kv_integer.h, and
 //   quant/rotated_kv.h and integer_kv.h.
-// Order: none; every cell is written once.
+// Order of sums: there are none; every cell is written once.
 #include "base/kv_type.h"
 #include "base/multiversion.h"
 #include "base/name_list.h"

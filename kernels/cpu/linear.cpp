@@ -1,9 +1,10 @@
-// LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
+// Op LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
 // Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
-// Types: if x is quantized (by QUANTIZE), the format's integer dot is used (rules 3 and 4). If x is f32, it is the
-//   float dot (rule 4) of x with the weight row, converted to float; this is used for float weights and for the
-//   debugging mode activations = f32.
-// Order: that of the dot, defined in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
+// Types: if x is quantized (by QUANTIZE), the weight format's integer dot is used (rules 3 and 4). If x is f32, the
+//   float dot (rule 4) of x with the weight row is used, after the row is converted to float. That is the case for
+//   float weights, and in the debugging mode activations = f32.
+// Order of sums: that of the dot, which quant/<format>.cpp defines. The bias is added last. Rows and tokens are
+//   independent of each other.
 #include <algorithm>
 
 #include "base/name_list.h"
@@ -60,7 +61,8 @@ void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end)
     part.packed = packed;
     return args.set->linear_rows(part, from, to);
   };
-  // The last rows of a packed matrix, too few for a panel, follow the panels in the layout of the file.
+  // A packed matrix ends with the rows that are too few for a panel. They are stored in the layout of the file, so they
+  // are computed separately.
   const bool packed = args.packed && has_panels(args.w_dtype);
   const std::uint32_t in_panels = packed ? std::clamp(rows_in_panels(args.rows), begin, end) : begin;
   if (begin < in_panels && !fast(begin, in_panels, true)) linear_reference(args, begin, in_panels);
@@ -77,7 +79,8 @@ bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
   return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-// A form of h by which a part's weights are multiplied: its type, and whether h is rounded to bf16.
+// A form in which the normalized row h is stored, because a weight's format requires it: its type, and whether it is
+// rounded to bf16.
 struct Form {
   DType type;
   bool is_rounded;
@@ -89,7 +92,7 @@ Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& pa
   return {type, rounds_x(args.set, part.w_dtype, type, norm.n)};
 }
 
-// The forms of h. A token's memory has room for all of them, one after another.
+// All forms of h. A token's memory has room for all of them, one after another in this order.
 constexpr Form kForms[] = {{DType::kF32, false},     {DType::kQ8A32, false}, {DType::kQ8A256, false},
                            {DType::kQ16A256, false}, {DType::kF32, true},    {DType::kQ8A32, true},
                            {DType::kQ8A256, true}};

@@ -1,6 +1,6 @@
-// LM_HEAD: logits[r] = W x[r], a LINEAR without bias over the whole vocabulary.
+// Op LM_HEAD: logits[r] = W x[r], a LINEAR without bias over the whole vocabulary.
 // Shapes: x [n, d], w [v, d], logits [n, v].
-// Order: as LINEAR.
+// Order of sums: as in LINEAR.
 #include <algorithm>
 
 #include "base/name_list.h"

@@ -1,7 +1,7 @@
-// LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field], a word of the slot table. A slot or field outside the table
+// Op LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field], a word of the slot table. A slot or field outside the table
 // yields 0xFFFFFFFF.
 // Shapes: slots [s, fields] u32, slot [n], value [n].
-// Order: none.
+// Order of sums: there are none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

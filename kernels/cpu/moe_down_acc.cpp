@@ -1,8 +1,8 @@
-// MOE_DOWN_ACC: hidden = hidden + sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in place: it is
-// MOE_LINEAR, MOE_SUM and ADD without the rows between them. It is meant for few tokens, because an expert's weights
-// are read once per token that chose it.
+// Op MOE_DOWN_ACC: hidden = hidden + the sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in
+// place. It is MOE_LINEAR, MOE_SUM and ADD without the rows between them. It is meant for few tokens, because an
+// expert's weights are read once per token that chose it.
 // Shapes: x [n, k * f], down_w [e, d, f], ids, weights [n, k], expert_scale [e] or absent, hidden [n, d].
-// Order: that of the three ops.
+// Order of sums: that of the three ops.
 #include <algorithm>
 #include <cmath>
 

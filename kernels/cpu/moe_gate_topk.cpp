@@ -1,9 +1,9 @@
-// MOE_GATE_TOPK: logits = LINEAR(x, gate_w), and their softmax over all e experts. The n_used most likely experts are
-// chosen (ties: the lower id) and written most likely first, with their probabilities as weights. renormalize = 1
-// divides the weights by their sum; then all are multiplied by `scale`.
+// Op MOE_GATE_TOPK: computes the router's logits = LINEAR(x, gate_w) and their softmax over all e experts. The n_used
+// most likely experts are chosen (of equal ones the lower id) and written most likely first, with their probabilities
+// as weights. If renormalize is 1, the weights are divided by their sum. Then all are multiplied by `scale`.
 // Shapes: x [n, d], gate_w [e, d], logits [n, e], ids, weights [n, n_used].
-// Order: softmax takes the maximum, exp, the sum in 16 lanes (lane = expert mod 16) folded, and multiplies by its
-//   reciprocal; the sum of the chosen runs from the most likely on.
+// Order of sums: softmax takes the maximum, exp, and the sum in 16 lanes (lane = expert mod 16), folded, and multiplies
+//   by the sum's reciprocal. The sum of the chosen probabilities runs from the most likely on.
 #include <algorithm>
 
 #include "base/name_list.h"

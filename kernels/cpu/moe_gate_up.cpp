@@ -1,7 +1,7 @@
-// MOE_GATE_UP: for each of a token's k chosen experts, gate = LINEAR(x, gate_w[id]) and up = LINEAR(x, up_w[id]): two
-// MOE_LINEARs. An id outside [0, e) yields NaN.
+// Op MOE_GATE_UP: two MOE_LINEARs at once. For each of a token's k chosen experts, gate = LINEAR(x, gate_w[id]) and up
+// = LINEAR(x, up_w[id]). An id outside [0, e) yields NaN.
 // Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f].
-// Order: as LINEAR.
+// Order of sums: as in LINEAR.
 #include <algorithm>
 
 #include "base/name_list.h"
@@ -16,7 +16,7 @@ using Operand = operand::MoeGateUp;
 constexpr NameList kSymbols{"dim:n",        "dim:d",      "dim:e",   "dim:f",        "dim:k",
                             "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"};
 
-// The operands and symbols of gate and up.
+// Which operands and symbols belong to gate, and which to up.
 struct Part {
   unsigned w, y;
   std::size_t w_dtype, w_pitch;

@@ -1,8 +1,8 @@
-// MOE_LINEAR: y[t][j] = LINEAR(x[t][rows == 1 ? 0 : j], w[ids[t][j]]) for the k experts that a token has chosen. An id
-// outside [0, e) yields NaN. A workgroup owns a tile of one expert's rows for all tokens, so that each expert's weights
-// are read once per step.
+// Op MOE_LINEAR: y[t][j] = LINEAR(x[t][rows == 1 ? 0 : j], w[ids[t][j]]) for the k experts that token t has chosen. An
+// id outside [0, e) yields NaN. A workgroup computes a tile of one expert's rows for all tokens, so that each expert's
+// weights are read once per step.
 // Shapes: x [n, rows * d], w [e, f, d], ids [n, k], y [n, k * f].
-// Order: as LINEAR; tokens, choices and outputs are independent.
+// Order of sums: as in LINEAR. Tokens, choices and outputs are independent of each other.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -19,9 +19,9 @@ namespace {
 using Operand = operand::MoeLinear;
 constexpr NameList kSymbols{"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
 
-constexpr std::uint32_t kGather = 32;  // choices of one expert that are computed together
+constexpr std::uint32_t kGather = 32;  // number of choices of one expert that are computed together
 
-// Returns the bytes of an activation row in the type that takes the most.
+// Returns the size in bytes of an activation row of the type that takes the most (f32), rounded up to 64.
 std::uint64_t widest_row(std::uint32_t d) {
   return (std::uint64_t{d} * 4 + 63) / 64 * 64;
 }

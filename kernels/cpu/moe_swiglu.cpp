@@ -1,6 +1,7 @@
-// MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, act as in GLU. y may be gate.
+// Op MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, where act is as in GLU. y may be the same
+// buffer as gate.
 // Shapes: gate, up, y [n, k * f].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,9 +1,9 @@
-// POOL_MEAN: the mean of a text's rows up to each of its tokens. The last token's mean is that of the text. The state
-// keeps the sum of the rows so far, so a text may come in any chunks.
+// Op POOL_MEAN: y[t] is the mean of a text's rows up to token t, so the last token's mean is that of the text. The
+// state keeps the sum of the rows so far, so a text may arrive in any chunks.
 //   sum[slot[t]] = x[t] at position 0, else sum[slot[t]] + x[t];  y[t] = sum[slot[t]] / (pos[t] + 1)
-// Tokens of one slot are in order of their positions. A workgroup owns a tile of columns for all tokens.
+// Tokens of one slot are in order of their positions. A workgroup computes a tile of columns for all tokens.
 // Shapes: x [n, d], pos, slot [n], sum [s, d], y [n, d].
-// Order: row by row in ascending position, one add per row (rule 8).
+// Order of sums: row by row in ascending position, one add per row (rule 8).
 #include <algorithm>
 
 #include "base/multiversion.h"

@@ -1,13 +1,13 @@
-// QUANTIZE: converts rows of floats to blocks of integers with one scale per block (kernels/common/act_q8.h): int8 in
-// blocks of 32 (q8a32) or 256 (q8a256), with most = 127, or codes of two digits in blocks of 256 (q16a256), with most =
-// 32,639. In each block:
+// Op QUANTIZE: converts rows of floats to blocks of integers with one scale per block (kernels/common/act_q8.h). The
+// types are int8 in blocks of 32 (q8a32) or 256 (q8a256), with most = 127, and codes of two digits in blocks of 256
+// (q16a256), with most = 32,639. In each block:
 //   amax = max |x|
 //   d = amax / most
 //   q = round(x * (most / amax)), ties to even; both quotients by exact::div
 //   sums of q are exact integers
-// A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it
-// shows in the logits.
-// Order: none; the maximum is the same in any order.
+// A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it shows in the
+// logits.
+// Order of sums: there are none; the maximum is the same in any order.
 #include <cmath>
 
 #include "base/multiversion.h"
@@ -25,7 +25,7 @@ namespace {
 using Operand = operand::Quantize;
 constexpr NameList kSymbols{"dim:k", "dtype:y"};
 
-// Calls put(i, shifted) for each of n values; the low bits of `shifted` are the value's code. Returns d.
+// Calls put(i, shifted) for each of n values, where the low bits of `shifted` are the value's code. Returns d.
 template <class Put>
 ZRT_INLINE float quantize_by(const float* x, int n, float most, const Put& put) {
   const auto [amax, is_finite] = largest_of(x, static_cast<std::uint32_t>(n));

@@ -1,6 +1,6 @@
-// RESIDUAL_RMS_NORM: residual = residual + x in place, then y = RMS_NORM(residual, w).
+// Op RESIDUAL_RMS_NORM: residual = residual + x in place, then y = RMS_NORM(residual, w).
 // Shapes: residual, x, y [n, d], w [d].
-// Order: that of ADD and RMS_NORM, so the bits are theirs.
+// Order of sums: that of ADD and RMS_NORM, so the bits are theirs.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,8 +1,8 @@
-// RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). If w is absent, y = x * r.
-// group divides d: group = d norms the whole row, group = head_dim each head.
+// Op RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). If w is absent, y = x * r.
+// The attribute `group` divides d: with group = d the whole row is normalized, with group = head_dim each head.
 // Shapes: x [n, d], w [group] or absent, y [n, d].
-// Order: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps); then
-//   (x * r) * w.
+// Order of sums: the sum of squares is the float dot of x with itself (rule 4). The mean is fma(sum, 1/group, eps).
+//   Then y = (x * r) * w.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,7 +1,7 @@
-// RMS_NORM_FUSED_MLP_GATE_UP: h = RMS_NORM(x, norm_w), quantized to the type that each weight's format needs (quantize
-// = 1) or kept float (0); gate = LINEAR(h, gate_w), up = LINEAR(h, up_w).
+// Op RMS_NORM_FUSED_MLP_GATE_UP: h = RMS_NORM(x, norm_w), then gate = LINEAR(h, gate_w) and up = LINEAR(h, up_w). If
+// quantize is 1, h is quantized to the type that each weight's format needs; if 0, it stays float.
 // Shapes: x [n, d]; gate_w, up_w [f, d]; gate, up [n, f].
-// Order: that of the ops, so the bits are theirs.
+// Order of sums: that of the unfused ops, so the bits are theirs.
 #include <algorithm>
 #include <array>
 
@@ -28,7 +28,7 @@ NormArgs norm_of(const CpuArgs& args) {
           c.quantize != 0};
 }
 
-// The operands and symbols of gate and up.
+// Which operands and symbols belong to gate, and which to up.
 struct Part {
   unsigned w, y;
   std::size_t w_dtype;

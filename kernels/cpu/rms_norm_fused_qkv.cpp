@@ -1,8 +1,8 @@
-// RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), quantized to the type that each weight's format needs (quantize = 1) or
-// kept float (0); q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b), v = LINEAR(h, v_w, v_b). A workgroup computes a
-// tile of the concatenated rows of q, k and v.
+// Op RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), then q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b) and v =
+// LINEAR(h, v_w, v_b). If quantize is 1, h is quantized to the type that each weight's format needs; if 0, it stays
+// float. A workgroup computes a tile of the concatenated rows of q, k and v.
 // Shapes: x [n, d]; q_w [nq, d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv].
-// Order: that of the ops, so the bits are theirs.
+// Order of sums: that of the unfused ops, so the bits are theirs.
 #include <algorithm>
 #include <array>
 
@@ -29,7 +29,7 @@ NormArgs norm_of(const CpuArgs& args) {
           c.quantize != 0};
 }
 
-// The operands and symbols of q, k and v.
+// Which operands and symbols belong to each of q, k and v.
 struct Part {
   unsigned w, bias, y;
   std::size_t rows, w_dtype;

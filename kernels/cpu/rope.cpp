@@ -1,11 +1,12 @@
-// ROPE: rotates pairs of the first n_rot values of each head by the angle of the token's position; the rest is copied.
+// Op ROPE: rotates pairs of the first n_rot values of each head by the angle of the token's position. The other values
+// are copied.
 //   neox = 1: pairs (i, i + n_rot/2)
 //   neox = 0: pairs (2i, 2i + 1)
 //   (a, b) -> (a c - b s, a s + b c)
 // A position outside the table yields NaN.
-// Shapes: x [n, d], pos [n], table [p, n_rot], which is n_rot/2 pairs (cos, sin) for each position, made on the host in
-//   double; y [n, d].
-// Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
+// Shapes: x [n, d], pos [n], table [p, n_rot], which is n_rot/2 pairs (cos, sin) for each position, computed on the
+//   host in double; y [n, d].
+// Order of sums: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
 #include <cmath>
 
 #include "base/name_list.h"

@@ -1,8 +1,8 @@
-// SAMPLE: draws one token for each row of logits.
+// Op SAMPLE: draws one token for each row of logits.
 // Shapes: logits [n, v]; params [n, 18 words], a SampleParams for each row; history [h], the tokens of all rows so far;
 //   bias [b, 2], pairs (token id, float) of all rows; mask [m], the words of all rows; token [n].
 //
-// The steps for a row, where l is its logits and i counts candidates from 0:
+// These are the steps for a row, where l is its logits and i counts candidates from 0:
 //   0 Mask, if the row has one: the logits of tokens that the mask forbids become minus infinity.
 //   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
 //   2 Penalties, once for each token of the row's history.
@@ -23,7 +23,7 @@
 //     remaining candidates.
 // A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, or infinity anywhere) returns
 // kSampleNone. NaN logits come last in the order and are never drawn.
-// Order: sums run serially in the order of candidates (rule 7).
+// Order of sums: serial, in the order of candidates (rule 7).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -65,7 +65,7 @@ void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits
 
 void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t* counts, float* logits,
               std::uint32_t v) {
-  // counts[id] is how often the token was generated. This bit says that its penalties have been applied.
+  // counts[id] is how often the token was generated. This bit is set once the token's penalties have been applied.
   constexpr std::uint32_t kSeen = 0x80000000u;
   std::fill_n(counts, v, 0u);
   for (std::uint32_t i = p.n_prompt; i < p.n_history; ++i)
@@ -82,8 +82,8 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-// Applies typical_p: moves the candidates that stay to the front and returns their number. On entry `logit` holds p_i
-// and `distance` holds d_i.
+// Applies typical_p: moves the candidates that stay to the front and returns their number. On entry the candidates'
+// member `logit` contains p_i, and `distance` contains d_i.
 std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
   float total = 0.0f, sum = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -110,8 +110,8 @@ std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, flo
 
 // Moves the candidates that can still be drawn to the front, keeping their order, and returns their number. A candidate
 // less than 2^-24 times as likely as the first is less than half of the last bit of any sum with the first. So it
-// changes no sum and is never drawn. It may change the mean of typical_p, so this is not used with typical_p. NaN
-// stays.
+// changes no sum and is never drawn. It may change the mean of typical_p, so this function is not used with typical_p.
+// NaN stays.
 std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   constexpr float kLeast = -17.0f;  // exp(-17) = 0.69 * 2^-24
   float top = -INFINITY;
@@ -125,15 +125,15 @@ std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   return kept;
 }
 
-// Returns a key whose ascending order is the order of candidates. Both zeros have the same key; NaN comes last.
+// Returns a sort key: ascending keys have the order of candidates. Both zeros have the same key, and NaN comes last.
 std::uint32_t sort_key(float logit) {
   if (logit != logit) return 0xffffffffu;
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// Radix sort by the bytes of the key, beginning with the lowest. It is stable and ids ascend at first, so among equal
-// logits they still ascend afterwards. `spare`: room for n candidates.
+// Sorts candidates with a radix sort by the bytes of the key, beginning with the lowest. It is stable and ids ascend at
+// first, so among equal logits they still ascend afterwards. `spare` has room for n candidates.
 void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   std::uint32_t begin[4][256] = {};
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -148,7 +148,7 @@ void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   }
 }
 
-// Does steps 3 to 5 for a temperature above 0. spare, distance and order: scratch memory for v entries each.
+// Performs steps 3 to 5 for a temperature above 0. spare, distance and order are scratch memory for v entries each.
 std::int32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
                   std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);

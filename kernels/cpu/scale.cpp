@@ -1,6 +1,6 @@
-// SCALE: y = (x * w) * scale, where w is one stored number or absent. y may be x.
+// Op SCALE: y = (x * w) * scale, where w is one stored number or absent. y may be the same buffer as x.
 // Shapes: x, y [n, d], w [1] or absent.
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

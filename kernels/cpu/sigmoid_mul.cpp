@@ -1,6 +1,6 @@
-// SIGMOID_MUL: y = x * sigmoid(gate). y may be x.
+// Op SIGMOID_MUL: y = x * sigmoid(gate). y may be the same buffer as x.
 // Shapes: x, gate, y [n, d].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

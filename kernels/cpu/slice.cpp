@@ -1,6 +1,6 @@
-// SLICE: copies the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
+// Op SLICE: copies the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
 // Shapes: x [n, groups * group], y [n, groups * width].
-// Order: none.
+// Order of sums: there are none.
 #include <algorithm>
 
 #include "kernels/common/operands.h"

@@ -1,6 +1,6 @@
-// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp. y may be x.
+// Op SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp. y may be the same buffer as x.
 // Shapes: x, y [n, d].
-// Order: element by element.
+// Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

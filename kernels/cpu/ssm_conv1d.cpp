@@ -1,10 +1,10 @@
-// SSM_CONV1D: causal depthwise convolution with `width` taps over each channel, then silu. The state keeps the last
+// Op SSM_CONV1D: causal depthwise convolution with `width` taps over each channel, then silu. The state keeps the last
 // width - 1 inputs.
 //   y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1 + i][c]); the last tap is the token itself
-// A token at position 0 starts from a state of zeros. Tokens of one slot are in order of their positions. A workgroup
-// owns a tile of channels for all tokens.
+// A token at position 0 begins with a state of zeros. Tokens of one slot are in order of their positions. A workgroup
+// computes a tile of channels for all tokens.
 // Shapes: x [n, c], conv_w [c, width], pos, slot [n], state [s, taps = width - 1, c] (oldest first), y [n, c].
-// Order: acc = w0 * x0, then fma tap by tap, oldest first; tokens in order (rule 8).
+// Order of sums: acc = w0 * x0, then fma tap by tap, oldest first; tokens in order (rule 8).
 #include <algorithm>
 
 #include "base/multiversion.h"

@@ -1,6 +1,6 @@
-// SSM_DELTA_NET: the gated delta rule, head by head and token by token. x holds [q | k | v] of a token after the
-// convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. v head h reads key head h mod n_k_heads (tiled = 1) or
-// h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its state [k_dim, v_dim]:
+// Op SSM_DELTA_NET: the gated delta rule, head by head and token by token. A row of x is [q | k | v] of a token after
+// the convolution, with q, k [n_k_heads, k_dim] and v [n_v_heads, v_dim]. v head h reads key head h mod n_k_heads
+// (tiled = 1) or h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its state [k_dim, v_dim]:
 //   q = q / |q| / sqrt(k_dim), k = k / |k|, where |.|^2 has eps added
 //   g = exp(a[h] * softplus(alpha + dt[h]))
 //   b = sigmoid(beta)
@@ -8,11 +8,11 @@
 //   u = (v - k S) b
 //   S = S + k u^T
 //   y = q S
-// Position 0 starts from S = 0. Tokens of one slot are in order of their positions.
+// A token at position 0 begins with S = 0. Tokens of one slot are in order of their positions.
 // Shapes: x [n, c], beta, alpha [n, n_v_heads], a, dt [n_v_heads], pos, slot [n],
 //   state [s, n_v_heads, k_dim, v_dim], updated in place; y [n, n_v_heads * v_dim].
-// Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens in order
-//   (rule 8).
+// Order of sums: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens
+//   in order (rule 8).
 #include <algorithm>
 
 #include "base/multiversion.h"

@@ -1,6 +1,7 @@
-// SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), the norm over groups of `group` (one v head). y may be x.
+// Op SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), with the norm over groups of `group` values (one v head). y may be
+// the same buffer as x.
 // Shapes: x, z, y [n, d], w [group].
-// Order: that of RMS_NORM, then one product.
+// Order of sums: that of RMS_NORM, then one product.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,7 +1,7 @@
-// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r], a word of the slot table, in place. A slot or field outside
-// the table is not written. Rows name distinct slots.
+// Op STORE_REQUEST_STATE: slots[slot[r]][field] = value[r], a word of the slot table, in place. A slot or field outside
+// the table is not written. No two rows have the same slot.
 // Shapes: slots [s, fields] u32, slot [n], value [n].
-// Order: none.
+// Order of sums: there are none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,6 +1,7 @@
-// BF16 rows: w[k] = bf16_to_f32(element), exact; activations are f32.
-// dot: groups of 256 ascending, acc = acc + v. In a group 16 lanes from +0: lane = k mod 16, lane = fma(w, x, lane), k
-// ascending; elements past the end are skipped. Fold to v: l and l + 8, then l + 4, l + 2, l + 1.
+// The weight format BF16. A weight is w[k] = bf16_to_f32(element), which is exact. Activations are f32.
+// dot() sums in groups of 256 elements, groups ascending: acc = acc + v. Within a group there are 16 lanes that begin
+// at +0. For k ascending, lane (k mod 16) becomes fma(w, x, lane). Elements past the end are skipped. The lanes are
+// folded to v by adding lanes l and l + 8, then l and l + 4, then l + 2, then l + 1.
 #include "base/multiversion.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"

@@ -1,8 +1,9 @@
-// FIXED16: blocks of 256 codes of 16 bits, |code| <= 32,639, as two planes of digits (kernels/common/digits.h), and d, a
-// power of two. F16 and BF16 matrices are converted to it when a model is loaded.
-// w = d * code, exact.
-// dot: a code of x is two digits, too. A = sum code * high_x, B = sum code * low_x, exact in 32 bits.
-//   v = fma(float(A), 256, float(B)) * d; acc = fma(v, d_x, acc), blocks ascending.
+// The weight format FIXED16, to which F16 and BF16 matrices are converted when a model is loaded. A block has 256 codes
+// of 16 bits, |code| <= 32,639, as two planes of digits (kernels/common/digits.h), and a scale d, which is a power of
+// two.
+// A weight is w = d * code, exactly.
+// dot(): a code of x has two digits, too. A = sum of code * high_x and B = sum of code * low_x are exact in 32 bits.
+//   For blocks ascending, v = fma(float(A), 256, float(B)) * d, then acc = fma(v, d_x, acc).
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

@@ -1,4 +1,4 @@
-// The rows of the format table, each defined in the file of its name.
+// Declares the rows of the table of weight formats. Each is defined in the file of its name.
 #pragma once
 
 #include "kernels/cpu/quant/quant.h"

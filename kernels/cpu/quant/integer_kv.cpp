@@ -14,7 +14,7 @@ namespace {
 using digits::kMost;
 using kv_integer::kPageTokens;
 
-constexpr float kLeast = 0x1p-100f;  // a head whose largest magnitude is below this has only codes 0
+constexpr float kLeast = 0x1p-100f;  // if a head's largest magnitude is below this, all its codes are 0
 
 ZRT_MULTIVERSION Largest largest_of_head(const float* x, std::uint32_t n) {
   return largest_of(x, n);
@@ -61,7 +61,8 @@ ZRT_MULTIVERSION void digits_by(const float* x, std::uint32_t n, float inverse, 
   }
 }
 
-// Sums wrap around, because a cell that was not written may hold any codes.
+// Adds products of two digits with two codes of each token. The sums wrap around, because a cell that was not written
+// may hold any codes.
 ZRT_MULTIVERSION void add_key_word(const std::int16_t* high, const std::int16_t* low, const std::int16_t* codes,
                                    std::uint32_t* high_sums, std::uint32_t* low_sums) {
   for (std::uint32_t j = 0; j < kPageTokens; ++j) {

@@ -1,7 +1,7 @@
-// IQ4_NL: blocks of 32, f16 d, 16 bytes of two 4-bit indices.
-// w = d * q (rounded once), q = kIq4Values[index] in -127..113.
-// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
-// acc = acc + v.
+// The weight format IQ4_NL. A block has 32 weights: an f16 scale d, and 16 bytes with two 4-bit indices each.
+// A weight is w = d * q (rounded once), where q = kIq4Values[index] is in -127..113.
+// dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
+// ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

@@ -1,4 +1,4 @@
-// The packed six-bit scales and minimums of Q4_K and Q5_K.
+// Unpacks the six-bit scales and minimums of Q4_K and Q5_K.
 #pragma once
 
 #include <stdint.h>
@@ -10,8 +10,9 @@ struct KScales {
   uint8_t m[8];
 };
 
-// Bytes 0..3 hold sc 0..3 and bytes 4..7 m 0..3 in their low six bits; bytes 8..11 hold the low nibbles of sc 4..7
-// (low) and m 4..7 (high), whose upper two bits are the top bits of bytes 0..3 and 4..7.
+// Returns the 8 scales sc and the 8 minimums m of a block. Bytes 0..3 hold sc 0..3, and bytes 4..7 hold m 0..3, in
+// their low six bits. Bytes 8..11 hold the low four bits of sc 4..7 (low nibble) and m 4..7 (high nibble). The upper
+// two bits of those are the top bits of bytes 0..3 and 4..7.
 static inline __attribute__((always_inline)) KScales unpack_k_scales(const uint8_t* packed) {
   KScales out;
   for (int j = 0; j < 4; ++j) {

@@ -1,7 +1,7 @@
-// MXFP4: blocks of 32, one exponent byte e, 16 bytes of two 4-bit floats.
-// w = d * q (rounded once), d = 2^(e - 128), q = kFp4Values[code] in -12..12.
-// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
-// acc = acc + v.
+// The weight format MXFP4. A block has 32 weights: one exponent byte e, and 16 bytes with two 4-bit floats each.
+// A weight is w = d * q (rounded once), where d = 2^(e - 128), and q = kFp4Values[code] is in -12..12.
+// dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
+// ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
@@ -12,8 +12,8 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// q is twice the 4-bit float, so d is half the block's scale. e = 0 and 1 give a subnormal d; e = 255 is 2^127, not a
-// NaN.
+// Returns d for a block's exponent byte. q is twice the 4-bit float, so d is half the block's scale. e = 0 and 1 mean a
+// subnormal d. e = 255 means 2^127, not NaN.
 ZRT_INLINE float scale(std::uint8_t e) {
   return f32_from_bits(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
 }

@@ -1,5 +1,5 @@
-// Shared by the 32-element formats with 4-bit codes: low nibble i is value i, high nibble i is value 16 + i. kLow and
-// kHigh give the integer value of a code.
+// Functions that the 32-element formats with 4-bit codes share. Low nibble i is value i, and high nibble i is value 16
+// + i. kLow and kHigh return the integer value of a code.
 #pragma once
 
 #include "kernels/cpu/quant/walk.h"
@@ -14,7 +14,7 @@ ZRT_INLINE std::int32_t dot_nibbles(const Block& block, const ActBlockQ8A32& x) 
   return sum;
 }
 
-// y = d * q, rounded once.
+// Computes y = d * q, rounded once.
 template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>
 ZRT_INLINE void scale_nibbles(const Block& block, float d, float* y) {
   ZRT_ROLLED
@@ -23,7 +23,7 @@ ZRT_INLINE void scale_nibbles(const Block& block, float d, float* y) {
   for (int i = 0; i < 16; ++i) y[16 + i] = d * static_cast<float>(kHigh(block, i));
 }
 
-// y = d * q + m, rounded twice.
+// Computes y = d * q + m, rounded twice.
 template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>
 ZRT_INLINE void scale_nibbles(const Block& block, float d, float m, float* y) {
   ZRT_ROLLED
@@ -32,7 +32,7 @@ ZRT_INLINE void scale_nibbles(const Block& block, float d, float m, float* y) {
   for (int i = 0; i < 16; ++i) y[16 + i] = d * static_cast<float>(kHigh(block, i)) + m;
 }
 
-// Bit i of the 32 fifth bits of Q5_0 and Q5_1, as 0 or 16.
+// Returns bit i of the 32 fifth bits of a Q5_0 or Q5_1 block, as 0 or 16.
 ZRT_INLINE int fifth_bit(const std::uint8_t* qh, int i) {
   std::uint32_t bits;
   memcpy(&bits, qh, sizeof(bits));

@@ -1,6 +1,9 @@
-// Q3_K: blocks of 256: 16 sub-blocks of 16 with a 6-bit scale each, q of two low bits and one high bit, f16 d.
-// w = (d * sc) * q, rounded twice; sc = six bits - 32, q = two bits - (high bit ? 0 : 4) in -4..3.
-// dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
+// The weight format Q3_K. A block has 256 weights: 16 sub-blocks of 16 with a 6-bit scale each, codes of two low bits
+// and one high bit, and f16 d.
+// A weight is w = (d * sc) * q, rounded twice, where sc = six bits - 32, and q = two bits - (high bit ? 0 : 4) is in
+// -4..3.
+// dot(): isum = sum of sc * q * q_x over a block, which is exact. For blocks ascending, v = float(isum) * d, then acc =
+// fma(v, d_x, acc).
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
@@ -19,7 +22,8 @@ ZRT_INLINE void unpack(const BlockQ3_K& block, std::int8_t* q) {
       }
 }
 
-// Scale j: its low nibble is nibble j / 8 of byte j mod 8, its upper bits are bit pair j / 4 of byte 8 + j mod 4.
+// Unpacks the 16 scales of a block. The low four bits of scale j are nibble j / 8 of byte j mod 8. Its upper two bits
+// are bit pair j / 4 of byte 8 + j mod 4.
 ZRT_INLINE void unpack_scales(const BlockQ3_K& block, std::int8_t* sc) {
   for (int j = 0; j < 16; ++j) {
     const int low = (block.scales[j % 8] >> (4 * (j / 8))) & 15;

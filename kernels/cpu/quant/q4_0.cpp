@@ -1,7 +1,7 @@
-// Q4_0: blocks of 32, f16 d, 16 bytes of two 4-bit q.
-// w = d * q (rounded once), q = nibble - 8 in -8..7.
-// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
-// acc = acc + v.
+// The weight format Q4_0. A block has 32 weights: an f16 scale d, and 16 bytes with two 4-bit codes each.
+// A weight is w = d * q (rounded once), where q = code - 8 is in -8..7.
+// dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
+// ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

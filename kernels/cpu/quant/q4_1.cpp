@@ -1,7 +1,8 @@
-// Q4_1: blocks of 32, f16 d and m, 16 bytes of two 4-bit q.
-// w = d * q + m (rounded twice), q in 0..15.
-// dot: isum = sum q * q_x and sum_x = sum q_x, exact. Groups of 8 blocks: v = 0; blocks ascending:
-// v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v); acc = acc + v.
+// The weight format Q4_1. A block has 32 weights: f16 d and m, and 16 bytes with two 4-bit codes q each.
+// A weight is w = d * q + m (rounded twice), where q is in 0..15.
+// dot(): isum = sum of q * q_x and sum_x = sum of q_x over a block, both exact. In each group of 8 blocks v begins at
+// 0, and for blocks ascending v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v). For groups
+// ascending, acc = acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

@@ -1,7 +1,7 @@
-// Q8_0: blocks of 32, f16 d, 32 signed bytes q.
-// w = d * q, q in -128..127.
-// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
-// acc = acc + v.
+// The weight format Q8_0. A block has 32 weights: an f16 scale d, and 32 signed bytes q.
+// A weight is w = d * q, where q is in -128..127.
+// dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
+// ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.
 #include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"

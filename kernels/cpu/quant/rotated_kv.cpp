@@ -15,7 +15,7 @@ namespace {
 using kv::kBlock;
 using kv::kPageTokens;
 
-constexpr std::uint32_t kValueBytes = kBlock / 2;  // bytes of the codes of a block of values, which are r4
+constexpr std::uint32_t kValueBytes = kBlock / 2;  // bytes of the codes of one block of values, which are always r4
 constexpr std::uint16_t kHalfNan = 0x7e00u, kHalfInf = 0x7c00u;
 
 ZRT_MULTIVERSION Largest largest_of_block(const float* x) {
@@ -81,7 +81,7 @@ std::uint16_t encode_r4(const float* x, std::uint8_t* codes) {
   return d == kHalfInf ? kHalfNan : d;
 }
 
-// Writes a block's packed codes: 64 bytes for r8, 32 for r4. Returns the scale.
+// Writes a block's packed codes (64 bytes for r8, 32 for r4) and returns its scale.
 std::uint16_t encode(DType type, const float* x, std::byte* packed) {
   if (type == DType::kR8) {
     std::int8_t codes[kBlock];

@@ -1,5 +1,5 @@
-// The reference for writing and reading the KV cache's rotated cells (kernels/common/kv_rotate.h). All functions are
-// pure and thread safe; tokens of one page may be written at once.
+// The reference functions that write and read the KV cache's rotated cells (kernels/common/kv_rotate.h). All are pure
+// and thread safe. Tokens of one page may be written at the same time.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace zinc_rt::cpu {
 
-// The heads in the K or V of a page and layer.
+// The type, number and size of the heads in the K or V of a page and layer.
 struct RotatedPart {
-  DType type;  // kR8 or kR4 for keys, kR4 for values
+  DType type;  // kR8 or kR4 for keys; kR4 for values
   std::uint32_t n_heads, head_dim;
 };
 
-// Writes K or V of token `token` (0 to 15) to a page. row: n_heads * head_dim values. Each head x is rotated, H(s x),
+// Write K or V of token `token` (0 to 15) to a page. row has n_heads * head_dim values. Each head x is rotated, H(s x),
 // and encoded in blocks of 64 values:
 //   r8  like q8_0, with 64 values: d = f16(amax * (1 / 127)), q = round(x * (1 / d)) clamped to -127..127; all 0 if
 //       d is 0
@@ -29,30 +29,30 @@ struct RotatedPart {
 void write_rotated_keys(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 void write_rotated_values(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 
-// A rotated query, H(s q), as int8 with one scale per 64 values, by the rule of QUANTIZE.
+// A query after rotation, H(s q), quantized to int8 with one scale per 64 values, by the rule of QUANTIZE.
 struct RotatedQuery {
   alignas(64) std::int8_t q[kv::kMaxHead];
   float d[kv::kMaxHead / kv::kBlock];
 };
 void rotate_query(const float* q, std::uint32_t head_dim, RotatedQuery& out);
 
-// dots[j] = the dot of q with the key of token j, for all 16 tokens of the page, including tokens that were never
-// written: v = 0; for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. This is R times the dot
-// of the vectors before rotation.
+// Computes the dots of q with all 16 keys of a page, including those of tokens that were never written. For each, v
+// begins at 0, and for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. The result is head_dim
+// times the dot of the vectors before rotation.
 void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, const RotatedPart& part, float* dots);
 
-// The last step of an output, in place: y = s H(y) * (1 / head_dim).
+// Undoes the rotation of an output, in place: y = s H(y) * (1 / head_dim).
 void rotate_output_back(float* y, std::uint32_t head_dim);
 
-// One block of 64 columns of a head, in the values of a page's 16 tokens; their type is kR4.
+// One block of 64 columns of a head, in the values of a page's 16 tokens. Their type is kR4.
 struct RotatedBlock {
   RotatedPart part;
   std::uint32_t head, block;
 };
-// d[j] = the scale of token j's block.
+// Reads the scale of token j's block into d[j], for the page's 16 tokens.
 void rotated_value_scales(const void* page, const RotatedBlock& of, float* d);
 // Adds kTable[c_i] of the 16 tokens, times the digits of their weights, to the first 64 sums. The digits of tokens that
-// were not written are 0.
+// were not written must be 0.
 void add_rotated_values(const std::int16_t* high, const std::int16_t* low, const void* page, const RotatedBlock& of,
                         IntegerSums& sums);
 

@@ -24,7 +24,7 @@ namespace zinc_rt::cpu {
 constexpr std::int64_t kGroup = 256;
 constexpr int kLanes = 16;
 
-// The sum of kCount products. It is exact in any order, because |a| <= 128 and |b| <= 128.
+// Returns the sum of kCount products. It is exact in any order, because |a| <= 128 and |b| <= 128.
 template <int kCount>
 ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
   std::int32_t sum = 0;
@@ -33,7 +33,8 @@ ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
   return sum;
 }
 
-// K-quants: acc = fma(v, d_x, acc) a group, v = kGroupDot(block, activations).
+// Returns the dot of a K-quant row. For groups (one block each) ascending, v = kGroupDot(block, activations), then acc
+// = fma(v, d_x, acc).
 template <class Block, float (*kGroupDot)(const Block&, const ActBlockQ8A256&)>
 ZRT_INLINE float dot_k_groups(const void* row, const void* act, std::int64_t k) {
   const auto* block = static_cast<const Block*>(row);
@@ -43,7 +44,8 @@ ZRT_INLINE float dot_k_groups(const void* row, const void* act, std::int64_t k) 
   return acc;
 }
 
-// 32-blocks: v = 0, then v = kBlockDot(block, activations, v) for the group's blocks ascending; acc = acc + v.
+// Returns the dot of a row with blocks of 32. In each group of 8 blocks v begins at 0, and for blocks ascending v =
+// kBlockDot(block, activations, v). For groups ascending, acc = acc + v.
 template <class Block, float (*kBlockDot)(const Block&, const ActBlockQ8A32&, float)>
 ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k) {
   const auto* block = static_cast<const Block*>(row);
@@ -60,8 +62,8 @@ ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k)
   return acc;
 }
 
-// Float weights: v of one group of n <= 256 elements. Lane l starts at +0 and takes k = l mod 16 ascending by fma; a
-// lane without elements stays +0. Fold: kernels/common/fold.h.
+// Returns v of one group of n <= 256 float elements. Lane l begins at +0 and takes the elements with k mod 16 = l,
+// ascending, by fma. A lane without elements stays +0. kernels/common/fold.h folds the lanes.
 ZRT_INLINE float dot_float_group(const float* w, const float* x, std::int64_t n) {
   float lane[kLanes] = {};
   std::int64_t i = 0;
