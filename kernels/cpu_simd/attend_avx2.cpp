@@ -1,5 +1,5 @@
-// Attention over pages for AVX2. Everything but the entry is static, because it is compiled for AVX2, and code for
-// other processors must not use a copy of it.
+// Defines the attention kernel for AVX2. Everything but the entry is static, because it is compiled for AVX2, and code
+// for other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx2.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes header comes first, because the files after it use its names.

@@ -1,10 +1,10 @@
-// Attention of many rows on 16 lanes. A row is a query token of one slot with a head of one kv head. A lane holds a
-// row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree adds without a
-// shuffle. The softmax stays within a lane too, and one broadcast of a key serves a whole block. For this q is
-// transposed once per tile.
+// Attention of many rows on 16 lanes. A row is a query token of one slot together with one query head. A lane holds a
+// row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree of additions
+// combines without a shuffle. The softmax stays within a lane too, and one broadcast of a key serves a whole block. For
+// this q is transposed once per tile.
 //
-// Lanes without a row, and rows that do not see a chunk, are computed with the rest of their block. Their results are
-// not read.
+// A row "sees" a position if its token attends to it. Lanes without a row, and rows that do not see a chunk, are
+// computed with the rest of their block. Their results are not read.
 #pragma once
 
 #include <utility>
@@ -17,19 +17,19 @@ namespace {
 // From this many rows on, a block is faster than one row at a time, even if some of its lanes have no row.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// How many blocks compute their scores at once. They share the broadcast of a key. With one block at a time, loads
-// would limit the multiply-adds. With AVX2 the registers hold the sums of one block only.
+// How many blocks compute their scores at once. They share the broadcast of a key. If only one block were computed at a
+// time, loads would limit the multiply-adds. With AVX2 the registers hold the sums of only one block.
 constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
 // Returns how many keys n blocks multiply at once. With AVX2 the sums of 6 keys would fit into the registers, but that
 // is slower, because every partial sum is written to memory once.
 constexpr std::uint32_t keys_at_once(std::uint32_t n) {
   return kParts == 1 && n == 1 ? 8 : 4;
 }
-// How many rows are multiplied by a value at once, and how many registers of sums they may use.
+// How many rows are multiplied by a value at once, and how many registers hold their sums.
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 
-// The order in which lanes are computed, so that the tree of kernels/common/fold.h never keeps more than four sums
+// The order in which lanes are computed. With it, the tree of kernels/common/fold.h never has more than four sums
 // waiting: after lane i of this order the last two sums are added, once for each 1 at the end of i in binary.
 constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 constexpr int kFoldLevels = 5;
@@ -65,7 +65,7 @@ ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   }
 }
 
-// Calls f.operator()<n>(), for n from 1 to kBlocksAtOnce.
+// Calls f.operator()<n>() with n as a compile-time constant. n is 1 to kBlocksAtOnce.
 template <class F>
 ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
   if constexpr (kBlocksAtOnce >= 3)
@@ -75,8 +75,8 @@ ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
   f.template operator()<1>();
 }
 
-// scores[b][j][lane] = dot of the lane's row in q[b] [dim][lanes] with key j, for kN blocks and kKeys keys. This
-// function and add_rows are not inlined, so that all registers are available for their sums.
+// Computes scores[b][j][lane] = the dot of the lane's row in q[b] [dim][lanes] with key j, for kN blocks and kKeys
+// keys. This function and add_rows are not inlined, so that all registers are available for their sums.
 template <std::uint32_t kN, std::uint32_t kKeys>
 __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch, const float* k, std::uint64_t k_pitch,
                                           std::uint64_t dim, float* scores) {
@@ -120,8 +120,8 @@ __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch,
   }
 }
 
-// o[r] = fma(p[j][r], v_j, o[r]) for n tokens, whose values begin at v, and kN rows, which are `width` floats apart. If
-// `begins` is true, o starts at 0.
+// Computes o[r] = fma(p[j][r], v_j, o[r]) for n tokens, whose values begin at v, and for kN rows, which are `width`
+// floats apart. If `begins` is true, o starts at 0.
 template <std::uint32_t kN, int kColumns>
 ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, bool begins,
                                 float* o, std::uint64_t width) {
@@ -151,7 +151,7 @@ __attribute__((noinline)) void add_rows(const float* p, const float* v, std::uin
     for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, begins, o + at, width);
 }
 
-// A register as quads of floats. Quad i holds four floats of row 4 i.
+// Types and functions that treat a register as quads of floats. Quad i holds four floats of row 4 i.
 typedef float Four __attribute__((vector_size(16)));
 ZRT_SIMD Four load_four(const float* p) {
   Four x;
@@ -171,8 +171,8 @@ ZRT_SIMD auto load_quads(const float* const* from, std::uint64_t at) {
   else
     return join(load_quads<kQuads / 2>(from, at), load_quads<kQuads / 2>(from + 2 * kQuads, at));
 }
-// Interleaves two registers. For each quad it returns (a0, b0, a1, b1) if kHalf is 0, and (a2, b2, a3, b3) if it is 2.
-// With kPairs it moves pairs of floats.
+// Interleaves two registers. For each quad, returns (a0, b0, a1, b1) if kHalf is 0, and (a2, b2, a3, b3) if it is 2.
+// With kPairs, pairs of floats are moved instead of single ones.
 template <int kHalf, bool kPairs>
 ZRT_SIMD auto zip_quads(auto a, auto b) {
   constexpr int kN = sizeof(a) / sizeof(float);
@@ -183,7 +183,7 @@ ZRT_SIMD auto zip_quads(auto a, auto b) {
   }(std::make_integer_sequence<int, kN>());
 }
 
-// Transposes a block: to[i][lane] = from[lane][i] for i < dim.
+// Transposes a block: writes to[i][lane] = from[lane][i] for i < dim.
 __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t dim, float* to) {
   for (std::uint32_t lane = 0; lane < kLanes; lane += kPartLanes) {
     const float* const* rows = from + lane;
@@ -204,16 +204,16 @@ __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t
   }
 }
 
-// The positions of a chunk that the rows of a block see. At least one row sees those in [lo, hi). All rows see those in
-// [all_lo, all_hi), which may be empty. Only rows [begin, end) of the block see any.
+// The positions of a chunk that the rows of a block see. At least one row sees each of [lo, hi). All rows see [all_lo,
+// all_hi), which may be empty. Only rows [begin, end) of the block see any position.
 struct Seen {
   std::uint32_t begin, end, lo, hi, all_lo, all_hi;
 };
 
-// The rows of a tile. Positions in a chunk are counted from the chunk's start.
+// The state of the rows of a tile, one array element per row. Positions in a chunk are counted from the chunk's start.
 struct Rows {
-  std::uint32_t begin[kRows], end[kRows];  // positions that the row sees
-  std::uint32_t lo[kRows], hi[kRows];      // positions of the chunk that the row sees; lo = hi: none
+  std::uint32_t begin[kRows], end[kRows];  // the positions [begin, end) that the row sees
+  std::uint32_t lo[kRows], hi[kRows];      // the positions of the chunk that the row sees; lo = hi if it sees none
   float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
 };
 
@@ -235,8 +235,7 @@ ZRT_SIMD Seen seen_by(const Rows& rows, std::uint32_t first, std::uint32_t n) {
   return seen;
 }
 
-// Turns the scores [kChunk][lanes] of a block into exponentials, in place, and computes the maximum and sum of each
-// row.
+// Converts the scores [kChunk][lanes] of a block to exponentials, in place, and computes each row's maximum and sum.
 __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                             const std::uint32_t* row_hi, float scale, float softcap, float* row_max,
                                             float* row_sum) {
@@ -248,7 +247,7 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
     bounds[1][r] = static_cast<float>(is_row ? row_hi[r] : seen.hi);
   }
   const Floats lo = load(bounds[0]), hi = load(bounds[1]);
-  Floats top = minus_inf, depth = minus_inf;  // over positions that all rows see; depth: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over positions that all rows see; `depth` is the largest -s
   for (std::uint32_t j = seen.lo; j < seen.hi; ++j) {
     Floats s = load(scores + j * kLanes) * splat(scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -283,8 +282,8 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
   store(row_sum, waiting[kFoldLevels - 1]);
 }
 
-// Adds the values of a page to o of a block's rows. Tokens that all rows of a piece see are added to these rows
-// together, the others row by row.
+// Adds the values of a page to o of a block's rows. If all rows of a piece see a token, its value is added to these
+// rows together, otherwise row by row.
 ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                 const std::uint32_t* row_hi, WidePage v, std::uint32_t page, float* o,
                                 std::uint32_t width) {
@@ -295,7 +294,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
       add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, false,
                   o + r * width, width);
   };
-  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet and starts at 0
+  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet, so it starts at 0
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
@@ -321,7 +320,8 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
   });
 }
 
-// Merges the maximum, sum and o of the chunk into the totals of the rows from `at` on that see the chunk.
+// Merges the maximum, sum and o of a chunk into the totals of those rows that see the chunk. The chunk begins at
+// position `at`.
 __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std::uint32_t n, std::uint32_t at,
                                            const float* o, float* totals, std::uint32_t width) {
   const Floats m = load(rows.max + first), total = load(rows.total_max + first), both = max(m, total);
@@ -347,7 +347,8 @@ __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std:
   }
 }
 
-// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end): at most kRows rows.
+// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end). These are at most
+// kRows rows.
 void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                    std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -400,7 +401,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
                         : prefetch(v, at + lo, least(hi, first_page + kPage) - lo);
       for (std::uint32_t b = 0; b < n_blocks;) {
-        // Processes neighbouring blocks that see the page together.
+        // Neighbouring blocks that see the page are processed together, so that they share the broadcast of keys.
         if (seen[b].lo >= page + kPage || seen[b].hi <= page) {
           ++b;
           continue;
@@ -425,7 +426,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       if (seen[b].lo < seen[b].hi)
         soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
                      c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
-    // The first chunk that a row sees is written directly to the row's totals.
+    // The first chunk is written directly to the rows' totals, because there is nothing to merge it with.
     float* chunk_o = at <= first ? totals : o;
     for (std::uint32_t page = first_page; page < hi; page += kPage) {
       const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);

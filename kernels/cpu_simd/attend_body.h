@@ -1,11 +1,13 @@
-// Attention over pages on 16 lanes, for few rows; attend_blocks.h is for many. A row is a query token with a query
-// head. Each instruction set has one file that includes this after its lanes header. The order of sums is that of
-// kernels/cpu/flash_attn.cpp. Rows share the other work: a page of K or V is converted to floats once for all query
-// heads of the kv head and all query tokens of the slot. A sum stays in registers until it is complete.
+// Attention on 16 lanes for few rows; attend_blocks.h is for many. A row is a query token together with a query head. A
+// row "sees" a position if its token attends to it. Each instruction set has one file that includes this one after its
+// lanes header. The order of sums is that of kernels/cpu/flash_attn.cpp. Rows share the other work: a page of K or V is
+// converted to floats once for all query heads of the kv head and all query tokens of the slot. A sum stays in
+// registers until it is complete.
 //
 // The sums of different rows are independent. In scratch memory, widths are padded to 16. K is padded with +0 and q
-// with -0; their product -0 does not change a lane. V is padded with +0, in lanes that are not read. A masked score is
-// set to minus infinity, so that its exponential adds +0 to a sum that is never -0. V of masked tokens is not read.
+// with -0, because their product -0 does not change a lane. V is padded with +0, in lanes that are not read. A masked
+// score is set to minus infinity, so that its exponential adds +0 to a sum that is never -0. V of masked tokens is not
+// read.
 #pragma once
 
 #include "base/kv_type.h"
@@ -18,22 +20,22 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many positions ahead memory is prefetched: far enough for it to arrive in time.
+// How many positions ahead memory is prefetched. This is far enough for the memory to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
-// Returns how many columns (1, 2 or 4) of n sums each a loop computes at once: as many as fit into 16 registers,
-// besides one operand of each row and one of the page, if 16 lanes are two registers.
+// Returns how many columns (1, 2 or 4) a loop computes at once if each has n sums. As many are chosen as fit into 16
+// registers, besides one operand of each row and one of the page, if 16 lanes are two registers.
 constexpr int attend_columns(int n) {
   const int columns = (kParts == 1 ? 16 : 6) / n;
   return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
 }
 
-// scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, where n is 8 or 16. This function and
-// add_columns are not inlined, so that all registers are available for their sums. Their arguments are numbers and not
-// a struct, because a call would write a struct to memory and read it again.
+// Computes scores[q][0..n), the dots of kQ rows of q with the first n tokens of a page, where n is 8 or 16. This
+// function and add_columns are not inlined, so that all registers are available for their sums. Their arguments are
+// numbers and not a struct, because a call would write a struct to memory and read it again.
 template <int kQ, class T>
 __attribute__((noinline)) void page_dots(const float* const* q, const T* k, std::uint64_t pitch, std::int64_t ahead,
                                          std::uint64_t width, std::uint64_t n, float* const* scores) {
-  // Pairs of keys, and keys, that are multiplied at once.
+  // number of pairs of keys, and of keys, that are multiplied at once
   constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;
   for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
   for (std::uint64_t group = 0; group < width; group += 256) {
@@ -72,7 +74,8 @@ __attribute__((noinline)) void page_dots(const float* const* q, const T* k, std:
   }
 }
 
-// o[r] = fma(p[r][j], v_j, o[r]) for n tokens, whose values begin at v, in kN rows and kColumns lanes at once.
+// Computes o[r] = fma(p[r][j], v_j, o[r]) for n tokens, whose values begin at v, in kN rows and kColumns columns of
+// lanes at once.
 template <int kN, int kColumns, class T>
 __attribute__((noinline)) void add_columns(const float* const* p, const T* v, std::uint64_t pitch, std::int64_t ahead,
                                            std::uint64_t n, float* const* o, std::uint64_t at) {
@@ -100,7 +103,7 @@ __attribute__((noinline)) void add_columns(const float* const* p, const T* v, st
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c) store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
 }
-// Adds the values of tokens [begin, end) of a page.
+// Adds the values of tokens [begin, end) of a page, times their weights p, to o of kN rows.
 template <int kN, class T>
 ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t width, std::uint32_t begin,
                          std::uint32_t end, float* const* o) {
@@ -128,8 +131,8 @@ ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width
   if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
-// Adds a page's values, times the weights p of its 16 tokens, to o. Tokens that all rows see are added to the rows
-// together, the others row by row.
+// Adds a page's values, times the weights p of its 16 tokens, to o. If all rows see a token, its value is added to the
+// rows together, otherwise row by row.
 template <int kN, class T>
 ZRT_SIMD void add_weighted(Row* const* rows, const float* const* p, const Page<T>& v, std::uint32_t width,
                            std::uint32_t page, float* const* o) {
@@ -157,8 +160,8 @@ ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, 
   for (int r = 0; r < kN; ++r) p[r] = rows[r]->scores + page, o[r] = rows[r]->o;
   add_weighted<kN>(rows, p, v, width, page, o);
 }
-// Merges the chunk of `n` rows into their totals. It processes 8 rows at once, because their factors, two per row, fill
-// the 16 lanes.
+// Merges the chunk of `n` rows into their totals. 8 rows are processed at once, because their factors, two per row,
+// fill the 16 lanes.
 __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uint32_t width) {
   constexpr std::uint32_t kAtOnce = kLanes / 2;
   for (; n > 0; rows += least(n, kAtOnce), n -= least(n, kAtOnce)) {
@@ -181,14 +184,14 @@ __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uin
   }
 }
 
-// y = total * (1 / sum)
+// Computes a row's result, y = total * (1 / sum).
 ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
   const Floats r = rcp(splat(row.total_sum));
   for (std::uint32_t i = 0; i < width; i += kLanes) store(row.total + i, load(row.total + i) * r);
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
 
-// Calls f(page), where `page` is the page of a cache that holds position `at`.
+// Calls f(page), where `page` is the page of the cache that contains position `at`.
 template <class F>
 ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, const std::byte* ahead, float* wide,
                         F&& f) {
@@ -204,8 +207,8 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
                   std::uint32_t last, float softcap, float* wide) {
   const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
   const auto [begin, end, hi] = pages_seen_by(rows, n);
-  // Returns the address to prefetch: kAhead positions later in the same cache, or in the other cache from position
-  // `then` on.
+  // Returns the address to prefetch. It is kAhead positions later in the same cache or, past its end, in the other
+  // cache from position `then` on.
   const auto later = [&](const Cache& same, std::uint32_t page, const Cache& other, std::uint32_t then,
                          std::uint32_t other_end) __attribute__((always_inline)) -> const std::byte* {
     page += kAhead;
@@ -238,8 +241,8 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
-// The parts of attend_rows that depend on the layout of cells. make_query writes a query to padded(dim) floats and
-// returns the factor of its scores. attend computes a chunk. finish is the last step of an output.
+// What attend_rows needs to know about the layout of cells. make_query writes a query to padded(dim) floats and returns
+// the factor of its scores. attend computes a chunk. finish does what the layout requires at the end of an output.
 struct PlainCells {
   const cpu::AttendTile& tile;
   Cache k, v;
@@ -292,7 +295,8 @@ struct IntegerCells {
   ZRT_MEMBER static void finish(float*, std::uint32_t) {}
 };
 
-// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end): at most kRows rows.
+// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end). These are at most
+// kRows rows.
 template <class Cells>
 void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                  std::uint32_t h_end) {
@@ -305,8 +309,8 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
     return memory;
   };
   float* wide = take(kPage * most(k_width, v_width));
-  // Rows of the same kind are contiguous. If rows of all kinds alternated, at distances of a power of two bytes, they
-  // would map to few sets of the cache.
+  // Memory of the same kind is contiguous for all rows. If the kinds alternated, rows at distances of a power of two
+  // bytes would map to few sets of the cache.
   const std::uint32_t n_rows = (end - begin) * (h_end - h_begin);
   float *all_q = take(n_rows * k_width), *all_scores = take(n_rows * kChunk), *all_totals = take(n_rows * v_width),
         *all_o = take(n_rows * v_width);
@@ -346,7 +350,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
     }
-    if (tile.records != nullptr) {  // then all rows are heads of one token, which sees all of these chunks
+    if (tile.records != nullptr) {  // all rows are heads of one token, which sees all of these chunks
       const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
       for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }

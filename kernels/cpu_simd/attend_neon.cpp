@@ -1,4 +1,5 @@
-// Attention over pages for NEON. Everything but the entry is static, as in the units of other sets.
+// Defines the attention kernel for NEON. Everything but the entry is static, because code for other processors must not
+// use a copy of it.
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes header comes first, because the files after it use its names.

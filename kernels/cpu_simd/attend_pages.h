@@ -1,5 +1,5 @@
-// Shared by attention of few rows (attend_body.h) and of many (attend_blocks.h): reads K and V of one slot and kv head,
-// a page at a time, as floats. Included after a lanes header.
+// Reads K and V of one slot and kv head, a page at a time, as floats. Attention of few rows (attend_body.h) and of many
+// (attend_blocks.h) use it. Included after a lanes header.
 #pragma once
 
 #include "kernels/common/kv_page.h"
@@ -10,7 +10,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kPage = kPageTokens, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
-constexpr std::uint64_t kLine = 64;  // bytes
+constexpr std::uint64_t kLine = 64;  // bytes of a cache line
 
 ZRT_SIMD std::uint32_t least(std::uint32_t a, std::uint32_t b) {
   return a < b ? a : b;
@@ -22,11 +22,11 @@ ZRT_SIMD std::uint32_t padded(std::uint32_t n) {
   return (n + kLanes - 1) / kLanes * kLanes;
 }
 
-// K or V of one slot and kv head.
+// The K or the V of one slot and kv head in the paged cache.
 struct Cache {
   const std::byte* memory;
   const std::int32_t* pages;
-  // bytes: between pages, between tokens, and from a token's cell to the kv head.
+  // Distances in bytes: between pages, between tokens, and from a token's cell to the kv head's part.
   std::uint64_t pitch, cell, head;
   DType kv;
   std::uint32_t dim;
@@ -34,7 +34,8 @@ struct Cache {
 ZRT_SIMD std::uint64_t bytes_of(DType kv, std::uint64_t n) {
   return kv == DType::kF32 ? 4 * n : kv == DType::kF16 ? 2 * n : n / 32 * 34;
 }
-// K and V have cells of the same type. Rotated cells have their own code in attend_rotated.h.
+// Returns the K or V of a slot for cells in which K and V have the same type. Rotated and integer cells have their own
+// code in attend_rotated.h and attend_integer.h.
 ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch, std::uint32_t dim,
                         std::int32_t slot) {
   return {static_cast<const std::byte*>(memory),
@@ -46,15 +47,15 @@ ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::ui
           dim};
 }
 
-// A page's keys or values. Token j's row is the padded(dim) values from values + j * pitch on.
+// A page's keys or values. The row of token j consists of the padded(dim) values from values + j * pitch on.
 template <class T>
 struct Page {
   const T* values;
   std::uint64_t pitch;
-  std::int64_t ahead = 0;  // bytes from the value being read to the one being prefetched
+  std::int64_t ahead = 0;  // bytes from the value that is read to the one that is prefetched
 };
 using WidePage = Page<float>;
-// A page of f16 values is read in place if the length of its rows is a multiple of 16.
+// The type of f16 values. A page of them is read in place if the length of its rows is a multiple of 16.
 using Half = std::uint16_t;
 ZRT_SIMD Part load_part(const Half* p) {
   return load_part_f16(p);
@@ -84,7 +85,7 @@ ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
 ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
   return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
 }
-// Prefetches a page. The processor's prefetcher does not find the next page, because pages of a slot are not
+// Prefetches a page. The processor does not prefetch the next page by itself, because pages of a slot are not
 // contiguous.
 ZRT_SIMD void prefetch(const Cache& cache, const std::byte* from, std::uint32_t n) {
   const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
@@ -100,18 +101,20 @@ ZRT_SIMD bool has_halves(const Cache& cache) {
 ZRT_SIMD bool has_floats(const Cache& cache) {
   return cache.kv == DType::kF32 && cache.dim % kLanes == 0;
 }
-// Returns the page that holds position `at`, in place. Prefetches the memory at `ahead` if it is not null.
+// Returns the page that contains position `at`, without copying it. Prefetches the memory at `ahead` if that is not
+// null.
 template <class T>
 ZRT_SIMD Page<T> in_place(const Cache& cache, std::uint32_t at, const std::byte* ahead) {
   const std::byte* from = page_at(cache, at);
   return {reinterpret_cast<const T*>(from), cache.cell / sizeof(T), ahead == nullptr ? 0 : ahead - from};
 }
-// Prefetches into the L2 cache. Tokens are usually a power of two bytes apart, so they map to few sets of the L1 cache.
+// Prefetches into the L2 cache. The distance between tokens is usually a power of two, so they map to few sets of the
+// L1 cache.
 template <class T>
 ZRT_SIMD void ask_for(const T* p, std::int64_t ahead) {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(p) + ahead, 0, 2);
 }
-// Converts the first n tokens of the page that holds position `at` to floats.
+// Converts the first n tokens of the page that contains position `at` to floats.
 __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
   const std::byte* from = page_at(cache, at);
   const std::uint32_t width = padded(cache.dim), dim = cache.dim;
@@ -127,11 +130,11 @@ __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, s
   return {scratch, width};
 }
 
-// The K or V of one head in pages whose cells are interleaved by page, for one slot.
+// The K or the V of one head and slot in pages whose cells are interleaved by page.
 struct PartCache {
   const std::byte* memory;
   const std::int32_t* pages;
-  std::uint64_t pitch, codes, scales;  // bytes: between pages; from a page's start to the head's codes and scales
+  std::uint64_t pitch, codes, scales;  // bytes between pages, and from a page's start to the head's codes and scales
   std::uint32_t dim;
 };
 ZRT_SIMD PartCache part_cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch,

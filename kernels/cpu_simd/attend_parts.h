@@ -1,6 +1,6 @@
-// Shared by attention over cells that are interleaved by page, integers (attend_integer.h) and rotated ones
-// (attend_rotated.h): the order in which a chunk's pages are read and prefetched, and the conversion of weights to
-// integers.
+// What attention over integer cells (attend_integer.h) and over rotated cells (attend_rotated.h) share, because both
+// kinds of cells are interleaved by page: the order in which a chunk's pages are read and prefetched, and the
+// conversion of weights to integers.
 #pragma once
 
 #include "kernels/common/digits.h"
@@ -9,19 +9,19 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// A head's codes and scales of one page.
+// Where the codes and scales of one head and page are.
 struct PartPage {
   const std::byte *codes, *scales;
   std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while they are read
 };
 
-// What is prefetched while values are read. Values are read by columns, so their pages are not read in order; these
-// pages are prefetched line by line, one after the other.
+// The pages that are prefetched while values are read. Values are read by columns, so their own pages are not read in
+// order. These pages are prefetched line by line, one page after the other.
 struct PagesAhead {
   const std::byte* codes[kChunk / kPage];
-  std::uint32_t lines;  // cache lines per page
+  std::uint32_t lines;  // number of cache lines per page
   std::uint32_t n = 0, page = 0, line = 0;
-  // Returns the address of the next lines; `otherwise` if there are none.
+  // Returns the address of the next n_lines lines, or `otherwise` if none are left.
   ZRT_MEMBER const std::byte* take(std::uint32_t n_lines, const std::byte* otherwise) {
     if (page == n) return otherwise;
     const std::byte* from = codes[page] + kLine * line;
@@ -31,7 +31,7 @@ struct PagesAhead {
   }
 };
 
-// Two neighbouring 16-bit numbers, broadcast to every lane.
+// Returns two neighbouring 16-bit numbers, broadcast to every lane.
 ZRT_SIMD IntPart two_of(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, sizeof both);
@@ -47,7 +47,7 @@ constexpr int sum_columns(int n) {
 }
 
 // Computes the scores of n pages of keys, from position `first` of a chunk on, for the rows that see them.
-// dots.operator()<at once>(pages, n, scores) computes those of n pages, a multiple of the number at once.
+// dots.operator()<kAtOnce>(pages, n, scores) computes those of n pages, where n is a multiple of kAtOnce.
 template <int kN, int kPages, class Dots>
 ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t first, std::uint32_t n,
                           const Dots& dots) {
@@ -66,8 +66,8 @@ ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t
   dots.template operator()<1>(pages + whole, n_pages - whole, scores);
 }
 
-// The factors that convert the weights of up to 16 rows to integers, from the bits of their largest magnitudes. They
-// are those of quantize_to_digits.
+// The factors that convert the weights of up to 16 rows to integers. make_integer_scales() computes them from the bits
+// of the rows' largest magnitudes. They equal those of quantize_to_digits.
 struct IntegerScales {
   float inverse[kLanes], d[kLanes];
 };
@@ -80,7 +80,7 @@ ZRT_SIMD void make_integer_scales(const std::int32_t* largest, IntegerScales& sc
   store(scales.inverse, where_usable(div(all, amax), zero));
   store(scales.d, where_usable(div(amax, all), splat(__builtin_nanf(""))));
 }
-// Converts 32 weights to 16-bit codes.
+// Returns 32 weights as 16-bit codes.
 ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
   const Floats round = splat(12582912.0f);
   const auto code = [&](const float* w) __attribute__((always_inline)) {
@@ -89,7 +89,7 @@ ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
   return narrow_i16(code(weights), code(weights + kLanes));
 }
 
-// Turns the exponentials of a row into weights, for the pages of positions [begin, end): multiplies them by the scales
+// Converts the exponentials of a row to weights, for the pages of positions [begin, end): multiplies them by the scales
 // of the chunk's values, and sets those of positions that the row does not see to 0. `weights` may be the row's scores.
 // Returns the bits of the largest magnitude.
 __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
@@ -111,7 +111,7 @@ __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales
   }
   return reduce_max(largest);
 }
-// Turns the exponentials of n rows into weights, in the pairs of pages that contain positions [begin, end) of a chunk.
+// Converts the exponentials of n rows to weights, in the pairs of pages that contain positions [begin, end) of a chunk.
 // The weights of row r are written to weights_of(r), kChunk floats. Then use(r, weights, begin, end, inverse, d) is
 // called, with the range of whole pairs and the factors that convert the weights to integers.
 template <class WeightsOf, class Use>
@@ -130,15 +130,15 @@ ZRT_SIMD void weigh_rows(Row* const* rows, std::uint32_t n, const float* scales,
   }
 }
 
-// Computes a chunk, as attend_chunk does. While keys are read, the chunk's values are prefetched. While values are
-// read, the keys of the next chunk are prefetched, `key_lines` lines per page. So memory is never idle, and what is
-// read next is in the L2 cache. score.operator()<kN>(rows, keys, first, n) computes the scores of n pages from position
-// `first` of the chunk on. add(values, begin, end, ahead) computes each row's o over pages [begin, end).
+// Computes a chunk, like attend_chunk. While keys are read, the chunk's values are prefetched. While values are read,
+// the keys of the next chunk are prefetched, `key_lines` lines per page. So memory is never idle, and what is read next
+// is in the L2 cache. score.operator()<kN>(rows, keys, first, n) computes the scores of n pages from position `first`
+// of the chunk on. add(values, begin, end, ahead) computes each row's o over pages [begin, end).
 template <class Score, class Add>
 ZRT_SIMD void attend_pages(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                            std::uint32_t last, float softcap, std::uint32_t key_lines, const Score& score,
                            const Add& add) {
-  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the L1 cache while all rows use them
+  constexpr std::uint32_t kGroup = 4;  // number of pages whose keys stay in the L1 cache while all rows use them
   const auto [begin, end, hi] = pages_seen_by(rows, n);
   const std::uint32_t n_pages = (end - begin) / kPage;
   PartPage keys[kChunk / kPage], values[kChunk / kPage];

@@ -1,9 +1,10 @@
-// Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows; attend_body.h includes
-// it. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies pairs of 16
-// bits, so an integer sum needs no fold. Codes of keys are unsigned bytes, 128 above their value, so a sum starts at
-// -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a block of 64 columns
-// at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products with whole codes fits
-// 32 bits. float(sum) equals fma(float(A), 256, float(B)), because both are the exact sum, rounded once.
+// Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows. attend_body.h includes
+// this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies pairs of 16
+// bits, so an integer sum needs no fold. Codes of keys are stored as unsigned bytes, 128 above their value, so a sum
+// starts at -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a block of
+// 64 columns at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products with whole
+// codes fits 32 bits. float(sum) equals fma(float(A), 256, float(B)) of the reference, because both are the exact sum,
+// rounded once.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
@@ -14,10 +15,11 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
-constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // bytes of the codes of a block of values
+constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // bytes of the codes of one block of values
 
-// Layout of a row's query in head_dim floats: for each word of four bytes, its even and its odd bytes as pairs of 16
-// bits; then the start of each block's sum; then the scale of each block.
+// Where the parts of a row's query are in its memory of head_dim floats. First come the words: for each word of four
+// bytes, its even and its odd bytes as pairs of 16 bits. Then come the start of each block's sum, and the scale of each
+// block.
 struct QueryWords {
   const std::int32_t* pairs;
   const std::int32_t* starts;
@@ -54,7 +56,7 @@ ZRT_SIMD PartCache rotated_cache_of(const cpu::AttendTile& tile, const void* mem
                        kv::scales_at(is_r8, tile.kv_head, tile.shape.n_kv_heads, dim), dim, slot);
 }
 
-// kTable with 128 added to each value, as unsigned bytes.
+// The values of kTable with 128 added to each, as unsigned bytes.
 struct ShiftedTable {
   std::int8_t values[16];
 };
@@ -69,11 +71,11 @@ constexpr ShiftedTable kShifted = shifted_table();
 constexpr int rotated_pages(int n) {
   return kParts == 1 || n == 1 ? 2 : 1;
 }
-// scores[r] = rotated_dots (rotated_kv.h) of kQ rows with the tokens of n pages, kPages at once.
+// Computes scores[r], the rotated_dots (rotated_kv.h) of kQ rows with the tokens of n pages, kPages at once.
 template <int kQ, int kPages, bool kIsR8>
 __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t n_blocks, float* const* scores) {
-  // Steps per block. A step prefetches a line and multiplies two words of keys: two words of r8 codes, or one of r4.
+  // steps per block; a step prefetches a line and multiplies two words of r8 codes, or one of r4
   constexpr std::uint64_t kWords = kv::kBlock / 8;
   const Ints low_bytes = splat(0x00FF00FF), nibbles = splat(0x0F0F0F0F);
   const Ints flip = splat(static_cast<std::int32_t>(0x80808080u));
@@ -143,11 +145,12 @@ __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const Part
   } while (n >= kPages);
 }
 
-// One block of a chunk's values, looked up in kTable: [pairs of tokens][64 columns][2 tokens].
+// One block of a chunk's values after the look-up in kTable. The order is [pairs of tokens][64 columns][2 tokens].
 struct BlockOfValues {
   alignas(64) std::int16_t of[kChunk * kv::kBlock];
 };
-// Looks up a block of n pages; the first is page `first` of the chunk. Prefetches n_lines lines ahead per four tokens.
+// Looks up a block of n pages, of which the first is page `first` of the chunk. Prefetches n_lines lines ahead per four
+// tokens.
 __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64_t first, std::uint64_t n,
                                               std::uint64_t row_bytes, std::uint64_t block, std::uint32_t n_lines,
                                               PagesAhead& ahead, BlockOfValues& values) {
@@ -160,7 +163,8 @@ __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64
       for (std::uint32_t i = 0; i < n_lines; ++i) __builtin_prefetch(later + i * kLine);
       for (std::uint32_t column = 0; column < kValueBytes; column += kLanes) {
         const std::byte* at = from + column;
-        // In this order, the odd bytes of a word belong to the tokens after those of its even bytes.
+        // The bytes are in this order so that the odd bytes of a word belong to the tokens after those of its even
+        // bytes.
         const Ints both = zip_bytes(at, at + 2 * row_bytes, at + row_bytes, at + 3 * row_bytes);
         const auto put = [&](const Ints& bytes, std::int16_t* pairs) __attribute__((always_inline)) {
           store(static_cast<void*>(pairs), shift_right_signed_16(shift_left_16(bytes, 8), 8));
@@ -179,8 +183,8 @@ ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_bloc
   float *from = memory[0], *to = memory[1];
   for (std::uint32_t i = 0; i < n_blocks; ++i)
     store(from + i * kPage, load_f16(scales + i * 2 * kPage) * splat(1.0f / kv::kStoredScale));
-  // The scales are stored by token. Each round puts numbers at even places before those at odd ones, until the scales
-  // of each block are contiguous.
+  // The scales are stored by token. Each round moves numbers at even places before those at odd places, until the
+  // scales of each block are contiguous.
   for (std::uint32_t left = n_blocks; left > 1; left /= 2) {
     for (std::uint32_t i = 0; i < n_blocks / 2; ++i) {
       const LanePairs pairs = load_pairs(from + 2 * i * kPage);
@@ -193,8 +197,8 @@ ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_bloc
   for (std::uint32_t i = 0; i < n_blocks; ++i) store(d[i] + at, load(from + i * kPage));
 }
 
-// o[r] = d[r] times the sums of the row's codes times values over pairs [begin, end) of tokens, for kColumns columns
-// from column `at` of a block on.
+// Computes o[r] = d[r] times the sums of the row's codes times values over pairs [begin, end) of tokens, for kColumns
+// columns from column `at` of a block on.
 template <int kN, int kColumns>
 __attribute__((noinline)) void rotated_values(const std::int16_t* const* codes, const std::int16_t* values,
                                               std::uint64_t begin, std::uint64_t end, const float* d, float* const* o,
@@ -258,7 +262,7 @@ __attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t
   }
 }
 
-// attend_chunk for rotated cells.
+// Computes a chunk like attend_chunk (attend_body.h), but for rotated cells.
 template <bool kIsR8>
 void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                           std::uint32_t last, float softcap) {

@@ -1,4 +1,5 @@
-// Shared by attention of few rows over all types of cells (attend_body.h): a row, its softmax, and pieces of rows.
+// What attention of few rows (attend_body.h) needs for every type of cells: the state of a row, its softmax, and the
+// split of rows into pieces.
 #pragma once
 
 #include "kernels/cpu_simd/attend_blocks.h"
@@ -6,27 +7,27 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows are multiplied by a page's keys or values at once, so that these are loaded and converted once for all.
+// How many rows are multiplied by a page's keys or values at once. These are then loaded and converted once for all.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
-// A row: one query token and head.
+// The state of one row, that is, of one query token and head.
 struct Row {
-  std::uint32_t begin, end;  // positions that the row sees
-  std::uint32_t lo, hi;      // positions of the chunk that the row sees, counted from the chunk's start
-  float scale;               // factor of its scores
+  std::uint32_t begin, end;  // the positions [begin, end) that the row sees
+  std::uint32_t lo, hi;      // the positions of the chunk that the row sees, counted from the chunk's start
+  float scale;               // multiplies its scores
   const float* q;
-  float *scores, *o, *total;  // o: the sum over this chunk's values
+  float *scores, *o, *total;  // `o` is the sum over this chunk's values
   float max, sum, total_max, total_sum;
   float* y;
   float unit;  // scale of its weights, if these are integers
 };
 
-// Turns scores into exponentials, in place, and computes the maximum and sum of the row. This function is for a row
+// Converts scores to exponentials, in place, and computes the maximum and sum of the row. This function is for a row
 // that sees the whole chunk, without softcap.
 ZRT_SIMD void soften_chunk(Row& row) {
   constexpr std::uint32_t kPages = kChunk / kPage;
   Floats s[kPages];
-  Floats top = splat(-__builtin_inff()), depth = top;  // depth: the largest -s
+  Floats top = splat(-__builtin_inff()), depth = top;  // `depth` is the largest -s
 #pragma GCC unroll 8
   for (std::uint32_t j = 0; j < kPages; ++j) {
     s[j] = load(row.scores + j * kPage) * splat(row.scale);
@@ -53,7 +54,7 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
   float* scores = row.scores;
   const auto is_whole = [&](std::uint32_t page)
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // over whole pages; depth: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over whole pages; `depth` is the largest -s
   for (std::uint32_t j = begin; j < hi; j += kPage) {
     Floats s = load(scores + j) * splat(row.scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -82,7 +83,8 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
 ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
-// The part of a chunk that n rows see together: whole pages from position `begin` to `end`, and the last position.
+// The part of a chunk that at least one of n rows sees: the whole pages [begin, end). `hi` is the end of the positions
+// that are seen.
 struct SeenPages {
   std::uint32_t begin, end, hi;
 };

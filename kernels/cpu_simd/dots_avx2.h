@@ -1,6 +1,6 @@
-// Dots of codes for AVX2, and for AVX-VNNI if the unit is compiled for it: each lane multiplies 4 codes by 4
-// activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and linear_body.h uses only
-// these. Everything is static, because the unit that includes this is compiled for its instruction set.
+// Dots of codes with activations for AVX2, and for AVX-VNNI if the unit is compiled for it. Each lane multiplies 4
+// codes by 4 activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and linear_body.h
+// uses only these. Everything is static, because the unit that includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx2.h"
@@ -8,20 +8,21 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
-constexpr int kPairTile = 2;  // rows of x that 16-bit codes are multiplied by at once
-constexpr int kWideTile = 0;  // none: the registers hold the sums of only one panel
+constexpr int kTile = 4;      // how many rows of x are multiplied by a vector of codes at once
+constexpr int kPairTile = 2;  // how many rows of x are multiplied by 16-bit codes at once
+// 0: two panels are never multiplied at once, because the registers hold the sums of only one.
+constexpr int kWideTile = 0;
 constexpr bool kHasWordPairs = false;
 
-// 32 bytes, or the sums of their products.
+// A register of 32 bytes, or of sums of their products.
 using Bytes = __m256i;
 ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::int32_t word;
   std::memcpy(&word, x, sizeof(word));
   return _mm256_set1_epi32(word);
 }
-// Forces GCC to compute the products here. Otherwise it would keep them all for one expression at the end and spill
-// them.
+// Forces GCC to compute the products at this point. Otherwise it would keep them all for one expression at the end, and
+// spill them.
 ZRT_SIMD void compute_now(Bytes& a, Bytes& b) {
   asm("" : "+x"(a), "+x"(b));
 }
@@ -50,10 +51,10 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return {_mm256_dpwssd_avx_epi32(sum.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(sum.hi, a.hi, b.hi)};
 }
 #else
-// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold kSteps of them. When the sums are
-// added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
+// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold the sum of kSteps of them. When
+// these sums are added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
 constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
-// Returns kSteps: a power of two, at most the number of `words` that share a scale.
+// Returns kSteps: a power of two, at most the number of words that share a scale.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {
   int steps = 1;
   while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
@@ -80,14 +81,14 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
-  int n;  // products added since `total` was last called; a compile-time constant at each use
+  int n;  // number of products added since `total` was last called; a compile-time constant at each use
   bool is_started = false;
-  // If kSumsStartAnywhere: sets the sum to which the first products are added.
+  // Sets the sum to which the first products are added. Used only if kSumsStartAnywhere is true.
   ZRT_MEMBER void start(const Ints& at) {
     sums = at;
     is_started = true;
   }
-  // Adds codes . x[0..4). When the 16-bit sums are full, they are passed to `total`.
+  // Adds the dot of codes and x[0..4) to the sums. When the 16-bit sums are full, passes them to `total`.
   template <class AddTo>
   ZRT_MEMBER void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
     const Bytes four = every_four(x);

@@ -1,5 +1,5 @@
-// Dots of codes for AVX-512 VNNI, with the names of dots_avx2.h. Sums are exact in 32 bits; codes are unsigned.
-// Everything is static, because the unit that includes this is compiled for its instruction set.
+// Dots of codes with activations for AVX-512 VNNI, with the names of dots_avx2.h. Sums are exact in 32 bits, and codes
+// are unsigned. Everything is static, because the unit that includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx512.h"
@@ -7,13 +7,14 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 8;      // rows of x that are multiplied by a vector of codes at once
-constexpr int kPairTile = 8;  // rows of x that 16-bit codes are multiplied by at once
-// Rows of x that are multiplied by the vectors of two panels: 12 sums, and each load serves two products.
+constexpr int kTile = 8;      // how many rows of x are multiplied by a vector of codes at once
+constexpr int kPairTile = 8;  // how many rows of x are multiplied by 16-bit codes at once
+// How many rows of x are multiplied by the vectors of two panels at once. That makes 12 sums, and each load serves two
+// products.
 constexpr int kWideTile = 6;
 constexpr bool kHasWordPairs = false;
 
-// 64 bytes, or the sums of their products.
+// A register of 64 bytes, or of sums of their products.
 using Bytes = __m512i;
 ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::int32_t word;
@@ -46,14 +47,14 @@ ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
-  int n;  // products added since `total` was last called; a compile-time constant at each use
+  int n;  // number of products added since `total` was last called; a compile-time constant at each use
   bool is_started = false;
   // Sets the sum to which the first products are added.
   ZRT_MEMBER void start(const Ints& at) {
     sums = at;
     is_started = true;
   }
-  // Adds codes . x[0..4). When kSteps products were added, the sum is passed to `total`.
+  // Adds the dot of codes and x[0..4) to the sum. When kSteps products were added, passes the sum to `total`.
   template <class AddTo>
   ZRT_MEMBER void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
     sums.v = add_products<kSigned>(sums.v, n == 0 && !is_started, codes.v, every_four(x));

@@ -1,5 +1,5 @@
-// A group of fixed16 weights in its panel (kernels/cpu/quant/panels.h): the place of its parts, and the conversion of
-// its sums to floats. Included after a dots_<isa>.h.
+// Reads a group of fixed16 weights in its panel (kernels/cpu/quant/panels.h), and converts its integer sums to floats.
+// Included after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/cpu_simd/linear_source.h"
@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Layout of a group: 16 scales, then 64 words of high digits and 64 words of low ones, each for 16 rows.
+// A group in memory: 16 scales, then 64 words of high digits and 64 words of low ones, each for 16 rows.
 struct FixedGroup {
   const std::byte* at;
   static constexpr std::uint32_t kScaleBytes = 2 * cpu::kPanelRows;
@@ -18,8 +18,8 @@ struct FixedGroup {
   }
 };
 
-// acc = fma(v, d_x, acc) for 16 rows of W. `high` and `low` are the sums of W's codes times the high and low digits of
-// x.
+// Computes acc = fma(v, d_x, acc) for 16 rows of W, where v = (256 high + low) * d. `high` and `low` are the sums of
+// W's codes times the high and low digits of x.
 ZRT_SIMD void add_fixed_group(const Ints& high, const Ints& low, const Floats& d, float d_x, float* acc) {
   const Floats v = fma(to_floats(high), splat(256.0f), to_floats(low)) * d;
   store(acc, fma(v, splat(d_x), load(acc)));

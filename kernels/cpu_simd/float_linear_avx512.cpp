@@ -1,5 +1,5 @@
-// LINEAR on float weights for AVX-512. Everything but the entry is static, because it is compiled for AVX-512, and code
-// for other processors must not use a copy of it.
+// Defines LINEAR on float weights for AVX-512. Everything but the entry is static, because it is compiled for AVX-512,
+// and code for other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes header comes first, because the files after it use its names.

@@ -1,16 +1,16 @@
-// LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md). W and x are rounded to bf16. A lane adds
-// the products of two neighbours in k at once, and 16 lanes are folded once per kGroup values of k. This order is the
-// same for every row of x, however many rows there are. BF16 weights are read in place. F32 weights, and F16 weights
-// with few rows of x, are multiplied by the exact unit and have its bits.
+// Defines LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md). W and x are rounded to bf16. A lane
+// adds the products of two neighbours in k at once, and 16 lanes are folded once per kGroup values of k. This order is
+// the same for every row of x, however many rows there are. BF16 weights are read in place. F32 weights, and F16
+// weights with few rows of x, are multiplied by the exact unit (float_linear_avx512) and have its bits.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestF16 = 12;  // from this many rows of x on, it is faster to round f16 weights
-constexpr std::uint32_t kGroup = 2048;    // values of k: 8 rows of W stay in the L1 cache
-constexpr std::uint32_t kTokens = 48;     // rows of x that are multiplied by a group before the next one is read
+constexpr std::uint32_t kFewestF16 = 12;  // from this many rows of x on, rounding f16 weights pays
+constexpr std::uint32_t kGroup = 2048;    // values of k per group; 8 rows of W then stay in the L1 cache
+constexpr std::uint32_t kTokens = 48;     // how many rows of x are multiplied by a group before the next one is read
 constexpr std::uint32_t kTileRows = 8;    // rows of W in a tile
 constexpr std::uint32_t kTileX = 3;       // rows of x in a tile: as many as the registers hold
 constexpr std::uint32_t kStep = 32;       // values of k in a register
@@ -47,20 +47,20 @@ ZRT_SIMD void fill_up(const Bf16* from, std::uint32_t n, Bf16* to) {
   for (std::uint32_t i = n; i % kStep != 0; ++i) to[i] = 0;
 }
 
-// A group of kTileRows rows of W: n values of k, a whole number of registers.
+// A group of kTileRows rows of W, with n values of k each. n is a whole number of registers.
 struct WeightGroup {
   const Bf16* row[kTileRows];
   std::uint32_t n;
 };
 
-// Rows of x, from the group's first value on.
+// Some rows of x, from the group's first value of k on.
 struct Rows {
   const Bf16* first;
   std::uint64_t pitch;
 };
 
-// sums[r][j] += the dot, over the group, of weight row j and row r of x. Not inlined, so that all registers are
-// available for its sums.
+// Adds to sums[r][j] the dot, over the group, of weight row j and row r of x. It is not inlined, so that all registers
+// are available for its sums.
 template <int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, Rows x, float (*sums)[kTileRows]) {
   const Bf16* row[kTileRows];
@@ -99,9 +99,9 @@ ZRT_SIMD void add_tile(const WeightGroup& w, Rows x, std::uint32_t n, float (*su
   }
 }
 
-// Adds the products with the group at k of rows [m, m + n_rows) of W, where n_rows <= 8, to y of n rows of x from
-// `first` on. If n_rows < 8, the last row of W is used again for the missing rows. The first group starts from the
-// bias.
+// Adds the products with one group to y, for rows [m, m + n_rows) of W, where n_rows <= 8, and n rows of x from `first`
+// on. The group begins at k. If n_rows < 8, the last row of W is used again for the missing rows. The first group
+// starts from the bias.
 void add_group(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows, std::uint32_t k, Rows x,
                std::uint32_t first, std::uint32_t n) {
   Bf16 rounded[kTileRows][kGroup];

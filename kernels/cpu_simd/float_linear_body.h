@@ -1,7 +1,7 @@
-// LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes this after
-// its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows are multiplied
-// by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums. Eight sums are
-// folded at once. Lanes past the end of k add +0 * -0, which does not change them.
+// LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes this one
+// after its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows are
+// multiplied by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums.
+// Eight sums are folded at once. Lanes past the end of k add +0 * -0, which does not change them.
 #pragma once
 
 #include "kernels/cpu/ops.h"
@@ -13,7 +13,7 @@ constexpr std::uint32_t kGroup = 256;
 constexpr std::uint32_t kTileRows = 8;  // rows of W in a tile
 constexpr std::uint32_t kTileX = 3;     // rows of x in a tile: as many as the registers hold
 constexpr std::uint32_t kDirect = 12;   // up to this many rows of x, f32 weights are read in place
-constexpr std::uint32_t kTokens = 64;   // rows of x that are multiplied by a group before the next one is read
+constexpr std::uint32_t kTokens = 64;   // how many rows of x are multiplied by a group before the next one is read
 
 struct WeightF32 {
   static constexpr std::uint32_t kBytes = 4;
@@ -28,24 +28,24 @@ struct WeightBF16 {
   ZRT_SIMD Part load(const std::byte* p) { return load_part_bf16(p); }
 };
 
-// A part of a row: n <= 256 values of k.
+// A part of kTileRows rows of W, with n <= 256 values of k each.
 struct WeightGroup {
   const std::byte* row[kTileRows];
   std::uint32_t n;
 };
 struct XGroup {
   const std::byte* first;
-  std::uint64_t pitch;  // bytes
+  std::uint64_t pitch;  // bytes between the starts of two rows
 };
 ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
   return reinterpret_cast<const float*>(x.first + r * x.pitch);
 }
 
-// y[r][j] = y[r][j] + v of weight row j and x row r. w.n is a multiple of 16. Not inlined, so that all registers are
-// available for its sums.
+// Computes y[r][j] = y[r][j] + v, where v is the dot of weight row j and row r of x over the group. w.n is a multiple
+// of 16. It is not inlined, so that all registers are available for its sums.
 template <class W, int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
-  // Pairs of weight rows j and j + 4 that are multiplied at once.
+  // number of pairs of weight rows j and j + 4 that are multiplied at once
   constexpr int kPairs = columns_of(2 * kX, kSums);
   const std::uint64_t n = w.n;
   const float* from[kX];
@@ -76,7 +76,7 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*
   for (int r = 0; r < kX; ++r) add_folds(pairs[r], y[r]);
 }
 
-// The same for up to kTileX rows of x.
+// Does the same for n rows of x, where n is at most kTileX.
 template <class W>
 ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   switch (n) {
@@ -86,9 +86,9 @@ ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*
   }
 }
 
-// A group as floats, padded to a multiple of 16 values, with contiguous rows. In place, f32 rows at distances of a
-// power of two bytes would map to few sets of the cache, so the copy is worth its time if many rows of x use it. 16-bit
-// weights are converted as fast as they can be read.
+// A copy of a group as floats, padded to a multiple of 16 values, with contiguous rows. Without it, f32 rows at distances
+// of a power of two bytes would map to few sets of the cache. So the copy is worth its time if many rows of x use it.
+// 16-bit weights are copied only to pad them, because they are converted as fast as they can be read.
 struct WideGroup {
   alignas(64) float w[kTileRows][kGroup];
   alignas(64) float x[kTileX][kGroup];
@@ -133,7 +133,8 @@ ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (
   }
 }
 
-// Rows [m, m + n_rows) of W, where n_rows <= 8. If n_rows < 8, the last row is used again for the missing rows.
+// Computes rows [m, m + n_rows) of W times all rows of x, where n_rows <= 8. If n_rows < 8, the last row is used again
+// for the missing rows.
 template <class W>
 void row_tile(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows) {
   const auto* w = static_cast<const std::byte*>(a.w);

@@ -1,7 +1,7 @@
-// 16 lanes of floats or integers for AVX2, FMA and F16C. 16 is the lane width of docs/arithmetic.md (rules 4 and 5) and
-// the number of rows of a panel, so a body written with these lanes has the reference's order of sums. lanes_avx512.h
-// and lanes_neon.h define the same names. Everything is static and always inlined, because a file that includes this is
-// compiled for AVX2, and code for other processors must not use a copy of it.
+// Defines 16 lanes of floats or integers for AVX2, FMA and F16C. 16 is the lane width of docs/arithmetic.md (rules 4
+// and 5) and the number of rows of a panel, so a kernel body written with these lanes has the reference's order of
+// sums. lanes_avx512.h and lanes_neon.h define the same names. Everything is static and always inlined, because a file
+// that includes this is compiled for AVX2, and code for other processors must not use a copy of it.
 #pragma once
 
 #include <immintrin.h>
@@ -14,17 +14,17 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, besides operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides its operands, without running out of registers.
 constexpr int kSums = 4;
 
-struct Floats {  // lanes 0 to 7; lanes 8 to 15
+struct Floats {  // `lo` holds lanes 0 to 7, `hi` lanes 8 to 15
   __m256 lo, hi;
 };
 struct Ints {  // 16 x i32, or 64 bytes
   __m256i lo, hi;
 };
 
-// ---- floats ----
+// Operations on floats.
 
 ZRT_SIMD Floats splat(float x) {
   return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
@@ -48,12 +48,12 @@ ZRT_SIMD Floats load_i8(const void* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
-// Loads p[0], p[stride] .. p[15 * stride].
+// Returns p[0], p[stride], ... p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(stride));
   return {_mm256_i32gather_ps(p, at, 4), _mm256_i32gather_ps(p + 8 * stride, at, 4)};
 }
-// Returns 0, 1 .. 15.
+// Returns the lane numbers 0, 1, ... 15.
 ZRT_SIMD Floats lane_index() {
   return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};
 }
@@ -74,7 +74,7 @@ ZRT_SIMD Floats negate(const Floats& a) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   return {_mm256_xor_ps(a.lo, sign), _mm256_xor_ps(a.hi, sign)};
 }
-// Returns a > b ? a : b, also if one is NaN.
+// Returns a > b ? a : b, even if one is NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
 }
@@ -95,7 +95,7 @@ ZRT_SIMD float reduce_max(const Floats& a) {
   four = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(four, _mm_movehdup_ps(four)));
 }
-// The sum of the lanes by fold16 of kernels/common/fold.h.
+// Returns the sum of the lanes, in the order of fold16 in kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const __m256 eight = _mm256_add_ps(a.lo, a.hi);
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -103,7 +103,7 @@ ZRT_SIMD float reduce_add(const Floats& a) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// ---- integers ----
+// Operations on integers.
 
 ZRT_SIMD Ints splat(std::int32_t x) {
   return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
@@ -117,22 +117,22 @@ ZRT_SIMD void store(void* p, const Ints& a) {
   _mm256_storeu_si256(at, a.lo);
   _mm256_storeu_si256(at + 1, a.hi);
 }
-ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
+ZRT_SIMD Ints load_u16(const void* p) {  // reads 16 x u16 and widens them
   const auto* at = static_cast<const __m128i*>(p);
   return {_mm256_cvtepu16_epi32(_mm_loadu_si128(at)), _mm256_cvtepu16_epi32(_mm_loadu_si128(at + 1))};
 }
-ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
+ZRT_SIMD Ints load_u8(const void* p) {  // reads 16 x u8 and widens them
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
 }
-// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
+// Stores each lane as one byte, 16 bytes in all. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
 }
 
-// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+// Returns the lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
   return {_mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8),
           _mm256_permute4x64_epi64(_mm256_packs_epi32(b.lo, b.hi), 0xD8)};
@@ -171,7 +171,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm256_slli_epi32(a.lo, bits), _mm256_slli_epi32(a.hi, bits)};
 }
-// Shifts each lane left by the number of bits in b's lane, 0 to 31.
+// Shifts each lane of a left by the number of bits in b's lane, which is 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm256_sllv_epi32(a.lo, b.lo), _mm256_sllv_epi32(a.hi, b.hi)};
 }
@@ -185,17 +185,17 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return {_mm256_srai_epi16(a.lo, bits), _mm256_srai_epi16(a.hi, bits)};
 }
-// Returns a where b < c, else 0.
+// Returns, per lane, a if b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm256_and_si256(_mm256_cmpgt_epi32(c.lo, b.lo), a.lo),
           _mm256_and_si256(_mm256_cmpgt_epi32(c.hi, b.hi), a.hi)};
 }
-// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
+// Replaces each byte of `codes` by values[byte]. REQUIRES: the bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm256_shuffle_epi8(table, codes.lo), _mm256_shuffle_epi8(table, codes.hi)};
 }
-// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
+// Interleaves 16 bytes from each address, so that lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
@@ -206,7 +206,7 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   return {four(_mm_unpacklo_epi8(x, y), _mm_unpacklo_epi8(z, w)),
           four(_mm_unpackhi_epi8(x, y), _mm_unpackhi_epi8(z, w))};
 }
-// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
+// Reads 16 x i16, adds neighbours, and writes the 8 sums.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));
@@ -238,7 +238,7 @@ ZRT_SIMD Ints as_ints(const Floats& a) {
   return {_mm256_castps_si256(a.lo), _mm256_castps_si256(a.hi)};
 }
 
-// ---- one register of floats, for loops that must count registers: lanes 8 p to 8 p + 7 ----
+// A Part is one register of floats, for loops that must count registers. Part p holds lanes 8 p to 8 p + 7.
 
 using Part = __m256;
 constexpr int kParts = 2, kPartLanes = 8;
@@ -255,7 +255,7 @@ ZRT_SIMD Part load_part_bf16(const void* p) {
   const __m256i halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
   return _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16));
 }
-// Keeps a value in a register for several uses; GCC would read memory again for each.
+// Keeps a value in a register for several uses. Otherwise GCC would read memory again for each use.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+x"(x));
   return x;
@@ -267,7 +267,7 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm256_fmadd_ps(a, b, c);
 }
 
-// ---- the same of integers ----
+// An IntPart is one register of integers.
 
 using IntPart = __m256i;
 ZRT_SIMD IntPart& part(Ints& x, int p) {
@@ -283,8 +283,8 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+x"(x));
   return x;
 }
-// Returns sum + dot_pairs(a, b). It is written as instructions, because GCC 12 spills the sums or copies them at each
-// use.
+// Returns sum + dot_pairs(a, b). It is written as instructions, because otherwise GCC 12 spills the sums or copies them
+// at each use.
 ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVXVNNI__)
   return hold(_mm256_dpwssd_avx_epi32(sum, a, b));
@@ -295,7 +295,7 @@ ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #endif
 }
 
-// ---- 32 floats as 16 pairs: the first of each, the second of each ----
+// LanePairs holds 32 floats as 16 pairs: the first of each pair, and the second of each pair.
 
 struct LanePairs {
   Floats first, second;
@@ -318,10 +318,10 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
   put(p + 16, x.first.hi, x.second.hi);
 }
 
-// ---- fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then
-// l + 4, l + 2 and l + 1 ----
+// The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
+// lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Sums j and j + 4 after the first two steps: four lanes of each.
+// Sums j and j + 4 after the first two steps of the fold, which leave four lanes of each.
 struct Pair {
   __m256 lanes;
 };
@@ -329,7 +329,7 @@ ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
   const __m256 a8 = _mm256_add_ps(a.lo, a.hi), b8 = _mm256_add_ps(b.lo, b.hi);
   return {_mm256_add_ps(_mm256_blend_ps(a8, b8, 0xF0), _mm256_permute2f128_ps(a8, b8, 0x21))};
 }
-// y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
+// Computes y[j] = y[j] + sum j, for j < 8. pairs[j] holds sums j and j + 4.
 ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
   const auto two = [](__m256 a, __m256 b) __attribute__((always_inline)) {
     return _mm256_add_ps(_mm256_blend_ps(a, b, 0xCC), _mm256_shuffle_ps(a, b, 0x4E));

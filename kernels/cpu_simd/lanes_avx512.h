@@ -1,6 +1,6 @@
-// 16 lanes of floats or integers for AVX-512 (F, BW, VL, DQ; with FMA and F16C), with the names of lanes_avx2.h. 16
-// lanes are one register. Everything is static and always inlined, because a file that includes this is compiled for
-// AVX-512, and code for other processors must not use a copy of it.
+// Defines 16 lanes of floats or integers for AVX-512 (F, BW, VL, DQ; with FMA and F16C), with the names of
+// lanes_avx2.h. 16 lanes are one register. Everything is static and always inlined, because a file that includes this
+// is compiled for AVX-512, and code for other processors must not use a copy of it.
 #pragma once
 
 #include <immintrin.h>
@@ -13,7 +13,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, besides operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides its operands, without running out of registers.
 constexpr int kSums = 16;
 
 struct Floats {
@@ -23,7 +23,7 @@ struct Ints {  // 16 x i32, or 64 bytes
   __m512i v;
 };
 
-// ---- floats ----
+// Operations on floats.
 
 ZRT_SIMD Floats splat(float x) {
   return {_mm512_set1_ps(x)};
@@ -46,11 +46,11 @@ ZRT_SIMD Floats load_i8(const void* p) {
 ZRT_SIMD __m512i lane_numbers() {
   return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
-// Loads p[0], p[stride] .. p[15 * stride].
+// Returns p[0], p[stride], ... p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   return {_mm512_i32gather_ps(_mm512_mullo_epi32(lane_numbers(), _mm512_set1_epi32(stride)), p, 4)};
 }
-// Returns 0, 1 .. 15.
+// Returns the lane numbers 0, 1, ... 15.
 ZRT_SIMD Floats lane_index() {
   return {_mm512_cvtepi32_ps(lane_numbers())};
 }
@@ -70,7 +70,7 @@ ZRT_SIMD Floats fma(const Floats& a, const Floats& b, const Floats& c) {
 ZRT_SIMD Floats negate(const Floats& a) {
   return {_mm512_castsi512_ps(_mm512_xor_si512(_mm512_castps_si512(a.v), _mm512_set1_epi32(INT32_MIN)))};
 }
-// Returns a > b ? a : b, also if one is NaN.
+// Returns a > b ? a : b, even if one is NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return {_mm512_max_ps(a.v, b.v)};
 }
@@ -86,7 +86,7 @@ ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, con
 ZRT_SIMD float reduce_max(const Floats& a) {
   return _mm512_reduce_max_ps(a.v);
 }
-// The sum of the lanes by fold16 of kernels/common/fold.h.
+// Returns the sum of the lanes, in the order of fold16 in kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
   __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -94,7 +94,7 @@ ZRT_SIMD float reduce_add(const Floats& a) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// ---- integers ----
+// Operations on integers.
 
 ZRT_SIMD Ints splat(std::int32_t x) {
   return {_mm512_set1_epi32(x)};
@@ -105,18 +105,18 @@ ZRT_SIMD Ints load_ints(const void* p) {
 ZRT_SIMD void store(void* p, const Ints& a) {
   _mm512_storeu_si512(p, a.v);
 }
-ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
+ZRT_SIMD Ints load_u16(const void* p) {  // reads 16 x u16 and widens them
   return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
 }
-ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
+ZRT_SIMD Ints load_u8(const void* p) {  // reads 16 x u8 and widens them
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
 }
-// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
+// Stores each lane as one byte, 16 bytes in all. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
 
-// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+// Returns the lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
   const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // order: four lanes of a, four of b, four of a, ...
   return {_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), quarters)};
@@ -155,7 +155,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm512_slli_epi32(a.v, static_cast<unsigned>(bits))};
 }
-// Shifts each lane left by the number of bits in b's lane, 0 to 31.
+// Shifts each lane of a left by the number of bits in b's lane, which is 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm512_sllv_epi32(a.v, b.v)};
 }
@@ -169,16 +169,16 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return {_mm512_srai_epi16(a.v, static_cast<unsigned>(bits))};
 }
-// Returns a where b < c, else 0.
+// Returns, per lane, a if b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(b.v, c.v), a.v)};
 }
-// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
+// Replaces each byte of `codes` by values[byte]. REQUIRES: the bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm512_shuffle_epi8(table, codes.v)};
 }
-// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
+// Interleaves 16 bytes from each address, so that lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
@@ -186,12 +186,12 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   all = _mm512_inserti32x4(all, load_16(b), 1);
   all = _mm512_inserti32x4(all, load_16(c), 2);
   all = _mm512_inserti32x4(all, load_16(d), 3);
-  // Each quarter now holds four bytes of each address; this puts its words in order.
+  // After the next two instructions each lane holds one byte of each address. The first sorts words, the second bytes.
   all = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
   const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return {_mm512_shuffle_epi8(all, _mm512_broadcast_i32x4(order))};
 }
-// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
+// Reads 16 x i16, adds neighbours, and writes the 8 sums.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));
@@ -217,7 +217,7 @@ ZRT_SIMD Ints as_ints(const Floats& a) {
   return {_mm512_castps_si512(a.v)};
 }
 
-// ---- one register of floats, for loops that must count registers: all lanes ----
+// A Part is one register of floats, for loops that must count registers. It holds all 16 lanes.
 
 using Part = __m512;
 constexpr int kParts = 1, kPartLanes = 16;
@@ -233,7 +233,7 @@ ZRT_SIMD Part load_part_f16(const void* p) {
 ZRT_SIMD Part load_part_bf16(const void* p) {
   return as_floats(shift_left(load_u16(p), 16)).v;
 }
-// Keeps a value in a register for several uses; GCC would read memory again for each.
+// Keeps a value in a register for several uses. Otherwise GCC would read memory again for each use.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+v"(x));
   return x;
@@ -245,7 +245,7 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm512_fmadd_ps(a, b, c);
 }
 
-// ---- the same of integers ----
+// An IntPart is one register of integers.
 
 using IntPart = __m512i;
 ZRT_SIMD IntPart& part(Ints& x, int) {
@@ -270,7 +270,7 @@ ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #endif
 }
 
-// ---- 32 floats as 16 pairs: the first of each, the second of each ----
+// LanePairs holds 32 floats as 16 pairs: the first of each pair, and the second of each pair.
 
 struct LanePairs {
   Floats first, second;
@@ -287,24 +287,24 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
   _mm512_storeu_ps(p + 16, _mm512_permutex2var_ps(x.first.v, high, x.second.v));
 }
 
-// ---- fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then
-// l + 4, l + 2 and l + 1 ----
+// The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
+// lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Sums j and j + 4 after the first step: eight lanes of each.
+// Sums j and j + 4 after the first step of the fold, which leaves eight lanes of each.
 struct Pair {
   __m512 lanes;
 };
 ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
   return {_mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x44), _mm512_shuffle_f32x4(a.v, b.v, 0xEE))};
 }
-// y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
+// Computes y[j] = y[j] + sum j, for j < 8. pairs[j] holds sums j and j + 4.
 ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
-  // Each quarter of a register, four lanes, belongs to one sum: j, j + 4, j + 1 or j + 5.
+  // In the results, each quarter of a register, four lanes, belongs to one sum: j, j + 4, j + 1 or j + 5.
   const auto four = [](__m512 a, __m512 b) __attribute__((always_inline)) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
   };
   const __m512 a = four(pairs[0].lanes, pairs[1].lanes), b = four(pairs[2].lanes, pairs[3].lanes);
-  // Two lanes per sum, in the order 0, 0, 2, 2; 4, 4, 6, 6; 1, 1, 3, 3; 5, 5, 7, 7.
+  // `two` holds two lanes per sum, in the order 0, 0, 2, 2; 4, 4, 6, 6; 1, 1, 3, 3; 5, 5, 7, 7.
   const __m512 two = _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xEE));
   const __m512 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xB1));
   const __m512i order = _mm512_setr_epi32(0, 8, 2, 10, 4, 12, 6, 14, 0, 0, 0, 0, 0, 0, 0, 0);

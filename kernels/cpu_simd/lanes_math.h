@@ -1,5 +1,6 @@
-// The functions of kernels/common/exact_math.h on 16 lanes: the same operations in the same order, with a selection in
-// place of a branch. Included after a lanes header. F is Floats, or several of them (lanes_several.h).
+// The functions of kernels/common/exact_math.h on 16 lanes. They do the same operations in the same order, with a
+// selection in place of a branch, so they compute the same bits. Included after a lanes header. F is Floats, or several
+// of them (lanes_several.h).
 #pragma once
 
 #include "kernels/cpu_simd/lanes_several.h"
@@ -43,7 +44,7 @@ ZRT_SIMD Floats rsqrt(Floats x) {
   return r;
 }
 
-// e^x = (1 + t) 2^n, as its parts: t, and n as the float n + 12582912.
+// Computes the parts of e^x = (1 + t) 2^n. Returns t, and sets `shifted` to the float n + 12582912.
 template <class F>
 ZRT_SIMD F exp_part(const F& x, F& shifted) {
   const F round = splat(12582912.0f);
@@ -79,7 +80,7 @@ ZRT_SIMD Floats exp(Floats x) {
   const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(p, exp_power(shifted)));
   return select_ge(splat(-104.0f), x, splat(0.0f), bounded);
 }
-// exp for x in [-87, 0] or NaN: the same operations, without those that only other x need.
+// Computes exp for x in [-87, 0] or NaN. It does the same operations as exp, without those that only other x need.
 ZRT_SIMD Floats exp_near(const Floats& x) {
   Floats shifted;
   const Floats t = exp_part(x, shifted);

@@ -1,5 +1,5 @@
-// 16 lanes of floats or integers for NEON on 64-bit ARM, with the names of lanes_avx2.h. 16 lanes are four registers.
-// Everything is static and always inlined, because units with other compiler flags need their own copies.
+// Defines 16 lanes of floats or integers for NEON on 64-bit ARM, with the names of lanes_avx2.h. 16 lanes are four
+// registers. Everything is static and always inlined, because units with other compiler flags need their own copies.
 #pragma once
 
 #include <arm_neon.h>
@@ -12,10 +12,10 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, besides operands, without running out of registers.
+// How many Floats a loop may sum into at once, besides its operands, without running out of registers.
 constexpr int kSums = 4;
 
-struct Floats {  // lanes 4 i to 4 i + 3
+struct Floats {  // q[i] holds lanes 4 i to 4 i + 3
   float32x4_t q[4];
 };
 struct Ints {  // 16 x i32, or 64 bytes
@@ -33,7 +33,7 @@ ZRT_SIMD Ints four_ints(Fn&& fn) {
 }
 #define ZRT_EACH [&](int i) __attribute__((always_inline))
 
-// Reinterprets the bits of a register as lanes of another type.
+// Reinterpret the bits of a register as lanes of another type.
 ZRT_SIMD uint32x4_t as_u32(int32x4_t a) {
   return vreinterpretq_u32_s32(a);
 }
@@ -47,7 +47,7 @@ ZRT_SIMD int16x8_t as_s16(int32x4_t a) {
   return vreinterpretq_s16_s32(a);
 }
 
-// ---- floats; memory of narrow numbers is read by bytes, as it is aligned by bytes ----
+// Operations on floats. Memory of narrow numbers is read by bytes, because it is aligned only to bytes.
 
 ZRT_SIMD Floats splat(float x) {
   const float32x4_t all = vdupq_n_f32(x);
@@ -77,7 +77,7 @@ ZRT_SIMD Floats load_i8(const void* p) {
   return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
 }
-// Loads p[0], p[stride] .. p[15 * stride].
+// Returns p[0], p[stride], ... p[15 * stride].
 ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
   const std::int64_t step = stride;
   return four_floats(ZRT_EACH {
@@ -85,7 +85,7 @@ ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
     return float32x4_t{at[0], at[step], at[2 * step], at[3 * step]};
   });
 }
-// Returns 0, 1 .. 15.
+// Returns the lane numbers 0, 1, ... 15.
 ZRT_SIMD Floats lane_index() {
   return {float32x4_t{0, 1, 2, 3}, float32x4_t{4, 5, 6, 7}, float32x4_t{8, 9, 10, 11}, float32x4_t{12, 13, 14, 15}};
 }
@@ -113,7 +113,7 @@ ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, con
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return four_floats(ZRT_EACH { return vbslq_f32(vcgeq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
 }
-// Returns a > b ? a : b, also if one is NaN. The processor's own maximum would return NaN.
+// Returns a > b ? a : b, even if one is NaN. The processor's own maximum would return NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return select_gt(a, b, a, b);
 }
@@ -121,14 +121,14 @@ ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
 ZRT_SIMD float reduce_max(const Floats& a) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.q[0], a.q[1]), vmaxq_f32(a.q[2], a.q[3])));
 }
-// The sum of the lanes by fold16 of kernels/common/fold.h.
+// Returns the sum of the lanes, in the order of fold16 in kernels/common/fold.h.
 ZRT_SIMD float reduce_add(const Floats& a) {
   const float32x4_t four = vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3]));
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
-// ---- integers ----
+// Operations on integers.
 
 ZRT_SIMD Ints splat(std::int32_t x) {
   const int32x4_t all = vdupq_n_s32(x);
@@ -142,23 +142,23 @@ ZRT_SIMD void store(void* p, const Ints& a) {
   auto* at = static_cast<std::uint8_t*>(p);
   for (int i = 0; i < 4; ++i) vst1q_u8(at + 16 * i, vreinterpretq_u8_s32(a.q[i]));
 }
-ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
+ZRT_SIMD Ints load_u16(const void* p) {  // reads 16 x u16 and widens them
   return four_ints(ZRT_EACH { return as_s32(vmovl_u16(load_halves(p, i))); });
 }
-ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
+ZRT_SIMD Ints load_u8(const void* p) {  // reads 16 x u8 and widens them
   const uint8x16_t all = vld1q_u8(static_cast<const std::uint8_t*>(p));
   const uint16x8_t low = vmovl_u8(vget_low_u8(all)), high = vmovl_high_u8(all);
   return {as_s32(vmovl_u16(vget_low_u16(low))), as_s32(vmovl_high_u16(low)), as_s32(vmovl_u16(vget_low_u16(high))),
           as_s32(vmovl_high_u16(high))};
 }
-// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
+// Stores each lane as one byte, 16 bytes in all. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   const auto two = [](int32x4_t low, int32x4_t high)
                        __attribute__((always_inline)) { return vmovn_high_s32(vmovn_s32(low), high); };
   vst1q_s8(static_cast<std::int8_t*>(p), vmovn_high_s16(vmovn_s16(two(a.q[0], a.q[1])), two(a.q[2], a.q[3])));
 }
 
-// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+// Returns the lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH {
     const Ints& from = i < 2 ? a : b;
@@ -199,7 +199,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], vdupq_n_s32(bits)); });
 }
-// Shifts each lane left by the number of bits in b's lane, 0 to 31.
+// Shifts each lane of a left by the number of bits in b's lane, which is 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], b.q[i]); });
 }
@@ -214,16 +214,16 @@ ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
   return shift_left_16(a, -bits);
 }
-// Returns a where b < c, else 0.
+// Returns, per lane, a if b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return four_ints(ZRT_EACH { return vandq_s32(as_s32(vcltq_s32(b.q[i], c.q[i])), a.q[i]); });
 }
-// Replaces each byte by values[byte]. REQUIRES: bytes are 0 to 15.
+// Replaces each byte of `codes` by values[byte]. REQUIRES: the bytes are 0 to 15.
 ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const int8x16_t table = vld1q_s8(values);
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
 }
-// Interleaves 16 bytes from each address: lane i holds byte i of a, b, c and d.
+// Interleaves 16 bytes from each address, so that lane i holds byte i of a, b, c and d.
 ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
   const auto load_16 = [](const void* p)
                            __attribute__((always_inline)) { return vld1q_u8(static_cast<const std::uint8_t*>(p)); };
@@ -235,7 +235,7 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   const uint8x16_t low = vzip1q_u8(x, y), high = vzip2q_u8(x, y), low_2 = vzip1q_u8(z, w), high_2 = vzip2q_u8(z, w);
   return {words(low, low_2, false), words(low, low_2, true), words(high, high_2, false), words(high, high_2, true)};
 }
-// Adds neighbours: reads 16 x i16 and writes 8 sums of two each.
+// Reads 16 x i16, adds neighbours, and writes the 8 sums.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const std::int16_t*>(from);
   vst1q_s16(static_cast<std::int16_t*>(to), vpaddq_s16(vld1q_s16(at), vld1q_s16(at + 8)));
@@ -264,7 +264,7 @@ ZRT_SIMD Ints as_ints(const Floats& a) {
   return four_ints(ZRT_EACH { return vreinterpretq_s32_f32(a.q[i]); });
 }
 
-// ---- one register of floats, for loops that must count registers: lanes 4 p to 4 p + 3 ----
+// A Part is one register of floats, for loops that must count registers. Part p holds lanes 4 p to 4 p + 3.
 
 using Part = float32x4_t;
 constexpr int kParts = 4, kPartLanes = 4;
@@ -280,7 +280,7 @@ ZRT_SIMD Part load_part_f16(const void* p) {
 ZRT_SIMD Part load_part_bf16(const void* p) {
   return vreinterpretq_f32_u32(vshll_n_u16(load_halves(p, 0), 16));
 }
-// Keeps a value in a register for several uses; a compiler may read memory again for each.
+// Keeps a value in a register for several uses. Otherwise a compiler may read memory again for each use.
 ZRT_SIMD Part hold(Part x) {
   asm("" : "+w"(x));
   return x;
@@ -292,7 +292,7 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return vfmaq_f32(c, a, b);
 }
 
-// ---- the same of integers ----
+// An IntPart is one register of integers.
 
 using IntPart = int32x4_t;
 ZRT_SIMD IntPart& part(Ints& x, int p) {
@@ -314,7 +314,7 @@ ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
   return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
 }
 
-// ---- 32 floats as 16 pairs: the first of each, the second of each ----
+// LanePairs holds 32 floats as 16 pairs: the first of each pair, and the second of each pair.
 
 struct LanePairs {
   Floats first, second;
@@ -332,10 +332,10 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
   for (int i = 0; i < 4; ++i) vst2q_f32(p + 8 * i, {{x.first.q[i], x.second.q[i]}});
 }
 
-// ---- fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then
-// l + 4, l + 2 and l + 1 ----
+// The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
+// lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Sums j and j + 4 after the first two steps.
+// Sums j and j + 4 after the first two steps of the fold, which leave four lanes of each.
 struct Pair {
   float32x4_t j, j4;
 };
@@ -343,9 +343,9 @@ ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
   return {vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3])),
           vaddq_f32(vaddq_f32(b.q[0], b.q[2]), vaddq_f32(b.q[1], b.q[3]))};
 }
-// y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
+// Computes y[j] = y[j] + sum j, for j < 8. pairs[j] holds sums j and j + 4.
 ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
-  // Two lanes of a, two of b.
+  // Adds neighbouring lanes of a and b. Returns two lanes of a and two of b.
   const auto two = [](float32x4_t a, float32x4_t b) __attribute__((always_inline)) {
     const float64x2_t x = vreinterpretq_f64_f32(a), z = vreinterpretq_f64_f32(b);
     return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(x, z)), vreinterpretq_f32_f64(vzip2q_f64(x, z)));

@@ -1,6 +1,6 @@
-// Several vectors that are used like one: each operation is done on all of them before the next operation. If a
-// function's operations depend on each other, a processor cannot overlap them; with several vectors it has independent
-// work. Included after a lanes header. The functions of lanes_math.h accept these in place of Floats.
+// Several is a group of vectors that are used like one: each operation is done on all of them before the next
+// operation. If a function's operations depend on each other, a processor cannot overlap them. With several vectors it
+// has independent work. The functions of lanes_math.h accept these in place of Floats. Included after a lanes header.
 #pragma once
 
 namespace zinc_rt::cpu_simd {

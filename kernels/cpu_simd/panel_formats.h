@@ -1,7 +1,7 @@
-// How each format's codes, scales and minimums are read from a group of a row panel (kernels/cpu/quant/panels.h): a
-// vector holds one word for each of 16 rows. Included by the units of kernels/cpu_simd after their dots_<isa>.h.
+// Reads each weight format's codes, scales and minimums from a group of a row panel (kernels/cpu/quant/panels.h). A
+// vector holds one word for each of 16 rows. The units of kernels/cpu_simd include this after their dots_<isa>.h.
 //
-// A format F has
+// A format is a struct F with these members:
 //   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
 //   kSigned           codes are signed bytes; else unsigned, at most kLargest, and stand for code - kOffset
 //   kSub              K-quants: values that share a scale, 16 or 32
@@ -36,7 +36,7 @@ ZRT_SIMD void repeat(Fn&& fn) {
 }
 #define ZRT_INLINE_LAMBDA __attribute__((always_inline))
 
-constexpr int kVector = 64;  // bytes of a word of 16 rows
+constexpr int kVector = 64;  // bytes of one word of 16 rows
 constexpr int kHalfVector = 32;
 
 ZRT_SIMD Ints every_byte(int value) {
@@ -48,8 +48,8 @@ ZRT_SIMD Ints low_nibbles(const Ints& bytes) {
 ZRT_SIMD Ints high_nibbles(const Ints& bytes) {
   return shift_right(bytes, 4) & every_byte(15);
 }
-// For blocks of 32 values whose byte i holds values i and i + 16: the low nibbles of word i of the codes are word i of
-// the values, and the high nibbles are word i + 4.
+// Calls fn for the 8 words of a block of 32 values whose byte i holds values i and i + 16. The low nibbles of word i of
+// the codes are word i of the values, and the high nibbles are word i + 4.
 template <class Fn>
 ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
   repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {
@@ -65,7 +65,7 @@ ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
          (shift_left(four, 18) & splat(0x100000)) | (shift_left(four, 25) & splat(0x10000000));
 }
 
-// ---- blocks of 32 values ----
+// Formats with blocks of 32 values.
 
 struct Small {
   static constexpr bool kIsK = false, kHasMin = false, kSigned = false;
@@ -131,7 +131,7 @@ struct Iq4Nl : Small {
 };
 struct Mxfp4 : Small {
   static constexpr int kOffset = 12, kLargest = 24;
-  ZRT_SIMD Floats d(const Group& g, int s) {  // 2^(e - 128); for e = 0 and 1 it is subnormal
+  ZRT_SIMD Floats d(const Group& g, int s) {  // d = 2^(e - 128); it is subnormal for e = 0 and 1
     const Ints e = load_u8(g.at + 16 * s), two = splat(2);
     const Ints subnormal = where_less(e, two, shift_left(splat(0x00200000), e & splat(1)));
     const Ints normal = where_less(splat(1), e, shift_left(e - splat(1), 23));
@@ -145,7 +145,7 @@ struct Mxfp4 : Small {
   }
 };
 
-// ---- K-quants: one block of 256 values a group ----
+// K-quants, which have one block of 256 values per group.
 
 struct Super {
   static constexpr bool kIsK = true, kHasMin = false, kSigned = false;
@@ -155,7 +155,7 @@ struct Super {
   // Returns byte j % 4 of each lane as an unsigned number.
   ZRT_SIMD Ints byte_of(const Ints& word, int j) { return shift_right(word, 8 * (j % 4)) & splat(255); }
 };
-// The packed scales of Q4_K and Q5_K are described in kernels/cpu/quant/k_scales.h.
+// Reads the packed six-bit scales of Q4_K and Q5_K, which kernels/cpu/quant/k_scales.h describes.
 struct SixBitScales : Super {
   static constexpr bool kHasMin = true;
   static constexpr int kSub = 32;

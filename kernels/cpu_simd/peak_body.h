@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Returns the same bytes, in a way that hides from the compiler that they are the same.
+// Returns the same bytes, but hides from the compiler that they are the same, so that it cannot remove work.
 ZRT_SIMD Bytes others(Bytes codes) {
   asm("" : "+v"(codes));
   return codes;
@@ -17,7 +17,8 @@ ZRT_SIMD void want(Bytes sum) {
   asm volatile("" : : "v"(sum));
 }
 
-// Each sum is a chain of dependent operations. This number of chains hides their latency and fits into the registers.
+// Runs one chain of dependent multiply-adds per kChain, `rounds` times. This number of chains hides their latency
+// and fits into the registers.
 template <int... kChain>
 ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence<int, kChain...> chains) {
   static constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};

@@ -1,5 +1,5 @@
-// RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes this after
-// its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
+// RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes this one
+// after its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -11,7 +11,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Loads the first n < 16 floats; the other lanes are `fill`.
+// Loads the first n floats, where n < 16. The other lanes become `fill`.
 ZRT_SIMD Floats load_some(const float* p, std::uint32_t n, float fill) {
   float lane[kLanes];
   for (std::uint32_t l = 0; l < kLanes; ++l) lane[l] = l < n ? p[l] : fill;
@@ -23,7 +23,7 @@ ZRT_SIMD void store_some(float* p, std::uint32_t n, Floats x) {
   std::memcpy(p, lane, n * sizeof(float));
 }
 
-// The float dot of x with itself. Lanes past the end add +0 * -0, which does not change them.
+// Returns the float dot of x with itself. Lanes past the end add +0 * -0, which does not change them.
 ZRT_SIMD float sum_of_squares(const float* x, std::uint32_t n) {
   float acc = 0.0f;
   for (std::uint32_t first = 0; first < n; first += 256) {
@@ -167,8 +167,8 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
-// How many vectors GLU computes at once. The operations on a single vector depend on each other, so a processor cannot
-// overlap them.
+// How many vectors GLU computes at once. The operations on a single vector depend on each other, so a processor could
+// not overlap them.
 constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {

@@ -1,4 +1,5 @@
-// The row functions for NEON. Everything but the table is static, as in the units of other sets.
+// Defines the row functions for NEON. Everything but the table is static, because code for other processors must not
+// use a copy of it.
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes header comes first, because the files after it use its names.

@@ -1,5 +1,5 @@
-// For every unit that is compiled for an instruction set: macros that make functions static and inlined, and the number
-// of lanes.
+// Macros and constants for every unit that is compiled for an instruction set. The macros make functions static and
+// inlined.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kLanes = 16;
 
-// Returns how many columns (1 to 4) of n sums each a loop computes at once, if the registers hold `sums` sums.
+// Returns how many columns (1 to 4) a loop computes at once if each has n sums and the registers hold `sums` sums.
 constexpr int columns_of(int n, int sums) {
   return sums / n < 1 ? 1 : sums / n > 4 ? 4 : sums / n;
 }

@@ -1,5 +1,5 @@
-// The steps of SSM_DELTA_NET and SSM_CONV1D on 16 lanes. Each instruction set has one file that includes this after its
-// lanes header. The orders of sums are those of kernels/cpu/{ssm_delta_net,ssm_conv1d}.cpp. A lane is a column or a
+// The steps of SSM_DELTA_NET and SSM_CONV1D on 16 lanes. Each instruction set has one file that includes this one after
+// its lanes header. The orders of sums are those of kernels/cpu/{ssm_delta_net,ssm_conv1d}.cpp. A lane is a column or a
 // channel, which are independent of each other.
 #pragma once
 
@@ -9,8 +9,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Computes columns [at, at + 16 * kColumns), whose sums stay in registers. S is written only once, so g S is computed a
-// second time for the update.
+// Computes columns [at, at + 16 * kColumns) of a DeltaStep. Their sums stay in registers. S is written only once, so g
+// S is computed a second time for the update.
 template <int kColumns>
 __attribute__((noinline)) void delta_columns(const cpu::DeltaStep& step, std::uint64_t at) {
   const auto column = [at](float* p, int c)
@@ -60,7 +60,7 @@ void delta_step(const cpu::DeltaStep& step) {
   }
 }
 
-// Computes 16 channels.
+// Computes 16 channels of a ConvStep.
 ZRT_SIMD void conv_lanes(const float* x, const float* w, const cpu::ConvStep& step, std::uint64_t pitch, float* state,
                          float* y) {
   const Floats now = load(x);

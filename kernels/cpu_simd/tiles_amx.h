@@ -1,5 +1,5 @@
-// How the units of AMX use the tile registers: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
-// W]. B consists of words of 4 bytes of k, one word per row of W. This is the order of a row panel.
+// How the units for AMX use the tile registers: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
+// W]. B consists of words of 4 bytes of k, one word per row of W. A row panel has the same order.
 #pragma once
 
 #include "kernels/cpu_simd/linear_source.h"
@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint32_t kTileRows = 16;  // rows of x in a tile
 constexpr std::uint64_t kVectorPitch = 64;
 
-// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W. All have the full size.
+// Returns the configuration of the tiles. Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W. All have the
+// full size.
 constexpr TileConfig whole_tiles() {
   TileConfig config;
   for (int i = 0; i < 8; ++i) config.set(i, kTileRows, 64);
@@ -19,24 +20,25 @@ constexpr TileConfig whole_tiles() {
 }
 constexpr TileConfig kWholeTiles = whole_tiles();
 
-// Splits n >= kTileRows rows of x into tiles.
+// Splits n rows of x into tiles, where n is at least kTileRows.
 struct RowTiles {
   std::uint32_t n;
   ZRT_MEMBER std::uint32_t count() const { return (n + kTileRows - 1) / kTileRows; }
-  // The last tile ends with row n, so its first rows may also belong to the previous tile.
+  // Returns the first row of a tile. The last tile ends with the last row, so its first rows may also belong to the
+  // previous tile.
   ZRT_MEMBER std::uint32_t first_of(std::uint32_t tile) const {
     return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
   }
 };
 
-// Configures the tiles, splits the rows of x into sweeps of at most kRows and the panels of rows [begin, end) of W into
-// groups of at most kPanels, and calls fn(first row of x, number of rows, panels, number of panels) for each
+// Configures the tiles. Splits the rows of x into sweeps of at most kRows, and the panels of rows [begin, end) of W
+// into groups of at most kPanels. Calls fn(first row of x, number of rows, panels, number of panels) for each
 // combination.
 template <std::uint32_t kRows, std::uint32_t kPanels, class Fn>
 void for_sweeps(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
   configure_tiles(kWholeTiles);
   for (std::uint32_t first = 0; first < a.n;) {
-    // A sweep is shortened if otherwise fewer rows than a tile would remain.
+    // A sweep is shortened if fewer rows than a tile would otherwise remain.
     const std::uint32_t left = a.n - first, n = left <= kRows ? left : left < kRows + kTileRows ? kRows / 2 : kRows;
     for_panels<kPanels>(a, begin, end,
                         [&](const PanelRows* panels, std::uint32_t n_panels) { fn(first, n, panels, n_panels); });
@@ -45,8 +47,8 @@ void for_sweeps(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end
   release_tiles();
 }
 
-// Tries one product of a tile of ones by a tile of minus ones: product() adds tile 4 times tile 6 to tile 0. If the
-// system or a hypervisor refuses the instructions, the process dies.
+// Tries one product of a tile of ones by a tile of minus ones, where product() adds tile 4 times tile 6 to tile 0.
+// Returns whether the result is right. If the system or a hypervisor refuses the instructions, the process dies.
 template <class Sum, class Value, class Product>
 bool multiplies_ones(Value one, Value minus_one, Product&& product) {
   constexpr std::uint32_t kValues = kVectorPitch / sizeof(Value);

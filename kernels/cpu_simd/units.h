@@ -1,4 +1,5 @@
-// The functions of the units for each instruction set. cpp/ring/cpu/kernel_sets.cpp composes kernel sets from them.
+// Declares the functions of the units, which exist per instruction set. cpp/ring/cpu/kernel_sets.cpp composes kernel
+// sets from them.
 // Thread rule: pure functions. A unit's functions may be called only if its has_<isa>() returns true.
 #pragma once
 
@@ -6,62 +7,61 @@
 
 namespace zinc_rt::cpu_simd {
 
-// Whether the processor has AVX2, FMA and F16C, and the system saves their registers.
+// Returns whether the processor has AVX2, FMA and F16C, and the system saves their registers.
 bool has_avx2();
-// As has_avx2, and the processor has the dot product of bytes on 256 bits.
+// Returns whether has_avx2() holds, and the processor has the dot product of bytes on 256 bits.
 bool has_avx_vnni();
-// Whether the processor has AVX-512 F, BW, VL, DQ and VNNI.
+// Returns whether the processor has AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
-// As has_avx512_vnni, and the processor has products of bf16.
+// Returns whether has_avx512_vnni() holds, and the processor has products of bf16.
 bool has_avx512_bf16();
-// Whether the processor has AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the tile
-// registers. Each call tries the instructions in a child process.
+// Returns whether the processor has AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the
+// tile registers. Each call tries the instructions in a child process.
 bool has_amx_int8();
-// The same for AVX-512 BF16, VBMI and AMX's products of bf16.
+// Returns the same for AVX-512 BF16, VBMI and AMX's products of bf16.
 bool has_amx_bf16();
-// On 64-bit ARM: vectors, which every processor has; the dot product of bytes; the dot product and the matrix product
-// of bytes.
+// Return whether a processor of 64-bit ARM has vectors (every one has), the dot product of bytes, or both the dot
+// product and the matrix product of bytes.
 bool has_neon();
 bool has_neon_dotprod();
 bool has_neon_i8mm();
 
-// Each implements KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. They return false and
-// do nothing if the reference is as fast: for float activations (see float_linear), and for plain matrices with fewer
-// than 3 rows of x.
+// Each of these implements KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. They return
+// false and do nothing if the reference is as fast. That is the case for float activations (see float_linear), and for
+// plain matrices with fewer than 3 rows of x.
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// For arithmetic `fast`: multiplies rows of x that round_x_amx_bf16 has rounded. Other rows are computed as by
+// For arithmetic `fast`: multiplies rows of x that round_x_amx_bf16 has rounded. Other rows are computed as in
 // linear_rows_amx_int8.
 bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// Each implements KernelSet::attend. The AVX-512 version needs the processors of avx512_vnni.
+// Each of these implements KernelSet::attend. The AVX-512 version needs a processor with has_avx512_vnni().
 void attend_avx2(const cpu::AttendTile& tile);
 void attend_avx_vnni(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
 void attend_neon(const cpu::AttendTile& tile);
 
-// Each implements RowKernels::float_linear.
+// Each of these implements RowKernels::float_linear.
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// For arithmetic `fast`: RowKernels::float_linear, rounds_x and round_x, for bf16 weights and for f16 weights with many
-// rows of x. Everything else is computed by float_linear_avx512.
+// For arithmetic `fast`: these implement RowKernels::float_linear, rounds_x and round_x, for bf16 weights and for f16
+// weights with many rows of x. float_linear_avx512 computes everything else.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
 void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
-// The same with AMX, for many rows of x that were rounded before. Everything else is computed as by the functions
-// above.
+// These do the same with AMX, for many rows of x that were rounded before. The functions above compute everything else.
 void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
 void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
 
-// Runs this many rounds of the multiply-adds of LINEAR's tiles, in registers only. Returns the number of products of
-// bytes.
+// Run this many rounds of the multiply-adds of LINEAR's tiles, in registers only. Each returns the number of products
+// of bytes.
 std::uint64_t int8_products_avx2(std::uint64_t rounds);
 std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
 std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
