@@ -1,4 +1,4 @@
-// An engine runs one or more models for one or more tenants. Each model has a tier, a tokenizer and a chat template.
+// An Engine runs one or more models for one or more tenants. Each model has a tier, a tokenizer and a chat template.
 // Thread rule: any thread. The engine's own threads run the steps (one thread per device) and deliver the events (one
 // thread).
 #pragma once
@@ -27,35 +27,36 @@ class Engine {
  public:
   // Opens an engine with one model. Errors name the file, the key or tensor, the tier, and what would help.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
-  // Starts an engine without a model; add_model() adds the first one. Of the options it reads only threads and
-  // max_models. Errors: kInvalidArgument if check(options) fails.
+  // Starts an engine without a model; add_model() then adds the first one. Of the options only threads and max_models
+  // are used. Errors: kInvalidArgument if check(options) fails.
   static Result<Engine> start(const EngineOptions& options = {});
-  // Adds a model with its own slots, pages and options, tier and threads included. Errors as open(), and also:
+  // Adds a model with its own slots, pages and options, including tier and threads. Errors: as in open(), and also
   // kInvalidArgument if the name is taken; kExhausted if max_models are loaded and none of them is idle.
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
-  // Stops taking requests for the model, waits until its requests have ended, then frees it. Errors: kNotFound;
+  // Stops accepting requests for the model, waits until its requests have ended, then frees it. Errors: kNotFound;
   // kInvalidArgument for the only model of an engine that was opened with one.
   Status remove_model(const std::string& name);
-  std::vector<std::string> models() const;  // names, the first is the default
-  // Stops taking requests and waits until all requests have ended. Returns false if some still run after timeout_ms;
-  // they go on.
+  std::vector<std::string> models() const;  // names of the loaded models; the first is the default
+  // Stops accepting requests and waits until all requests have ended. Returns false if some still run after timeout_ms;
+  // these continue.
   bool drain(double timeout_ms);
-  // Ends all generations with an error; later calls on the engine, its tenants and sessions give kUnavailable.
+  // Ends all generations with an error. Later calls on the engine, its tenants and sessions return kUnavailable.
   void close();
   bool is_closed() const;
 
-  std::string tier() const;        // of the first model, such as "t_cpu"; empty if no model is loaded
-  std::string arithmetic() const;  // of the first model: "exact", or "fast" if requested and supported by the tier
-  // The version of the arithmetic contract (docs/arithmetic.md).
+  std::string tier() const;  // tier of the first model, such as "t_cpu"; empty if no model is loaded
+  // Of the first model: "exact", or "fast" if it was requested and the tier supports it.
+  std::string arithmetic() const;
+  // Returns the version of the arithmetic contract (docs/arithmetic.md), as in version.h.
   static unsigned arithmetic_version() { return kArithmeticVersion; }
-  // In this call and those below, `model` is the name of a model. Empty means the first model. Errors: kNotFound if no
-  // model of that name is loaded.
+  // In this call and those below, `model` is the name of a model. An empty name means the first model. Errors:
+  // kNotFound if no model of that name is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
-  // The chat template from the model file; empty if the file has none.
+  // Returns the chat template from the model file, or an empty text if the file has none.
   std::string chat_template(const std::string& model = {}) const;
-  // Steps, slots, pages, queues and prefix cache: in total, per model and per device. The numbers are those at the end
-  // of the last step, so the call waits for no step.
+  // Returns counts of steps, slots, pages, queues and prefix cache: in total, per model and per device. The numbers are
+  // those at the end of the last step, so the call waits for no step.
   EngineStats stats() const;
 
   // Records what the step threads do, at most n_records spans, until stop_trace() is called. stop_trace() writes the
@@ -67,36 +68,37 @@ class Engine {
                                              const std::string& model = {}) const;
   Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
                                  const std::string& model = {}) const;
-  // The bytes that this token adds to a text. They may be a part of a character. Empty for an id that stands for no
-  // bytes.
+  // Returns the bytes that this token adds to a text. They may be a part of a character. Returns an empty text for an
+  // id that stands for no bytes.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
-  // Returns the prompt tokens that this request would have. add_special says whether BOS and EOS are added; without a
-  // value the request decides. Errors: the errors of submit() that concern the prompt.
+  // Returns the prompt tokens that this request would have. add_special says whether BOS and EOS are added; if it has
+  // no value, the request decides. Errors: those of submit() that concern the prompt.
   Result<std::vector<std::int32_t>> prompt_tokens(Request request, std::optional<bool> add_special = {}) const;
-  // Renders a chat. messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template
-  // variables, or empty. continue_final_message: the text ends with the content of the last message (see Request).
+  // Renders a chat with the model's template and returns the prompt. `messages` is a JSON list. `tools` is a JSON list
+  // or empty. `extra` is a JSON object of further template variables, or empty. With continue_final_message the prompt
+  // ends with the content of the last message (see Request).
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;
   // Renders the messages of a request in the same way.
   Result<std::string> apply_template(Request request) const;
 
-  // Returns the logits after each token, or after the last one only: [rows, vocab_size]. chunk is the number of tokens
-  // per step; with 0 the engine chooses it. The call uses the pages of one slot while it runs.
+  // Returns the logits after each token, or only after the last one, as [rows, vocab_size]. `chunk` is the number of
+  // tokens per step; with 0 the engine chooses it. The call uses the pages of one slot while it runs.
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
                                     const std::string& model = {}, const StopAsked& is_stopped = {}) const;
-  // Returns the residual stream after a layer (-1: the embeddings): [n, model_dim].
+  // Returns the residual stream after a layer, as [n, model_dim]. Layer -1 means the embeddings.
   Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer, const std::string& model = {},
                                     const StopAsked& is_stopped = {}) const;
-  std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
+  std::uint32_t vocab_size(const std::string& model = {}) const;  // returns 0 for a name that does not exist
   std::uint32_t model_dim(const std::string& model = {}) const;
 
-  // Returns the tenant of this name; the first call for a name creates the tenant. If a quota is given, it replaces the
-  // tenant's quota.
+  // Returns the tenant of this name, and creates it at the first call for that name. If a quota is given, it replaces
+  // the tenant's quota.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
-  // Frees the tenant's name and its reserved pages at once. Handles, sessions and requests of the tenant keep working;
-  // the rest is freed with the last of them. A tenant made later under the same name is a new tenant. Errors:
-  // kNotFound.
+  // Frees the tenant's name and its reserved pages at once. Handles, sessions and requests of the tenant keep working,
+  // and the rest is freed with the last of them. A tenant that is created later under the same name is a new tenant.
+  // Errors: kNotFound.
   Status remove_tenant(const std::string& name);
 
  private:

@@ -1,4 +1,4 @@
-// The options of an engine, and a table with a row per option. Commands, configuration files, the server's API and
+// The options of an engine, and a table with one row per option. Commands, configuration files, the server's API and
 // Python all read this table, so an option with a row exists in each of them.
 // Thread rule: plain values; the table never changes.
 #pragma once
@@ -16,34 +16,35 @@
 
 namespace zinc_rt {
 
-// A function that is called while a model is loaded. `done` and `total` are bytes of weights: those that are ready, and
-// all.
+// A function that is called while a model is loaded, with the number of bytes of weights that are ready and their
+// total.
 struct OnProgress {
   using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
   OnProgress() = default;
   OnProgress(Call f) : call(std::move(f)) {}
   template <std::invocable<std::uint64_t, std::uint64_t> F>
   OnProgress(F f) : call(std::move(f)) {}
-  // Always equal, because a listener does not change the model.
+  // Two listeners always compare equal, because a listener does not change the model.
   bool operator==(const OnProgress&) const { return true; }
 
-  Call call;  // empty: progress is not reported
+  Call call;  // if empty, progress is not reported
 };
 
-// What a member means is in its row of the table engine_options() (below). If a text is empty or a number is 0, the
-// environment variable of the row decides; if it is not set either, the engine decides.
+// The options with which a model is opened. The meaning of a member is in its row of the table engine_options()
+// (below). If a text is empty or a number is 0, the environment variable of the row decides. If that is not set either,
+// the engine decides.
 struct EngineOptions {
   std::string tier;
   std::string backend;
-  // The devices that each hold a replica of the model, with its own weights, slots, pages and prefix cache. The devices
-  // of t_cpu are parts of the same processor and share `threads`. More in docs/devices.md.
+  // The numbers of the devices that each hold a replica of the model, with its own weights, slots, pages and prefix
+  // cache. The devices of t_cpu are parts of the same processor and share `threads`. docs/devices.md explains more.
   std::vector<std::uint32_t> devices = {0};
   std::uint32_t max_slots = 64;
   std::uint32_t kv_pages = 0;
   std::uint32_t max_context = 0;
   std::string kv_dtype;
   // With "rank" the model scores pairs of texts. With any other pooling except "none" it embeds texts. In both cases it
-  // generates nothing.
+  // generates no tokens.
   std::string pooling;
   std::uint32_t threads = 0;
   std::string cpu_kernels;
@@ -62,7 +63,7 @@ struct EngineOptions {
   std::uint32_t max_models = 0;
   OnProgress on_progress;  // has no row in the table, because no text can express a function
 
-  // Two equal sets of options open the same model from the same file.
+  // Returns whether both would open the same model from the same file.
   bool operator==(const EngineOptions&) const = default;
 };
 
@@ -72,19 +73,19 @@ struct EngineOption {
                               std::uint32_t EngineOptions::*, bool EngineOptions::*>;
   enum class Audience : std::uint8_t {
     kAll,        // for everybody who opens a model
-    kMeasuring,  // for measuring and comparing: no result depends on the option, or it is for debugging
-    kEngine,     // an option of the engine, not of one model; only Python takes it
+    kMeasuring,  // for measuring and comparing; no result depends on it, or it is for debugging
+    kEngine,     // an option of the engine, not of one model; only Python accepts it
   };
 
-  const char* name;  // the keyword argument in Python, and the key in configuration files and in requests
+  const char* name;  // keyword argument in Python, and key in configuration files and requests
   Member member;
-  std::string help;                            // a help text of one line
-  const char* otherwise = "";                  // what is used if the value is empty
-  const char* variable = "";                   // the environment variable that is read if the value is empty or 0
-  std::vector<std::string> choices = {};       // the allowed texts; empty: the code that reads the text checks it
-  std::uint32_t least = 0, most = UINT32_MAX;  // bounds of a number
+  std::string help;                            // help text of one line
+  const char* otherwise = "";                  // what is used if the value is empty, in words
+  const char* variable = "";                   // environment variable that is read if the value is empty or 0
+  std::vector<std::string> choices = {};       // allowed texts; if empty, the code that reads the text checks it
+  std::uint32_t least = 0, most = UINT32_MAX;  // bounds of a number, both inclusive
   Audience audience = Audience::kAll;
-  const char* flags = "";  // the flags of commands, if they are more than --name-of-the-option
+  const char* flags = "";  // flags of commands, if they are more than --name-of-the-option
 };
 
 std::span<const EngineOption> engine_options();
@@ -94,7 +95,7 @@ std::span<const EngineOption> engine_options();
 // expected form.
 Status set_option(EngineOptions& options, const EngineOption& row, std::string_view text);
 
-// Errors: kInvalidArgument for a value that is not one of the option's choices or not within its bounds.
+// Checks that the value is one of the option's choices and within its bounds. Errors: kInvalidArgument.
 Status check(const EngineOptions& options, const EngineOption& row);
 Status check(const EngineOptions& options);  // checks all rows, in the order of the table
 

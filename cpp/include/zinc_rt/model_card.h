@@ -1,4 +1,4 @@
-// Describes a model and the memory that it takes.
+// Describes a model (ModelCard) and the memory that it takes (ModelMemory).
 // Thread rule: plain values.
 #pragma once
 
@@ -18,7 +18,7 @@ struct ModelCard {
     std::optional<std::int32_t> bos_token_id, eos_token_id, pad_token_id;
   };
   struct RopeScaling {
-    std::string type;  // linear, yarn or longrope
+    std::string type;  // RoPE scaling: linear, yarn or longrope
     double factor = 1;
     std::uint32_t original_context = 0;
   };
@@ -28,8 +28,8 @@ struct ModelCard {
 
   std::string name, family, architecture, size_label;
   std::uint64_t n_parameters = 0;
-  std::uint64_t n_active_parameters = 0;  // parameters that are used for one token (fewer than all in a mixture of
-                                          // experts)
+  // Number of parameters that are used for one token, which is fewer than all in a mixture of experts.
+  std::uint64_t n_active_parameters = 0;
   std::uint32_t n_layers = 0, model_dim = 0, ffn_dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::uint32_t vocab_size = 0, context_length = 0;
   double rope_theta = 0, norm_eps = 0;
@@ -38,20 +38,19 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // The same, but by the formats in which the kernels read the weights. Most F16 and BF16 matrices become fixed16
+  // The same bytes by the formats in which the kernels read the weights. Most F16 and BF16 matrices become fixed16
   // (docs/arithmetic.md, rule 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // Where and how the model runs.
-  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // device: a description of the first one
-  std::vector<std::uint32_t> devices;                                   // the numbers of the devices that hold a
-                                                                        // replica
-  // How the chat template writes tool calls and reasoning (docs/agents.md lists the formats). tool_format is empty if
-  // the template does not show tools.
+  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // `device` describes the first one
+  std::vector<std::uint32_t> devices;  // the numbers of the devices that hold a replica
+  // The formats in which the chat template writes tool calls and reasoning (docs/agents.md lists them). tool_format is
+  // empty if the template does not show tools.
   std::string tool_format, reasoning_format;
 
-  // If the model embeds texts: mean, cls or last, and the length of an embedding. If it scores pairs of texts: rank,
-  // and 1. If it generates: empty, and 0.
+  // What the model computes besides tokens. If it embeds texts, these are "mean", "cls" or "last", and the length of an
+  // embedding. If it scores pairs of texts, "rank" and 1. If it generates, empty and 0.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 
@@ -69,20 +68,21 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// The memory that a model uses. `regions` are those of its first device; `devices` has the sums of each device. The
+// The memory that a model uses. `regions` are those of its first device, and `devices` has the sums of each device. The
 // regions that are not mapped add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
-    std::uint32_t index = 0;  // in the tier
-    std::string name;         // for people
+    std::uint32_t index = 0;  // number of the device in its tier
+    std::string name;         // description for people
     std::uint32_t max_slots = 0, kv_pages = 0;
     std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
   };
   struct Region {
-    std::string name, heap;  // "kv_pages", "device_local"
+    std::string name, heap;  // for example "kv_pages" and "device_local"
     std::uint64_t bytes = 0;
-    bool mapped = false;  // the bytes are read in the mapped model file; nothing is allocated for the region
-    std::string note;     // how the size was computed
+    // Whether the bytes are read in the mapped model file, so that nothing is allocated for the region.
+    bool mapped = false;
+    std::string note;  // how the size was computed
   };
   std::string tier;
   std::uint32_t max_slots = 0, max_context = 0, chunk_cap = 0, kv_pages = 0;
@@ -103,7 +103,7 @@ enum class CardDetail : std::uint8_t {
   kAll,
   kListed,  // only the fields that a list of models shows
 };
-// Both return one JSON object. Numbers that do not apply to the model's family are left out.
+// Return one JSON object. Numbers that do not apply to the model's family are left out.
 std::string to_json(const ModelCard& card, CardDetail detail = CardDetail::kAll);
 std::string to_json(const ModelMemory& memory, CardDetail detail = CardDetail::kAll);
 

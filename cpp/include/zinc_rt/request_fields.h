@@ -1,4 +1,4 @@
-// A table of the fields of a generation request: in the bodies that the server takes, in Python's calls and in
+// A table of the fields of a generation request: in the bodies that the server accepts, in Python's calls and in
 // commands. Code that reads a request iterates over the table. docs/server.md, Python's stub and its help texts are
 // generated from the table or checked against it.
 // Thread rule: the table never changes.
@@ -22,7 +22,7 @@ struct Bounds {
 
 // A row of the table. A name has several rows if it means different things in different APIs.
 struct RequestField {
-  // The APIs that take the field. Those of the server are named after the last words of their paths.
+  // The APIs that accept the field. Those of the server are named after the last words of their paths.
   enum TakenBy : std::uint32_t {
     kChat = 1,             // /v1/chat/completions
     kCompletion = 2,       // /v1/completions
@@ -42,19 +42,21 @@ struct RequestField {
                    std::vector<std::int32_t> Request::*, std::map<std::int32_t, float> Request::*>;
 
   const char* name;
-  std::uint32_t taken_by;             // bits of TakenBy
-  Member member = {};                 // stores the value unchanged; none: the API's own reader handles the field
-  const char* type = "";              // if there is no member: the type that is expected
-  Bounds bounds = {};                 // of a number; `most` also of a text's bytes or a list's entries; 0 to 0: none
-  std::optional<Bounds> of_api = {};  // the bounds in the server's bodies, if they are narrower
-  const char* help = "";              // a help text of one line
+  std::uint32_t taken_by;  // bits of TakenBy
+  // The member that stores the value unchanged; if there is none, the API's own reader handles the field.
+  Member member = {};
+  const char* type = "";  // the expected type in words, if there is no member
+  Bounds bounds = {};     // of a number; `most` also limits a text's bytes or a list's entries; 0 to 0 means no bounds
+  std::optional<Bounds> of_api = {};  // bounds in the server's bodies, if they are narrower
+  const char* help = "";              // help text of one line
 
   const Bounds& api_bounds() const { return of_api ? *of_api : bounds; }
 };
 
 std::span<const RequestField> request_fields();
 
-// Describes the values that the server accepts: "0 to 2", "true or false", "a text of at most 256 bytes".
+// Returns a description of the values that the server accepts, such as "0 to 2", "true or false" or "a text of at most
+// 256 bytes".
 std::string wanted_value(const RequestField& field);
 // Returns the names of the APIs in `taken_by` as docs/server.md writes them, joined by commas.
 std::string taker_names(std::uint32_t taken_by);

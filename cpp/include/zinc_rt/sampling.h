@@ -1,4 +1,4 @@
-// The numbers of a request that say how its tokens are picked.
+// SamplingParams are the numbers of a request that say how its tokens are picked.
 // Thread rule: a plain value.
 #pragma once
 
@@ -7,14 +7,14 @@
 namespace zinc_rt {
 
 struct SamplingParams {
-  float temperature = 0;         // 0: greedy
-  std::uint32_t top_k = 0;       // 0: off
-  float top_p = 1;               // 1: off
-  float min_p = 0;               // 0: off
-  float typical_p = 1;           // 1: off; applied after the three above, to the tokens that they keep
-  float repetition_penalty = 1;  // 1: off; applies to prompt and generated tokens
-  float presence_penalty = 0;    // 0: off; generated tokens
-  float frequency_penalty = 0;   // 0: off; generated tokens
+  float temperature = 0;         // 0: the most likely token is picked (greedy)
+  std::uint32_t top_k = 0;       // 0 turns it off
+  float top_p = 1;               // 1 turns it off
+  float min_p = 0;               // 0 turns it off
+  float typical_p = 1;           // 1 turns it off; applied after the three above, to the tokens that they keep
+  float repetition_penalty = 1;  // 1 turns it off; applies to prompt and generated tokens
+  float presence_penalty = 0;    // 0 turns it off; applies to generated tokens
+  float frequency_penalty = 0;   // 0 turns it off; applies to generated tokens
 };
 
 }  // namespace zinc_rt

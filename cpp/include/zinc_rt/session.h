@@ -20,13 +20,13 @@ class EngineCore;
 class QueueSink;
 struct TenantState;
 
-// A running request. Its events go to a sink.
+// A running request, whose events go to a sink. With it the caller can wait for the request or cancel it.
 class RequestHandle {
  public:
   explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
 
   // Ends the request as cancelled, unless it has ended already. Its slot and pages are free within one step. Events
-  // that the reader has not taken by then may be lost; completion() still contains them.
+  // that the reader has not taken by then may be lost, but completion() still contains them.
   void cancel();
   bool is_done() const;
   // Blocks until the request has ended. Errors: the error that ended the request, such as a device fault or a closed
@@ -35,29 +35,29 @@ class RequestHandle {
   // Waits for at most timeout_ms. Returns true once the request has ended and its callback has handled all events. If
   // it is called inside the callback, it returns whether the request has ended.
   bool wait_for(double timeout_ms) const;
-  // What has been generated so far; all of it once the request has ended.
+  // Returns what has been generated so far, which is all of it once the request has ended.
   Completion completion() const;
 
  private:
   std::vector<std::shared_ptr<Generation>> generations_;
 };
 
-// The tokens of one generation, in the order in which the engine makes them.
+// The tokens of one generation, in the order in which the engine generates them.
 class Stream {
  public:
   Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue);
   Stream(Stream&&) noexcept = default;
   Stream& operator=(Stream&&) noexcept;
-  ~Stream();  // cancels the generation if it is unfinished
+  ~Stream();  // cancels the generation if it has not ended
 
-  // Waits for the next event and returns it; returns nothing once the generation has ended. An error also ends it.
+  // Waits for the next event and returns it. Returns nullopt once the generation has ended. An error also ends it.
   Result<std::optional<StreamEvent>> next();
-  // Like next(), but waits for at most timeout_ms. `is_there` is false if no event came in that time.
+  // Does the same, but waits for at most timeout_ms. `is_there` is false if no event came in that time.
   Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
   void cancel();
   Completion completion() const { return handle_.completion(); }
-  // A file descriptor for event loops: it is readable while next() would not block. The stream owns it. Returns -1 if
-  // the system has no descriptor left.
+  // Returns a file descriptor for event loops, which is readable while next() would not block. The stream owns it.
+  // Returns -1 if the system has no free descriptor.
   int readable_fd();
 
  private:
@@ -65,21 +65,23 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
-// The number of a prompt's tokens, and of those whose KV is in the prefix cache.
+// The number of a prompt's tokens, and the number of those whose KV is in the prefix cache.
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
-  std::uint32_t device = 0;  // the device to which the request would go now; cached_tokens are counted there
+  std::uint32_t device = 0;  // device to which the request would go now; cached_tokens are counted there
 };
 
 class Session {
  public:
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
 
-  // Errors: kInvalidArgument for a request that could never be served (the message has the wanted and the allowed
-  // number); kNotFound for an unknown model; kExhausted with retry_after_s if too many requests wait; kUnavailable
-  // after the engine was closed; kCancelled if request.cancel was requested before the call returned.
+  // Starts a generation and returns its stream. Errors: kInvalidArgument for a request that could never be served (the
+  // message has the wanted and the allowed number); kNotFound for an unknown model; kExhausted with retry_after_s if
+  // too many requests wait; kUnavailable after the engine was closed; kCancelled if request.cancel was requested before
+  // the call returned.
   Result<Stream> stream(const Request& request) const;
-  // Move the request in to keep only one copy of it in memory. Its texts are freed once they are tokenized.
+  // Starts a generation whose events go to `sink`. Move the request in to keep only one copy of it in memory. Its texts
+  // are freed once they are tokenized. Errors: as in stream().
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
@@ -104,7 +106,7 @@ class Session {
  private:
   std::shared_ptr<EngineCore> engine_;
   std::shared_ptr<TenantState> tenant_;
-  std::string system_;  // put before the messages of a request that contains no system message
+  std::string system_;  // stands before the messages of a request that contains no system message
 };
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// A sink receives the events of a generation.
+// A Sink receives the events of a generation.
 // Thread rule: the engine's drainer thread calls push and end, never both at once for one generation. The n generations
 // of a request share a sink and take turns. Neither call may block, because all streams of the engine would wait.
 #pragma once
@@ -21,16 +21,16 @@ class Sink {
  public:
   virtual ~Sink() = default;
   virtual SinkResult push(const StreamEvent& event) = 0;
-  virtual void end(std::uint32_t index) = 0;  // no event follows for completion `index`
-  // Called by clients on any thread. Waits until the reader has handled all events that were pushed, or has failed.
+  virtual void end(std::uint32_t index) = 0;  // called once no event follows for completion `index`
+  // Waits until the reader has handled all events that were pushed, or has failed. Clients call it on any thread.
   // Returns false if neither happened within timeout_ms; a negative timeout waits for ever. A sink from which the
   // reader pulls events returns true at once.
   virtual bool wait_delivered([[maybe_unused]] double timeout_ms) { return true; }
 };
 
-// Calls `callback` for each event on a thread of its own and buffers up to `capacity` events. A callback that throws
-// ends the request. Calls may come after the request and even the engine have ended, so what the callback uses must
-// live that long.
+// Returns a sink that calls `callback` for each event on its own thread and buffers up to `capacity` events. A callback
+// that throws ends the request. Calls may come after the request and even the engine have ended, so what the callback
+// uses must live that long.
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity = 256);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// What an engine has done so far, and what it holds now. Counters never fall while the engine is open.
+// EngineStats says what an engine has done so far, and what it holds now. Counters never fall while the engine is open.
 // Thread rule: plain values.
 #pragma once
 
@@ -10,41 +10,42 @@ namespace zinc_rt {
 
 struct ModelStats {
   std::string name;
-  std::string tier;                          // "t_cpu"
-  std::uint64_t steps = 0, step_tokens = 0;  // step_tokens: decode_tokens + prefill_tokens
+  std::string tier;                          // for example "t_cpu"
+  std::uint64_t steps = 0, step_tokens = 0;  // step_tokens is decode_tokens + prefill_tokens
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
-  std::uint64_t generated_tokens = 0;  // including the first token of each request, which a prefill step picks
-  // Guesses (Request::speculate): steps of a request that had some, guessed tokens, and those of them that were picked.
+  std::uint64_t generated_tokens = 0;  // includes the first token of each request, which a prefill step picks
+  // Guesses (Request::speculate): `drafts` counts how often a step had guesses for a request, draft_tokens the guessed
+  // tokens, and accepted_draft_tokens those that were picked.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
-  std::uint64_t running = 0, waiting = 0;  // requests with and without a slot
+  std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without
   std::uint64_t backlog_tokens = 0;        // tokens of these requests that are not computed yet
   std::uint64_t slots = 0, slots_free = 0;
   std::uint64_t pages = 0, pages_free = 0;  // KV pages; pages_free includes pages that only the prefix cache holds
   std::uint64_t pages_cached = 0;
-  std::uint64_t page_evictions = 0;  // cached pages that were dropped to make room
+  std::uint64_t page_evictions = 0;  // number of cached pages that were dropped to make room
   std::uint64_t admissions = 0, preemptions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;
   std::uint64_t internal_errors = 0;               // caused by bugs of ZINC_RT; should be 0
-  std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits: requests that ended as bad_logits
-  std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum of all devices
-  std::uint64_t allocated_bytes = 0;               // the sum of the memory plans
-  // The same numbers per device that has a replica of the model. The numbers above are their sums.
+  std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
+  std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum over all devices
+  std::uint64_t allocated_bytes = 0;               // sum of the memory plans
+  // The same numbers for each device that has a replica of the model. The numbers above are their sums.
   struct Device;
   std::vector<Device> devices;
 };
 
 struct ModelStats::Device {
-  std::uint32_t index = 0;  // the number of the device in its tier
-  ModelStats stats;         // its own `devices` is empty
+  std::uint32_t index = 0;  // number of the device in its tier
+  ModelStats stats;         // its own member `devices` is empty
 };
 
 struct EngineStats {
-  ModelStats total;                      // sums over the models; name is empty, tier is the first model's
+  ModelStats total;                      // sums over the models; `name` is empty, `tier` is the first model's
   double prefix_hit_rate = 0;            // cached tokens / prompt tokens
   float largest_prefill_difference = 0;  // found by ZINC_RT_BATCHED_PREFILL=validate
-  // The age of the longest step that runs now on any device. Not in the JSON.
+  // How long the longest step that runs now on any device has been running. It is not in the JSON.
   double step_ms = 0;
-  std::vector<ModelStats> models;  // the loaded models; none once the engine is closed
+  std::vector<ModelStats> models;  // the loaded models; empty once the engine is closed
 };
 
 // Returns one JSON object with the totals and `models`. If the engine has no models, the sums are left out.

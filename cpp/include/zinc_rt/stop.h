@@ -1,4 +1,4 @@
-// Lets a caller stop a long computation.
+// StopAsked lets a caller stop a long computation.
 // Thread rule: the function is called on the thread that called the engine.
 #pragma once
 

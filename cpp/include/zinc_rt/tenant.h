@@ -1,4 +1,4 @@
-// A tenant is a customer, team or job that sends requests. It has a quota and a ledger of what it has used.
+// A Tenant is a customer, team or job that sends requests. It has a quota and a ledger of what it has used.
 // Thread rule: any thread.
 #pragma once
 
@@ -12,15 +12,16 @@
 namespace zinc_rt {
 
 struct TenantQuota {
-  std::uint32_t max_concurrent_slots = 4;  // requests that may run at once; others wait
-  std::uint32_t max_kv_pages = 4096;       // of 16 tokens; pages that were found in the prefix cache do not count
-  std::uint32_t reserved_kv_pages = 0;     // always kept available for this tenant
+  std::uint32_t max_concurrent_slots = 4;  // number of requests that may run at once; others wait
+  std::uint32_t max_kv_pages = 4096;       // pages of 16 tokens; pages that were found in the prefix cache do not count
+  std::uint32_t reserved_kv_pages = 0;     // number of pages that are always kept available for this tenant
   std::uint32_t max_context_tokens = 128000;
-  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work over the rate waits
+  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work above a rate waits
   double prefill_tokens_per_s = 100000;
-  double weight = 1;                   // of the tenant's fair share, relative to other tenants
-  std::string qos_class = "standard";  // interactive, standard or batch
-  std::string isolation_group;         // tenants of one group share cached prefixes; empty: none
+  double weight = 1;                   // weight of the tenant's fair share, relative to other tenants
+  std::string qos_class = "standard";  // "interactive", "standard" or "batch"
+  // Tenants with the same group share cached prefixes; if empty, this tenant shares with none.
+  std::string isolation_group;
 };
 
 class Tenant {
@@ -29,8 +30,8 @@ class Tenant {
 
   const std::string& name() const;
   TenantQuota quota() const;
-  // Takes effect at the next step. Errors: kInvalidArgument for impossible numbers; kExhausted if the pages to reserve
-  // are not available.
+  // Replaces the quota; it takes effect at the next step. Errors: kInvalidArgument for impossible numbers; kExhausted
+  // if the pages to reserve are not available.
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
   // Removes the prefixes that this tenant computed and that no request uses now. Returns how many KV pages that freed.

@@ -17,24 +17,25 @@
 
 namespace zinc_rt {
 
-// A tier, optionally with engine options that replace those of `options`: "t_cpu",
-// "t_cpu+activations=f32+kv_dtype=f32", "t_cpu+fusion=qkv/gate_up+chunk_cap=7". An unknown option gives
-// kInvalidArgument with the list of known ones.
+// One of the two sides of a comparison: a tier, optionally with engine options that replace those of `options`. Its
+// text is like "t_cpu", "t_cpu+activations=f32+kv_dtype=f32" or "t_cpu+fusion=qkv/gate_up+chunk_cap=7".
+// parse_validate_side() returns kInvalidArgument for an unknown option, with the list of known ones.
 struct ValidateSide {
-  std::string name;  // the text that was parsed
+  std::string name;  // the text from which this side was parsed
   EngineOptions options;
 };
 Result<ValidateSide> parse_validate_side(std::string_view text, EngineOptions options = {});
-std::string validate_side_options();  // the names of the options that a side may set, joined by ", "
+std::string validate_side_options();  // names of the options that a side may set, joined by ", "
 
-// Reads "all", "none" or a list such as "embed,0,3,5-7" into layers to compare, in ascending order; -1 stands for the
-// embeddings. Errors: kInvalidArgument for any other text, and for a layer that a model of n_layers does not have.
+// Parses "all", "none" or a list such as "embed,0,3,5-7". Returns the layers to compare, in ascending order; -1 stands
+// for the embeddings. Errors: kInvalidArgument for any other text, and for a layer that a model of n_layers does not
+// have.
 Result<std::vector<int>> parse_layers(std::string_view text, std::uint32_t n_layers);
 
 struct ValidateOptions {
   std::string prompt;                   // tokenized with the special tokens that the model adds
   std::vector<std::int32_t> token_ids;  // used instead of `prompt` if not empty
-  std::vector<std::string> tiers;       // two sides; one when `against` is given
+  std::vector<std::string> tiers;       // two sides, or one if `against` is given
   std::string layers = "all";
   // The path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
   //   logits    [rows, vocab] or [vocab]
@@ -43,23 +44,23 @@ struct ValidateOptions {
   //   hidden.N  optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0
   // With layers = "all", the layers that the file contains are compared.
   std::string against;
-  double tolerance = 0;  // the largest |a - b| that counts as equal; 0: only equal bits do
+  double tolerance = 0;  // largest |a - b| that counts as equal; with 0 only equal bits do
   StopAsked is_stopped;  // called before each layer
 };
 
 // The result of comparing two arrays value by value.
 struct Difference {
-  int layer = 0;  // -1: the embeddings; n_layers: the logits
+  int layer = 0;  // -1 for the embeddings, n_layers for the logits
   std::string name;
-  bool equal = true;                            // within the tolerance
-  std::uint64_t n_values = 0, n_different = 0;  // n_different: values whose bits differ
+  bool equal = true;                            // whether all values are equal within the tolerance
+  std::uint64_t n_values = 0, n_different = 0;  // n_different counts values whose bits differ
   double max_abs = 0;                           // infinity if only one of two values is finite
-  double mean_abs = 0;                          // over all values
+  double mean_abs = 0;                          // mean over all values
   // Counts the values that differ, by the power of ten of |a - b|, rounded down. Key -12 also counts all smaller
   // differences, key 12 all larger ones.
   std::map<int, std::uint64_t> histogram;
 };
-// REQUIRES: a and b have the same size.
+// Compares two arrays. REQUIRES: a and b have the same size.
 Difference compare(std::span<const float> a, std::span<const float> b, double tolerance);
 
 struct ValidateReport {
@@ -68,15 +69,16 @@ struct ValidateReport {
   double tolerance = 0;
   std::vector<Difference> layers;
   Difference logits;
-  std::uint64_t n_rows = 0;      // of logits
+  std::uint64_t n_rows = 0;      // number of rows of logits
   std::uint64_t n_same_top = 0;  // rows for which both sides have the same most likely token
-  bool equal = true;             // all layers and the logits
+  bool equal = true;             // whether all layers and the logits are equal
 
-  std::string to_text() const;  // a table
+  std::string to_text() const;  // formats the report as a table
   std::string to_json() const;
 };
 
-// Errors: those of opening and running the engines; kInvalidArgument, kNotFound or kCorrupt for the arrays.
+// Runs both sides and compares them. Errors: those of opening and running the engines; kInvalidArgument, kNotFound or
+// kCorrupt for the arrays.
 Result<ValidateReport> validate(const std::string& model, const ValidateOptions& options);
 
 }  // namespace zinc_rt
