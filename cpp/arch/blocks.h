@@ -1,6 +1,6 @@
-// The parts that transformer families share, for the files cpp/arch/<family>.cpp. Each function adds a few nodes that
-// use the tensors of the current layer, under GGUF's tensor names. A family's file composes these parts and adds what
-// is special to the family.
+// Defines the parts that transformer families share, for the files cpp/arch/<family>.cpp. Each function adds a few
+// nodes that use the tensors of the current layer, under GGUF's tensor names. A family's file composes these parts and
+// adds what is special to the family.
 // Thread rule: as Builder.
 #pragma once
 
@@ -21,7 +21,7 @@ BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_vie
 // and returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
 
-// A weight matrix and its bias, as buffers. The buffers know the tensor and the rows of it that they stand for.
+// Holds a weight matrix and its bias, as buffers of the graph. project() multiplies by it.
 struct Matrix {
   BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // kNoBuffer if the file has no bias
 };

@@ -63,8 +63,8 @@ class Builder {
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // computes x = LAYER_NORM(x) in place
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
-  // The buffers of a layer's paged KV cache, state.kv_k[layer] and state.kv_v[layer]. Per token the cache holds n_heads
-  // heads with `k_dim` values of K and `v_dim` values of V each.
+  // Holds the buffers of a layer's paged KV cache, state.kv_k[layer] and state.kv_v[layer]. Per token the cache
+  // contains n_heads heads with `k_dim` values of K and `v_dim` values of V each.
   struct KvCache {
     BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
   };

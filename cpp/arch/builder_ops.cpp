@@ -1,4 +1,5 @@
-// The functions of Builder that add a node. There is one for each op, and each sets the op's operands and attributes.
+// Implements the functions of Builder that add a node. There is one for each op, and each sets the op's operands and
+// attributes.
 #include "arch/builder.h"
 #include "base/error.h"
 #include "ir/op_rules.h"
@@ -63,7 +64,8 @@ void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std
 }
 
 BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention) {
-  // The last position that a token attends to: its own, or the last of its text in a model without causal attention.
+  // FLASH_ATTN reads from this buffer the last position to which a token attends: its own, or the last of its text in a
+  // model without causal attention.
   const BufferId seen = config_.is_causal ? positions_ : request("text_ends", DType::kI32, {ir::kTokens});
   const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
   const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;

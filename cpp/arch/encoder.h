@@ -1,5 +1,5 @@
-// The parts that encoders such as BERT share: norms after each residual sum, LAYER_NORM with biases, and a head that
-// computes an embedding or a score. A token attends to its whole text, so a text must be computed in one step.
+// Defines the parts that encoders such as BERT share: norms after each residual sum, LAYER_NORM with biases, and a head
+// that computes an embedding or a score. A token attends to its whole text, so a text must be computed in one step.
 // Thread rule: as Builder.
 #pragma once
 

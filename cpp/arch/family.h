@@ -16,7 +16,7 @@
 
 namespace zinc_rt::arch {
 
-// The sizes that the engine's options, not the model file, decide. A graph's buffers have these extents.
+// Holds the sizes that the engine's options, not the model file, decide. A graph's buffers have these extents.
 struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
@@ -31,8 +31,8 @@ struct GraphOptions {
   Pooling pooling = Pooling::kNone;  // kNone: the graph picks tokens; else it computes embeddings
 };
 
-// The angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos and sin
-// are multiplied by `magnitude`.
+// Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos
+// and sin are multiplied by `magnitude`.
 struct RopeAngles {
   std::vector<double> inverse_frequencies;  // n_rot / 2 numbers
   double magnitude = 1;

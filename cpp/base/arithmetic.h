@@ -1,5 +1,5 @@
-// The two settings that decide how a model is computed, Arithmetic and Activations, and the names of their values in
-// options.
+// Defines the two settings that decide how a model is computed, Arithmetic and Activations, and the names of their
+// values in options.
 // Thread rule: pure functions.
 #pragma once
 
@@ -17,7 +17,7 @@ enum class Arithmetic : std::uint8_t {
   kFast,   // a tier may sum in any order and round to 16 bits where this is faster
 };
 
-// The type to which the activations x are converted in products y = x W^T with quantized weights.
+// Says to which type the activations x are converted in products y = x W^T with quantized weights.
 enum class Activations : std::uint8_t {
   kInt8,  // rows of 8-bit codes with scales
   kF32,   // rows of floats, not quantized: a debugging mode of the reference kernels

@@ -33,12 +33,12 @@ enum class DType : std::uint8_t {
   // Quantized activations with one scale per 32 or 256 values, which the QUANTIZE op writes (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
-  // Types only for the KV cache: each head's vector is rotated, then stored in 8 or in 4 bits per value
+  // These types are only for the KV cache. Each head's vector is rotated, then stored in 8 or in 4 bits per value
   // (kernels/common/kv_rotate.h).
   kR8,
   kR4,
-  // Type only for the KV cache: 16-bit integers with one scale per head, which is one more element of the row
-  // (kernels/common/kv_integer.h).
+  // This type is only for the KV cache. It has 16-bit integers with one scale per head, which is one more element of
+  // the row (kernels/common/kv_integer.h).
   kI16,
   // kFixed16 stores F16 or BF16 weights as 16-bit integers, with one scale per 256 of them (BlockFixed16,
   // kernels/common/quant_blocks.h). They are computed while a model is loaded; no file has them. kQ16A256 stores the

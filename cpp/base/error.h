@@ -13,8 +13,8 @@
 
 namespace zinc_rt {
 
-// For tests only: from now on `reword` changes the text of each new error message, until it is set to null. Tests use
-// it to show that no code depends on the text of messages.
+// Makes `reword` change the text of each new error message from now on, until it is set to null. Only tests use it, to
+// show that no code depends on the text of messages.
 using Reword = std::string (*)(std::string message);
 void reword_messages(Reword reword);
 // Returns the message as reword_messages() changes it. fail() passes every message through this function.

@@ -18,7 +18,7 @@ bool is_json_number(const nlohmann::ordered_json& value);
 
 // Return the number's text, or its value as a double. REQUIRES: is_json_number(value).
 std::string number_text(const nlohmann::ordered_json& value);
-// The nearest double; infinite if the number exceeds all doubles.
+// Returns the nearest double, which is infinite if the number exceeds all doubles.
 double number_value(const nlohmann::ordered_json& value);
 
 // Returns whether the text has neither a fraction nor an exponent, so that Python reads it as an int.
@@ -31,7 +31,7 @@ struct JsonLayout {
   bool ensure_ascii = false;
   std::string_view comma = ",", colon = ":";
 };
-// The separators of Python's json.dumps. Most chat templates were written for them.
+// These are the separators of Python's json.dumps. Most chat templates were written for them.
 inline constexpr JsonLayout kPythonLayout{.comma = ", ", .colon = ": "};
 
 // Returns the value's JSON text on one line. Bytes that are not UTF-8 are replaced by U+FFFD.

@@ -31,7 +31,7 @@ enum class KvLayout : std::uint8_t {
   kIntegers,  // integers with a scale per head, see kernels/common/kv_integer.h
 };
 
-// The properties of one element type of the cache, which kernels and checks of a model's shape use.
+// Describes one element type of the cache. Kernels and checks of a model's shape use it.
 struct KvCell {
   DType dtype;
   KvLayout layout;

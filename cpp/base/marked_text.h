@@ -15,12 +15,12 @@
 
 namespace zinc_rt {
 
-// A range of bytes of a text: positions [begin, end).
+// TextSpan is a range of bytes of a text: positions [begin, end).
 struct TextSpan {
   std::size_t begin = 0, end = 0;
   friend bool operator==(const TextSpan&, const TextSpan&) = default;
 };
-// Spans in ascending order. No span is empty, and no two overlap or touch.
+// TextSpans are in ascending order. No span is empty, and no two overlap or touch.
 using TextSpans = std::vector<TextSpan>;
 
 // A view of a part of a text and of its marks. The text must outlive it.

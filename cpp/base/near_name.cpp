@@ -28,7 +28,7 @@ std::size_t edits(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string near_name(std::string_view given, std::span<const std::string> names) {
-  // In bytes; limited because the time is proportional to the product of the lengths.
+  // Longer names (in bytes) are not compared, because the time is proportional to the product of the lengths.
   constexpr std::size_t kLongest = 200;
   if (given.size() > kLongest) return {};
   const auto wanted = to_lower(given);

@@ -1,5 +1,5 @@
-// The environment variables of the project, in one table. No other file reads the environment. `zinc-rt tiers --env`
-// prints the table.
+// Defines the environment variables of the project, in one table. No other file reads the environment. `zinc-rt tiers
+// --env` prints the table.
 // Thread rule: reads only; the process must not change its environment meanwhile.
 #pragma once
 

@@ -23,7 +23,7 @@ struct OutputRow {
   bool is_processed = false;              // StepInput::process changes the logits before sampling; copies the row twice
   bool wants_logits = true;  // the caller's on_logits receives the row; on a GPU the copy to the host takes time
 };
-// The most entries that bias and banned of one row may have together.
+// `bias` and `banned` of one row may have at most this many entries together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 
 // Whether a row can reuse the history or bias of the row before it, so that an executor copies the shared part once.

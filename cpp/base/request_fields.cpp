@@ -29,7 +29,7 @@ RequestField own(const char* name, std::uint32_t taken_by, const char* type, con
 
 std::vector<RequestField> make_rows() {
   return {
-      // Fields for the input: model, messages, tools.
+      // The following fields are the input: model, messages, tools.
       set("model", kOpenAi | kMessages | kResponses | kPython, &R::model,
           "which model, by name; absent: the first one, or the only one of the folder", {}, Bounds{0, 4096}),
       own("model", kOllama, kText, "the same; `:latest` behind the name is passed over"),
@@ -68,7 +68,7 @@ std::vector<RequestField> make_rows() {
       set("continue_final_message", kChat | kPython, &R::continue_final_message,
           "the answer goes on with the last message"),
 
-      // Fields for how the answer is delivered.
+      // The following fields say how the answer is delivered.
       own("stream", kServed, kYesNo, "in events; absent: false, of Ollama's paths true"),
       own("stream_options", kOpenAi | kResponses, kObject,
           "with `stream`: `include_usage` (not of responses), `resumable` (below)"),
@@ -87,7 +87,7 @@ std::vector<RequestField> make_rows() {
           "events that are held for a reader who is behind; None: all"),
       own("keep_alive", kOllama, "seconds, or a duration such as 5m", "0 gives the model back"),
 
-      // Fields that limit lengths.
+      // The following fields limit lengths.
       set("max_tokens", kPython, &R::max_tokens, "tokens that may be generated"),
       own("max_tokens", kChat, kTokens, "tokens that may be generated; absent: all that the context has room for"),
       own("max_completion_tokens", kChat, kTokens, "the same"),
@@ -109,7 +109,7 @@ std::vector<RequestField> make_rows() {
       set("stop_token_ids", kOpenAi | kPython, &R::stop_token_ids, "they end it, besides the model's own", {0, 1024}),
       set("ignore_eos", kOpenAi | kPython, &R::ignore_eos, "go on past the model's end tokens"),
 
-      // Fields for sampling.
+      // The following fields are for sampling.
       set("temperature", kSampled | kMessages | kResponses, &R::temperature, "how freely it draws; 0: greedy", {0, 100},
           Bounds{0, 2}),
       set("temperature", kOllamaOptions, &R::temperature, "the same", {0, 100}),
@@ -136,7 +136,7 @@ std::vector<RequestField> make_rows() {
       own("best_of", kCompletion, "a whole number, 1 to 128", "the same number as `n`"),
       own("options", kOllama, kObject, "how tokens are picked, and how many: the rows of options"),
 
-      // Fields for the output format.
+      // The following fields set the output format.
       own("response_format", kChat | kCompletion | kPython, kObject,
           "text, json_object, json_schema or structural_tag"),
       own("structured_outputs", kChat | kCompletion, kObject,
@@ -153,7 +153,7 @@ std::vector<RequestField> make_rows() {
       own("format", kOllama, "json, or a JSON schema", "JSON, or JSON of this schema"),
       set("skip_special_tokens", kOpenAi | kPython, &R::skip_special_tokens, "false: special tokens are text too"),
 
-      // Fields that ask for extra output, such as log probabilities.
+      // The following fields ask for extra output, such as log probabilities.
       own("logprobs", kChat | kOllama, kYesNo, "of each token"),
       own("top_logprobs", kChat | kOllama, "a whole number, 0 to 20", "with `logprobs`: of so many of the most likely"),
       own("logprobs", kCompletion, "a whole number, 0 to 20", "of each token and of so many of the most likely"),
@@ -172,7 +172,7 @@ std::vector<RequestField> make_rows() {
           "a hash of the logits of each token (below)"),
       own("timings", kOpenAi, kYesNo, "how long its parts took"),
 
-      // Fields for names in the caller's own records.
+      // The following fields are names for the caller's own records.
       own("user", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),
       own("safety_identifier", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),
       own("prompt_cache_key", kOpenAi | kResponses, "a text of at most 1024 bytes", "read, checked and not used"),

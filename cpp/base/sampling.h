@@ -14,7 +14,7 @@ struct TokenBias {
   float bias = 0;
 };
 
-// The sampled token if the row's largest logit is not finite, so that no token can be chosen.
+// This is the sampled token if the row's largest logit is not finite, so that no token can be chosen.
 inline constexpr std::int32_t kNoToken = -1;
 
 struct Sampling : SamplingParams {

@@ -37,8 +37,8 @@ class ThreadPool {
   }
 
  private:
-  // Two cache lines of 64 bytes, because processors fetch lines in pairs. It keeps members that different threads write
-  // apart.
+  // Members that different threads write are this many bytes apart. These are two cache lines, because processors fetch
+  // lines in pairs.
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {

@@ -25,11 +25,12 @@ class WorkQueue {
  public:
   using Task = std::function<void()>;
 
-  // The priority of the queue's threads. With kBehindSteps they get a low priority, so that on a busy CPU they do not
-  // slow the threads that compute steps of the model. Threads that a task starts inherit this.
+  // Sets the priority of the queue's threads. With kBehindSteps they get a low priority, so that on a busy CPU they do
+  // not slow the threads that compute steps of the model. Threads that a task starts inherit this.
   enum class Priority : std::uint8_t { kNormal, kBehindSteps };
 
-  // The processor time that an owner may use through run(): `burst` at once, then `per_second` seconds per second.
+  // Limits the processor time that an owner may use through run(): `burst` at once, then `per_second` seconds per
+  // second.
   struct Budget {
     const char* what = "";               // names the kind of work in error messages
     std::chrono::milliseconds burst{0};  // 0 means that there is no limit

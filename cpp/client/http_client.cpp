@@ -35,7 +35,7 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 constexpr std::uint32_t kMaxHead = 64u << 10;
 constexpr std::size_t kMaxIdle = 1024;  // most connections that are kept open for later calls
 
-// A connection to the server or its proxy. Only the I/O thread uses it.
+// Link is a connection to the server or its proxy. Only the I/O thread uses it.
 template <class Stream>
 struct Link {
   template <class... Args>

@@ -17,7 +17,8 @@
 
 namespace zinc_rt::client {
 
-// The parts of a URL such as http://host:port/path or https://... An IPv6 address stands in brackets in the URL.
+// Url holds the parts of a URL such as http://host:port/path or https://... An IPv6 address stands in brackets in the
+// URL.
 struct Url {
   bool is_tls = false;
   std::string host;  // for an IPv6 address without brackets

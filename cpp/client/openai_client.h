@@ -1,5 +1,5 @@
-// A client for any server with OpenAI's API, which benchmarks use. It streams answers and reports errors with the
-// server's own message.
+// Implements a client for any server with OpenAI's API, which benchmarks use. It streams answers and reports errors
+// with the server's own message.
 // Thread rule: that of http_client.h; callbacks run on the HttpClient's thread.
 #pragma once
 
@@ -23,7 +23,7 @@ struct ApiUsage {
   std::uint32_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
 };
 
-// The text that one event of a stream adds to the answer.
+// Holds the text that one event of a stream adds to the answer.
 struct ApiPiece {
   std::string text, reasoning;
 };

@@ -1,4 +1,4 @@
-// The members of a grammar Builder: the rules made so far, the limits, and the work used.
+// Defines the members of a grammar Builder: the rules made so far, the limits, and the work used.
 #pragma once
 
 #include <optional>

@@ -90,7 +90,7 @@ class Chart {
   std::vector<Row> rows_;
   std::vector<Item> items_;
   std::vector<std::uint32_t> token_lexemes_;
-  // Memory that is used while a row is built.
+  // The following members are used only while a row is built.
   Seen seen_;
   std::vector<std::uint32_t> predicted_;  // by symbol: mark_ of the row that predicted the symbol last
   std::uint32_t mark_ = 0;

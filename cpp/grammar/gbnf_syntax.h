@@ -1,4 +1,4 @@
-// The syntax tree of a GBNF grammar. gbnf.cpp turns it into rules and lexemes.
+// Defines the syntax tree of a GBNF grammar. gbnf.cpp turns it into rules and lexemes.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ namespace zinc_rt::grammar {
 struct CompiledGrammar;
 class Parse;
 
-// The white space that is allowed between JSON tokens. None is allowed before or after the whole value.
+// Says which white space is allowed between JSON tokens. None is allowed before or after the whole value.
 struct Whitespace {
   std::uint32_t max = 8;               // most spaces, tabs and line ends in a row; 0 allows none
   std::optional<std::string> pattern;  // a regular expression that replaces `max`
@@ -53,7 +53,7 @@ struct Source {
   std::vector<std::string> choices;
 };
 
-// A compiled grammar, from which Matchers are made. Copies share everything.
+// Grammar is a compiled grammar, from which Matchers are made. Copies share everything.
 // Thread rule: immutable as seen from outside. The tables that matchers of one grammar fill are shared, protected by a
 // lock.
 class Grammar {
@@ -73,13 +73,13 @@ class Grammar {
 // unsupported or allows nothing; an error with is_too_complex() beyond a limit.
 Result<Grammar> compile(const Source& source, const Options& options = {});
 
-// A fixed part of the output: a text, or one token of the vocabulary that is not text, such as <tool_call>.
+// Marker is a fixed part of the output: a text, or one token of the vocabulary that is not text, such as <tool_call>.
 struct Marker {
   std::string text;
   std::optional<std::int32_t> token;  // if it is set, `text` is unused
 };
 
-// Bits for the types of JSON values. A number is either whole (kIntegerType) or not (kFractionType).
+// These bits stand for the types of JSON values. A number is either whole (kIntegerType) or not (kFractionType).
 enum TypeBits : std::uint8_t {
   kNullType = 1,
   kBooleanType = 2,
@@ -102,13 +102,14 @@ struct ArgumentForm {
   };
   Kind kind = Kind::kJson;
   Marker quote = {};
-  // For kTypedTags. Where this marker's text occurs in `open` or `close`, the marker's token is written, if it has one.
+  // This member is for kTypedTags. Where this marker's text occurs in `open` or `close`, the marker's token is written,
+  // if it has one.
   Marker mark = {};
   std::string open = {}, name_end = {}, json_name_end = {}, close = {};
-  // For kTags. Returns the types as which a reader may interpret the value of the member `name`; null means any member
-  // that the schema does not name. A text that would be read as another type is not allowed, and neither is a value
-  // that would be read as a text. If text is not among the types, a value that fits none is read as a text, and blanks
-  // as no value.
+  // This member is for kTags. It returns the types as which a reader may interpret the value of the member `name`; null
+  // means any member that the schema does not name. A text that would be read as another type is not allowed, and
+  // neither is a value that would be read as a text. If text is not among the types, a value that fits none is read as
+  // a text, and blanks as no value.
   std::function<std::uint8_t(const std::string* name)> read_as = {};
 };
 
@@ -151,7 +152,7 @@ class Builder {
     Marker end;      // an empty text means that the tag has no end marker
   };
   struct TaggedText {
-    // The texts that open a tag. After a trigger the text must continue as one of the tags. If the list is empty, the
+    // These texts open a tag. After a trigger the text must continue as one of the tags. If the list is empty, the
     // tags' `begin` markers are the triggers.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;

@@ -95,7 +95,7 @@ std::int32_t only_way(const Vocabulary& vocabulary, std::span<const std::uint32_
     for (std::uint32_t word = mask[i]; word != 0; word &= word - 1) {
       const auto token = static_cast<std::int32_t>(i * 32) + std::countr_zero(word);
       std::string_view one = vocabulary.bytes(token), other = longest < 0 ? one : vocabulary.bytes(longest);
-      // A control token, which is no beginning of a text.
+      // One of the two is a control token, which is no beginning of a text.
       if (longest >= 0 && (one.empty() || other.empty())) return -1;
       if (one.size() >= other.size()) longest = token;
       if (one.size() > other.size()) std::swap(one, other);

@@ -30,7 +30,7 @@ class Parse {
   MatcherCache& cache() const { return *cache_; }
 
  private:
-  // The lexemes that began after a row, and the lexer's state in them. Lexemes may have begun after several rows, so a
+  // Holds the lexer's state in the lexemes that began after a row. Lexemes may have begun after several rows, so a
   // parse has several of these. All of them have read the same text. (These are not threads of the system.)
   struct Thread {
     std::uint32_t row, state;
@@ -54,7 +54,7 @@ class Parse {
   std::optional<Error> failed_;
   std::size_t n_kept_rows_ = 0;
   std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // pairs of a token and its lexeme
-  // Memory that is used within one call.
+  // The following members are used only within one call. They are kept to reuse their memory.
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;
   std::vector<Chart::Ended> ended_;

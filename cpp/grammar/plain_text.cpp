@@ -16,7 +16,7 @@ struct PlainCharacters {
   std::uint8_t n_bytes;
   ByteRange bytes[4];
 };
-// The byte sequences of plain characters: those of Unicode's table 3-7, without the characters that JSON escapes.
+// Lists the byte sequences of plain characters: those of Unicode's table 3-7, without the characters that JSON escapes.
 constexpr PlainCharacters kPlainCharacters[] = {
     {1, {{0x20, 0x21}}},
     {1, {{0x23, 0x5B}}},

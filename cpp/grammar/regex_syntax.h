@@ -1,4 +1,4 @@
-// The syntax tree of a regular expression. regex_parser.cpp turns it into a regex over bytes.
+// Defines the syntax tree of a regular expression. regex_parser.cpp turns it into a regex over bytes.
 #pragma once
 
 #include <cstdint>

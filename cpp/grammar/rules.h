@@ -126,7 +126,8 @@ class Rules {
     return list.max == RegexArena::kUnbounded ? std::min(count + 1, cap_of(list)) : count + 1;
   }
 
-  // The position within a member. An object rule's state is 4 times the number of the next member plus this.
+  // Phase is the position within a member. An object rule's state is 4 times the number of the next member plus the
+  // phase.
   enum Phase : std::uint32_t { kFirst = 0, kNext = 1, kValue = 2, kRestValue = 3 };
 
   const Limits limits_;

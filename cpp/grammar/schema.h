@@ -29,7 +29,7 @@ struct Claim {
   auto operator<=>(const Claim&) const = default;
 };
 
-// A claim with $ref and allOf resolved: its schemas, and the types and values that they allow.
+// Shape is a claim with $ref and allOf resolved: its schemas, and the types and values that they allow.
 struct Shape {
   std::uint8_t types = kAllTypes;
   std::vector<const Json*> schemas;  // all schemas, including those that $ref and allOf name; only JSON objects
@@ -44,8 +44,8 @@ class SchemaCompiler {
   // All parts of one grammar share `work`.
   SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits, CompileWork& work);
 
-  // Compiles a value that satisfies the root, without leading white space. Errors: kInvalidArgument with a JSON
-  // pointer.
+  // Compiles the values that satisfy the root schema, without leading white space. Returns their symbol. Errors:
+  // kInvalidArgument with a JSON pointer.
   Result<Symbol> run();
   // Compiles only the objects that satisfy the root. Fails if the root allows no object.
   Result<Symbol> run_object();

@@ -9,7 +9,8 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Most nested claims. Only a schema that refers to itself in ever new combinations reaches it.
+// Claims may be nested at most this deep. Only a schema that refers to itself in ever new combinations reaches the
+// limit.
 constexpr int kMaxClaimDepth = 300;
 
 class Deeper {

@@ -12,7 +12,7 @@ struct Keyword {
   KeywordUse use;
 };
 
-// All keywords that constrain a value, in draft 2020-12 and in earlier drafts.
+// Lists all keywords that constrain a value, in draft 2020-12 and in earlier drafts.
 constexpr Keyword kKeywords[] = {
     {"$dynamicAnchor", kRefused},
     {"$dynamicRef", kRefused},

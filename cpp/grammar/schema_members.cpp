@@ -9,7 +9,8 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Most patterns of names, because with n patterns the other names fall into up to 2^n groups.
+// A schema may have at most this many patterns of names, because with n patterns the other names fall into up to 2^n
+// groups.
 constexpr std::size_t kMaxPatterns = 6;
 
 }  // namespace

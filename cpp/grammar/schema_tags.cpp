@@ -19,7 +19,7 @@ Regex spelled_in_any_case(RegexArena& arena, std::string_view word) {
   return made;
 }
 
-// JSON's words for values that are not texts, and Python's, which templates write instead.
+// Maps JSON's words for values that are not texts to Python's, which some templates write instead.
 constexpr std::pair<const char*, const char*> kPythonWords[] = {{"null", "None"}, {"true", "True"}, {"false", "False"}};
 
 }  // namespace

@@ -13,9 +13,9 @@
 
 namespace zinc_rt::grammar {
 
-// The tokens that a lexer state allows. `plain`, `words` and `tokens` are those whose bytes all belong to the lexemes
-// of the state. For tokens that continue after a lexeme has ended, `exits` lists the nodes of the tree where it ends,
-// and the parse decides about them.
+// Holds the tokens that a lexer state allows. `plain`, `words` and `tokens` are those whose bytes all belong to the
+// lexemes of the state. For tokens that continue after a lexeme has ended, `exits` lists the nodes of the tree where it
+// ends, and the parse decides about them.
 struct TokenSet {
   // A group of the vocabulary's plain tokens that are all allowed; null if there is none.
   const std::vector<std::uint32_t>* plain = nullptr;

@@ -167,7 +167,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
-// The .part file of a transfer. This process locks it, so that no second download writes to it.
+// Part is the .part file of a transfer. This process locks it, so that no second download writes to it.
 class Part {
  public:
   static Result<Part> open(const fs::path& path) {

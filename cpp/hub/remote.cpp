@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The order of preference of quants. If a repository has several files and the user names no quant, the first of these
+// Quants are preferred in this order. If a repository has several files and the user names no quant, the first of these
 // that exists is used.
 constexpr std::string_view kPreferred[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K", "BF16", "F16", "F32"};
 

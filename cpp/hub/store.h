@@ -21,7 +21,8 @@ struct StoredModel {
   std::vector<std::filesystem::path> files;
   std::uint64_t bytes = 0;           // sum over all files
   std::vector<std::string> aliases;  // sorted
-  // The reference by which it was downloaded, and its hash. Both are empty if this program did not download it.
+  // If this program downloaded the model, these are the reference that was used and the file's hash. Otherwise both are
+  // empty.
   std::string source, sha256;
 };
 

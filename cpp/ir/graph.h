@@ -1,7 +1,7 @@
-// The IR of a model: a flat list of nodes over named buffers of static shape. Families build it, passes in lower/
-// rewrite it, and lower() turns it into packets. Two extents change from step to step: the number of query tokens and
-// of output rows. They are symbols and never change the topology, so one graph per (model, stage) serves all steps. The
-// nodes between two BARRIERs may run in any order or at once; ir/verify.h lists what that forbids.
+// Graph is the IR of a model: a flat list of nodes over named buffers of static shape. Families build it, passes in
+// lower/ rewrite it, and lower() turns it into packets. Two extents change from step to step: the number of query
+// tokens and of output rows. They are symbols and never change the topology, so one graph per (model, stage) serves all
+// steps. The nodes between two BARRIERs may run in any order or at once; ir/verify.h lists what that forbids.
 // Thread rule: build on one thread, then immutable.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace zinc_rt::ir {
 
-// One extent of a buffer: a number, or a symbol whose value each step sets.
+// Dim is one extent of a buffer: a number, or a symbol whose value each step sets.
 struct Dim {
   enum class Kind : std::uint8_t {
     kConst,
@@ -96,9 +96,9 @@ class Graph {
   const Buffer& buffer(BufferId id) const { return buffers_[static_cast<std::size_t>(id)]; }
   BufferId find(std::string_view name) const;  // returns kNoBuffer if there is no buffer of this name
 
-  // For building a graph. If an equal buffer was added before, returns the id of the first one, so a weight may be
-  // declared twice. A different buffer of the same name is appended, and verify() refuses the graph because of the
-  // name.
+  // Adds a buffer while a graph is built. If an equal buffer was added before, returns the id of the first one, so a
+  // weight may be declared twice. A different buffer of the same name is appended, and verify() refuses the graph
+  // because of the name.
   BufferId add_buffer(Buffer buffer);
   void add_node(const Node& node) { nodes_.push_back(node); }
   std::vector<Node>& mutable_nodes() { return nodes_; }

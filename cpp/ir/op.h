@@ -1,6 +1,6 @@
-// The opcodes of the IR. Serialized graphs store an opcode's number, so add new ones at the end and never renumber. The
-// shapes, types and attributes of an op are in ir/op_rules.cpp. Its meaning and the order of every sum are in
-// kernels/cpu/<op>.cpp. docs/ir.md has a table.
+// Op lists the opcodes of the IR. Serialized graphs store an opcode's number, so add new ones at the end and never
+// renumber. The shapes, types and attributes of an op are in ir/op_rules.cpp. Its meaning and the order of every sum
+// are in kernels/cpu/<op>.cpp. docs/ir.md has a table.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The rules of ops, one row per op: its operands with types and shapes, its attributes, and which outputs update an
-// input in place. verify() checks graphs with them, and lower() finds the values of kernel parameters.
+// Defines the rules of ops, one row per op: its operands with types and shapes, its attributes, and which outputs
+// update an input in place. verify() checks graphs with them, and lower() finds the values of kernel parameters.
 // Thread rule: the table is built on first use and immutable.
 #pragma once
 
@@ -20,8 +20,8 @@ struct AttrRule {
   AttrType type;
 };
 
-// The pattern of one dimension: a product of factors. A factor is a number, an attribute, or a variable, whose value is
-// the extent of the first operand that names it.
+// Describes one dimension of an operand as a product of factors. A factor is a number, an attribute, or a variable,
+// whose value is the extent of the first operand that names it.
 struct DimPattern {
   std::vector<std::string> factors;  // multiplied; a single name may also stand for a symbol (Dim)
 };
@@ -30,7 +30,8 @@ struct OperandRule {
   std::string name;
   std::uint32_t dtypes = 0;  // set of allowed types: bit i is DType i
   bool optional = false;
-  // For outputs only: index of the input that the output must be. -1: a fresh buffer; -2: fresh or the first input.
+  // For outputs, this is the index of the input that the output must be. -1 means a fresh buffer, -2 a fresh one or the
+  // first input. It is unused for inputs.
   std::int8_t updates = -1;
   std::vector<DimPattern> dims;
 };
@@ -40,13 +41,14 @@ struct OpRule {
   std::string_view text;  // the source text of the row, for docs and messages
   std::vector<OperandRule> inputs, outputs;
   std::vector<AttrRule> attrs;
-  // Index of the operand whose type selects the kernel (a weight or cache); -1: the kernel for f32.
+  // This is the index of the operand whose type selects the kernel (a weight or cache). -1 means that the kernel for
+  // f32 is used.
   std::int8_t key_input = -1;
 };
 
 const OpRule& rule(Op op);
 
-// The values of a rule's variables for one node. match() takes them from the extents of the node's operands.
+// Holds the values of a rule's variables for one node. match() takes them from the extents of the node's operands.
 struct Bindings {
   struct Entry {
     std::string_view name;

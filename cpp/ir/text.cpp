@@ -23,7 +23,7 @@ std::string show_attr(const AttrRule& attr, std::uint32_t bits) {
   return std::isfinite(value) ? fmt::format("{}", value) : fmt::format("0x{:08x}", bits);
 }
 
-// The parser's position in one line of the text.
+// Holds the parser's position in one line of the text.
 struct Line {
   std::string_view rest;
   std::size_t number;

@@ -1,5 +1,5 @@
-// The tree of a parsed template. The parser builds it, then the scope pass (scope.h) fills in the slots of variables.
-// After that it is read only, so several renders may use it at once.
+// Defines the tree of a parsed template. The parser builds it, then the scope pass (scope.h) fills in the slots of
+// variables. After that it is read only, so several renders may use it at once.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,8 @@ struct NameExpr : Expr {
   SlotRef ref;
 };
 
-// An expression with a list of parts: a tuple or list, a concatenation with ~, or a chain of `and` or `or`.
+// ItemsExpr is an expression with a list of parts: a tuple or list, a concatenation with ~, or a chain of `and` or
+// `or`.
 struct ItemsExpr : Expr {
   using Expr::Expr;
   std::vector<ExprPtr> items;
@@ -79,7 +80,7 @@ struct ConditionalExpr : Expr {
   ExprPtr test, then, otherwise;  // `otherwise` is null if there is no else part
 };
 
-// An expression with `not`, unary minus or unary plus.
+// UnaryExpr is an expression with `not`, unary minus or unary plus.
 struct UnaryExpr : Expr {
   UnaryExpr(ExprKind kind, int line, ExprPtr o) : Expr(kind, line), operand(std::move(o)) {}
   ExprPtr operand;
@@ -91,8 +92,8 @@ struct CompareExpr : Expr {
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
 };
 
-// A chain of left-associative operators of one precedence, such as a + b - c. It is stored as a list, so that a long
-// chain does not become a deep tree.
+// BinaryExpr is a chain of left-associative operators of one precedence, such as a + b - c. It is stored as a list, so
+// that a long chain does not become a deep tree.
 struct BinaryExpr : Expr {
   explicit BinaryExpr(int line) : Expr(ExprKind::kBinary, line) {}
   ExprPtr first;
@@ -128,7 +129,7 @@ struct CallExpr : Expr {
   Arguments arguments;
 };
 
-// An application of a filter or a test. A filter without operand is applied to the text of its block.
+// ApplyExpr applies a filter or a test. A filter without operand is applied to the text of its block.
 struct ApplyExpr : Expr {
   using Expr::Expr;
   ExprPtr operand;

@@ -5,7 +5,7 @@
 
 namespace zinc_rt::jinja::filters {
 
-// The type of a filter function. `self` is the value before the `|`.
+// Filter is the type of a filter function. `self` is the value before the `|`.
 using Filter = Result<Value>(Runtime& rt, const Value& self, Args& args);
 
 // filters_text.cpp implements these filters.
@@ -26,8 +26,8 @@ Result<Value> soft_str(Runtime& rt, const Value& value);
 // Returns Python's TypeError for a value that a filter cannot iterate over.
 std::unexpected<Error> not_iterable(const Value& value);
 
-// A parsed argument "attribute" of a filter, such as "user.names.0": a path of keys in which whole numbers are indices.
-// get() follows it from a value. If the argument was None, get() returns the value unchanged.
+// AttributePath is a parsed argument "attribute" of a filter, such as "user.names.0": a path of keys in which whole
+// numbers are indices. get() follows it from a value. If the argument was None, get() returns the value unchanged.
 struct AttributePath {
   std::vector<Value> parts;
   Value otherwise;  // used instead of an undefined part; missing if the filter got no default

@@ -92,7 +92,7 @@ Result<MarkedText> percent_one(Runtime& rt, FormatSpec spec, char type, const Va
       }
       std::string text;
       append_char(text, static_cast<std::uint32_t>(value.as_int()));
-      // Marked as coming from outside, because a number from outside chooses the character.
+      // The text is marked as coming from outside, because a number from outside chooses the character.
       return format_text(rt, spec, MarkedView(text, true));
     }
     case 'd':

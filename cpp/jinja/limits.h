@@ -16,10 +16,10 @@ struct RenderLimits {
   std::uint64_t max_steps = 100'000'000;     // evaluated nodes, visited items, and one per 256 bytes of text
   std::size_t max_depth = 256;               // nested calls, and the nesting of values that are printed or compared
   std::size_t max_value_bytes = 128u << 20;  // all live values of the render together, including the context
-  // Processor time of the thread, so that a busy machine refuses no more templates than an idle one.
+  // The time is the thread's processor time, so that a busy machine refuses no more templates than an idle one.
   std::uint32_t max_time_ms = 1000;
   std::stop_token cancel = {};  // if it is requested, by any thread, the render ends with kCancelled
-  // The time that strftime_now returns instead of the clock's. It is shown in the process's time zone.
+  // strftime_now returns this time instead of the clock's. It is shown in the process's time zone.
   std::optional<std::chrono::system_clock::time_point> now = {};
 };
 

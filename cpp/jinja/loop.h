@@ -10,8 +10,8 @@ namespace zinc_rt::jinja {
 
 struct ForStmt;
 
-// A position in an iterable. Two cursors over one iterator share its position, as in Python: if one takes an item, the
-// other does not see it.
+// Cursor is a position in an iterable. Two cursors over one iterator share its position, as in Python: if one takes an
+// item, the other does not see it.
 class Cursor {
  public:
   Cursor() = default;

@@ -85,8 +85,8 @@ Result<Value> test_text(Runtime& rt, const Value& self, Args& args) {
   return Value::boolean(test(self.text()));
 }
 
-// The part of a text in which find, count and similar methods search: the characters between their arguments start and
-// end, by Python's rules for slices.
+// Window is the part of a text in which find, count and similar methods search: the characters between their arguments
+// start and end, by Python's rules for slices.
 struct Window {
   std::string_view text;
   std::int64_t first_char = 0;

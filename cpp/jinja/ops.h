@@ -1,5 +1,5 @@
-// Python's operations on values. Each fails where Python would, with Python's message, and none throws. The comments
-// name the file that implements a group.
+// Declares Python's operations on values. Each fails where Python would, with Python's message, and none throws. The
+// comments name the file that implements a group.
 #pragma once
 
 #include <optional>

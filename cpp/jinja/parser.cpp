@@ -6,9 +6,9 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Most nested brackets, blocks and unary operators.
+// Brackets, blocks and unary operators may be nested at most this deep.
 constexpr int kMaxNesting = 200;
-// Deepest tree of one expression, including chains of filters and attributes.
+// The tree of one expression, including chains of filters and attributes, may be at most this deep.
 constexpr std::size_t kMaxTreeDepth = 400;
 
 std::size_t depth_of(const ExprPtr& expr) {

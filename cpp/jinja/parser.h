@@ -44,7 +44,7 @@ class Parser {
     Parser& parser;
   };
 
-  // Functions that parse expressions. Each handles one level of precedence or one kind of expression.
+  // The following functions parse expressions. Each handles one level of precedence or one kind of expression.
   Result<ExprPtr> parse_expression(bool with_conditional = true);
   Result<ExprPtr> parse_conditional();
   Result<ExprPtr> parse_or();
@@ -74,7 +74,7 @@ class Parser {
   template <class Next>
   Result<ExprPtr> parse_logic(bool is_and, Next next);
 
-  // Functions that parse statements.
+  // The following functions parse statements.
   Result<Body> parse_body(Names end_names);
   Result<Body> parse_block_body(Names end_names, bool drop_end);
   Result<StmtPtr> parse_statement();

@@ -12,7 +12,7 @@ struct FlagRun {
   std::uint16_t flags;  // bits of CharFlag (unicode.h)
 };
 
-// A rule of a case mapping: the code points first, first + stride, ..., last map to themselves plus delta.
+// Describes a run of case mappings: the code points first, first + stride, ..., last map to themselves plus delta.
 struct CaseRun {
   std::uint32_t first;
   std::uint32_t last;

@@ -50,7 +50,8 @@ class Value;
 struct Args;
 struct Object;
 
-// A function that templates can call. `self` is the object whose method is called; it is missing for a global function.
+// Function is the type of a function that templates can call. `self` is the object whose method is called; it is
+// missing for a global function.
 using Function = Result<Value> (*)(Runtime&, const Value& self, Args& args);
 struct Builtin {
   std::string_view name;
@@ -162,7 +163,7 @@ struct StrObject : Object {
   std::string text;
   std::int64_t n_chars = -1;  // number of characters; counted on first use, for immortals when they are created
   bool markup = false;        // whether the text is escaped for HTML already
-  // Which bytes came from outside the template. No operation's result depends on this.
+  // The members below say which bytes came from outside the template. No operation's result depends on them.
   bool is_foreign = false;                         // all bytes came from outside
   std::unique_ptr<const TextSpans> foreign_parts;  // the parts that came from outside, if only some did
 };
@@ -199,8 +200,8 @@ struct RangeObject : Object {
   std::int64_t size() const;
 };
 
-// An undefined value. It holds what its error message needs: a hint, or the missing name and the type of the object
-// that lacks it.
+// UndefinedObject is an undefined value. It holds what its error message needs: a hint, or the missing name and the
+// type of the object that lacks it.
 struct UndefinedObject : Object {
   std::string hint;
   std::string owner;

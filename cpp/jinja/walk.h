@@ -1,4 +1,5 @@
-// Functions that walk over the tree of a template in the order in which Jinja visits it. The scope pass uses them.
+// Declares functions that walk over the tree of a template in the order in which Jinja visits it. The scope pass uses
+// them.
 #pragma once
 
 #include <functional>

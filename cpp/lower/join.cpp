@@ -93,8 +93,8 @@ Result<Pattern> parse(std::string_view pattern) {
   return parsed;
 }
 
-// The graph's nodes without barriers, with numbered values. A value is the content of a buffer from one write to the
-// next, so an operand's number changes when its buffer is written.
+// Holds the graph's nodes without barriers, with numbered values. A value is the content of a buffer from one write to
+// the next, so an operand's number changes when its buffer is written.
 class Nodes {
  public:
   explicit Nodes(const ir::Graph& graph) : graph_(graph) {

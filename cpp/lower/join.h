@@ -11,8 +11,8 @@
 //   gate:a           the node's operand `gate` is present, and the pattern calls its value a; different names must be
 //                    different values
 //   z:r'             a value that takes the memory of the value r: an update in place
-//   keep a b         the memory of these values is needed until the node in front of `keep` is done, because the tier may
-//                    read it while it writes the results of that node. Lowering gives this memory to no other value
+//   keep a b         the memory of these values is needed until the node in front of `keep` is done, because the tier
+//                    may read it while it writes the results of that node. Lowering gives this memory to no other value
 //                    before then. If a node of the match overwrites it itself, the pattern does not match.
 //
 // Operands that a pattern does not name may be anything.
@@ -28,7 +28,7 @@
 
 namespace zinc_rt::lower {
 
-// A buffer that a pattern keeps ("keep a"), and the last node before which its content must not be overwritten.
+// Says which buffer a pattern keeps ("keep a"), and the last node before which its content must not be overwritten.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
   std::size_t until = 0;  // index of that node in the graph

@@ -11,7 +11,7 @@
 namespace zinc_rt::lower {
 namespace {
 
-// A node that is being lowered, with its op's rule, the values of its dimensions and the memory of its operands.
+// Holds a node that is being lowered, with its op's rule, the values of its dimensions and the memory of its operands.
 struct Site {
   const ir::Graph& graph;
   const ir::Node& node;

@@ -19,7 +19,7 @@ struct Location {
 };
 using Locate = std::function<Result<Location>(ir::BufferId)>;
 
-// The specialized kernels that are loaded, keyed by their bytes. The stages of a model share the cache, so equal
+// Holds the specialized kernels that are loaded, keyed by their bytes. The stages of a model share the cache, so equal
 // kernels are loaded once.
 using KernelCache = std::map<std::vector<std::byte>, ring::Kernel>;
 

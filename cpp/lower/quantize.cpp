@@ -12,8 +12,8 @@
 namespace zinc_rt::lower {
 namespace {
 
-// Index of the operand x, which holds the rows that a product reads. It is the first input of every op that takes
-// quantized rows.
+// This is the index of the operand x, which holds the rows that a product reads. x is the first input of every op that
+// takes quantized rows.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
@@ -43,7 +43,8 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::list<ir::Node> nodes;
   std::vector<ir::Buffer> added;
   std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last node that wrote each buffer
-  // The quantized rows of each buffer that exist already. An entry is removed when its buffer is written again.
+  // This maps a buffer and a type to the buffer of its quantized rows, if it exists already. An entry is removed when
+  // its source is written again.
   std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {

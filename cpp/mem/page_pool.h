@@ -18,7 +18,7 @@ inline std::uint32_t pages_for(std::uint64_t n_tokens) {
   return static_cast<std::uint32_t>((n_tokens + kPageTokens - 1) / kPageTokens);
 }
 
-// The entry of a page in the page table, which a device can mirror.
+// PageMeta is the entry of a page in the page table, which a device can mirror.
 struct PageMeta {
   std::uint32_t ref_count = 0;       // number of slots that list the page, plus 1 if the prefix cache holds it; 0: free
   std::uint32_t owner_slot = kNone;  // slot that writes the page; kNone if the page is free, or shared and not written

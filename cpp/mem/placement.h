@@ -6,8 +6,8 @@
 
 namespace zinc_rt::mem {
 
-// A buffer and the nodes during which its content is needed. Two buffers may share memory if these ranges do not
-// overlap.
+// Describes a buffer and the nodes during which its content is needed. Two buffers may share memory if these ranges do
+// not overlap.
 struct Interval {
   std::uint32_t first = 0, last = 0;  // index of the first and the last node, both inclusive
   std::uint64_t bytes = 0;

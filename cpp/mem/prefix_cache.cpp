@@ -36,7 +36,7 @@ void PrefixCache::drop_scope(Node root) {
   free_roots_.push_back(root);
 }
 
-// The functions that find prefixes.
+// The following functions find prefixes.
 
 std::uint32_t PrefixCache::hash(Node parent, SpanView tokens) const {
   return static_cast<std::uint32_t>(tokens.page_hash(key_, parent)) & hash_mask_;
@@ -95,7 +95,7 @@ void PrefixCache::path(Node node, std::span<std::uint32_t> out) const {
   for (; !is_root(node); node = nodes_[node].parent) out[nodes_[node].depth - 1] = node;
 }
 
-// The functions that keep the links between nodes, the times of use and the heap.
+// The following functions maintain the links between nodes, the times of use and the heap.
 
 void PrefixCache::link_first(Node node) {
   Entry& entry = nodes_[node];
@@ -133,7 +133,7 @@ void PrefixCache::settle(Node node) {
     leaves_.push(node, nodes_[node].used_at);
 }
 
-// The functions that pin nodes.
+// The following functions pin nodes.
 
 void PrefixCache::lock(Node node) {
   for (; node != kNone && nodes_[node].locks++ == 0; node = nodes_[node].parent) {
@@ -162,7 +162,7 @@ void PrefixCache::unpin(Node node) {
   unlock(node);
 }
 
-// The functions that add nodes.
+// The following functions add nodes.
 
 PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_t page, std::uint32_t owner) {
   if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
@@ -209,7 +209,7 @@ PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t ha
   return tokens.size() == kPageTokens ? node : entry.parent;
 }
 
-// The functions that remove nodes.
+// The following functions remove nodes.
 
 bool PrefixCache::remove(Node node) {
   const Node parent = nodes_[node].parent;
@@ -251,7 +251,7 @@ std::uint32_t PrefixCache::flush(Node root, std::uint32_t owner) {
   }
 }
 
-// The functions that lend, attach and free checkpoints.
+// The following functions lend, attach and free checkpoints.
 
 std::uint32_t PrefixCache::lend_checkpoint() {
   if (free_checkpoints_.empty()) {

@@ -39,8 +39,8 @@ class PrefixCache {
     std::uint32_t n_pages = 0;      // depth of `node`: number of full pages that match
     Node state_node = kNone;        // deepest node between root and `node` that has a checkpoint; kNone: none
     std::uint32_t state_pages = 0;  // depth of `state_node`
-    // A page whose first partial_tokens tokens (1 to 15) match the tokens after `node`. The caller may copy it. It
-    // stays in the cache until the next call that evicts or flushes.
+    // This page's first partial_tokens tokens (1 to 15) match the tokens after `node`. The caller may copy it. It stays
+    // in the cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
     std::uint32_t partial_tokens = 0;
   };
@@ -107,7 +107,7 @@ class PrefixCache {
   void attach_checkpoint(Node node, std::uint32_t id);
   std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // returns kNone if the node has none
 
-  // For tests and simulators: checks every link, count and reference. Returns a description of the first fault, or an
+  // Checks every link, count and reference, for tests and simulators. Returns a description of the first fault, or an
   // empty text.
   std::string check() const;
 

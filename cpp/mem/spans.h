@@ -92,7 +92,7 @@ class SpanList {
   std::uint32_t n_ = 0;
 };
 
-// The positions of one page, stored in place so that a node of the prefix cache allocates nothing.
+// PageSpans holds the positions of one page in place, so that a node of the prefix cache allocates nothing.
 class PageSpans {
  public:
   std::uint32_t size() const { return n_; }

@@ -23,7 +23,7 @@ struct ModelConfig {
   std::uint32_t file_type = 0;
   std::uint32_t quantization_version = 0;
 
-  // Sizes of the whole model.
+  // These members are the sizes of the whole model.
   std::uint32_t n_layers = 0;  // number of layers that the graph runs
   // number of multi-token prediction blocks that follow the layers in the file; they are not run
   std::uint32_t n_mtp_layers = 0;
@@ -31,8 +31,8 @@ struct ModelConfig {
   std::uint32_t vocab_size = 0;
   std::uint32_t context_length = 0;
 
-  // Attention. Each vector has one entry per layer. The file may list 0 heads for layers without attention, so
-  // n_kv_heads is the value of the first layer whose count is not 0.
+  // These members describe attention. Each vector has one entry per layer. The file may list 0 heads for layers without
+  // attention, so n_kv_heads is the value of the first layer whose count is not 0.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::vector<std::uint32_t> n_kv_heads_per_layer;
@@ -47,7 +47,8 @@ struct ModelConfig {
   double attention_scale = 0;            // factor of Q times K; 0 means 1 / sqrt(head_dim)
   double attention_softcap = 0;          // scores become cap * tanh(score / cap); 0 means no cap
 
-  // RoPE (rotary positions).
+  // These members describe RoPE (rotary positions). Those without "sliding" in their names are for all layers, or for
+  // the global layers if the model has sliding ones.
   std::uint32_t rope_dim = 0;  // number of leading elements of a head that are rotated; even, at most head_dim
   double rope_theta = 0;
   std::uint32_t sliding_rope_dim = 0;  // rope_dim of the sliding layers; equals their head size if the file gives none
@@ -58,8 +59,8 @@ struct ModelConfig {
   double rope_attn_factor = 0;  // factor that multiplies cos and sin; 0 if the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
 
-  // Feed-forward. ffn_dim is the value of the first layer that has a dense feed-forward; 0 if the model has only
-  // experts.
+  // These members describe the dense feed-forward. ffn_dim is the value of the first layer that has one; it is 0 if the
+  // model has only experts.
   std::uint32_t ffn_dim = 0;
   std::vector<std::uint32_t> ffn_dim_per_layer;
   std::uint32_t n_experts = 0;  // number of experts per layer; 0 for a dense model
@@ -68,7 +69,7 @@ struct ModelConfig {
   std::uint32_t shared_expert_ffn_dim = 0;
   double expert_weights_scale = 1;
 
-  // Recurrent layers (gated delta net, as in Qwen3-Next).
+  // These members describe recurrent layers (gated delta net, as in Qwen3-Next).
   std::vector<bool> is_recurrent;  // one flag per layer; empty if the file does not say
   std::uint32_t full_attention_interval = 0;
   std::uint32_t ssm_conv_width = 0;
@@ -76,11 +77,11 @@ struct ModelConfig {
   std::uint32_t ssm_k_dim = 0;
   std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads times the size of one value head
 
-  // Size of the vector per token that each layer adds from an embedding table of its own (Gemma 4); 0 if the model has
-  // no such table.
+  // Each layer may add a vector per token from an embedding table of its own (Gemma 4). This is the size of that
+  // vector; 0 if the model has no such table.
   std::uint32_t per_layer_embedding_dim = 0;
 
-  // Encoders, which make embeddings.
+  // These members are used only by encoders, which make embeddings.
   std::uint32_t n_token_types =
       0;  // number of rows of the tensor token_types.weight; 0 if the model has no such tensor
   std::uint32_t pooling_type =

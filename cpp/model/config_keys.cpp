@@ -185,7 +185,8 @@ constexpr KeyRow kKeys[] = {
     by(kExperts, ".expert_weights_scale", without_experts_or<0, 1>),
     by_none(".expert_weights_norm", without_experts_or<1>),
     by_none(".norm_top_k_prob", without_experts_or<1>),
-    // 1 and 3: softmax over all experts, or over the chosen ones
+    // 0 means that the file does not say. 1 and 3 mean softmax over all experts or over the chosen ones, which is what
+    // the families compute.
     by_none(".expert_gating_func", without_experts_or<0, 1, 3>),
     by_none(".expert_group_count", without_experts_or<0, 1>),
     by_none(".expert_group_used_count", without_experts_or<0, 1>),

@@ -37,7 +37,7 @@ struct Tensor {
 
 class Weights {
  public:
-  // The input of the constructor, which the reader of a file format fills. Metadata has GGUF's keys, and tensors have
+  // The reader of a file format fills this and passes it to the constructor. Metadata has GGUF's keys, and tensors have
   // GGUF's names and shapes.
   struct Source {
     std::string path;

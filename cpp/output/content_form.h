@@ -24,7 +24,7 @@ enum class ContentForm : std::uint8_t {
 enum class Role : std::uint8_t { kSystem, kUser, kAssistant, kTool };
 inline constexpr std::array<std::string_view, 4> kRoleNames{"system", "user", "assistant", "tool"};
 
-// The form of content for each role.
+// Holds the form of content for each role, indexed by Role.
 using ContentForms = std::array<ContentForm, kRoleNames.size()>;
 
 // Stands between parts that are joined to one text.

@@ -23,7 +23,7 @@ enum class Syntax : std::uint8_t {
   kNamed,   // N<separator>{..}
 };
 
-// A text that announces calls, and the syntax of the calls after it.
+// Names a text that announces calls, and the syntax of the calls after it.
 struct Opening {
   std::string_view marker;  // if empty, calls may be the whole answer, from its first character on
   Syntax syntax = Syntax::kJson;
@@ -34,15 +34,16 @@ struct Opening {
 struct CallFormat {
   std::string_view name;
   std::span<const Opening> openings;
-  // A text whose meaning depends on the syntax. kBare: the quote around texts. kInvoke: the text in each tag before the
-  // tag's name. kNamed: the separator after a function's name.
+  // The meaning of this text depends on the syntax. kBare: the quote around texts. kInvoke: the text in each tag before
+  // the tag's name. kNamed: the separator after a function's name.
   std::string_view mark = {};
-  // Texts that may stand between calls. They are dropped.
+  // These texts may stand between calls. The parser drops them.
   std::span<const std::string_view> dropped = {};
   bool has_short_ids = false;  // whether the models' templates accept only call ids of 9 letters and digits
-  // A text that a template's output contains if it renders a call of kProbeName in this format.
+  // A template's output contains this text if it renders a call of kProbeName in this format.
   std::string_view in_calls = {};
-  // A text in the instructions by which this format is recognized, if a template shows tools but does not render calls.
+  // A template's instructions contain this text if they describe this format. It is used if a template shows tools but
+  // does not render calls.
   std::string_view in_instructions = {};
   // A call between its markers. {name} stands for the name as JSON, {bare} for the plain name, {arguments} for an
   // object in the syntax of the first opening. If empty, such calls are read, but never written or forced.
@@ -67,7 +68,7 @@ std::string call_text(const CallFormat& format, std::string_view name, std::stri
 // Returns null for an unknown name.
 const CallFormat* find_call_format(std::string_view name);
 
-// What probe_template() found out about a chat template.
+// Says what probe_template() found out about a chat template.
 struct TemplateTraits {
   const CallFormat* calls = nullptr;  // null if it shows no tools, or its call format is unknown
   const ReasoningFormat* reasoning = nullptr;

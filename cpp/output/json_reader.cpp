@@ -166,7 +166,7 @@ class JsonReader final : public CallReader {
   const ReaderOptions options_;
   At at_ = At::kStart;
   bool is_list_ = false, has_list_ended_ = false;
-  // State of the object that is being read.
+  // The following members describe the object that is being read.
   bool has_name_ = false, has_arguments_ = false, has_begun_ = false, is_arguments_ = false, is_text_ = false;
   std::string name_, arguments_, key_, value_;
   JsonCopy copy_;

@@ -1,4 +1,4 @@
-// The conversations that are rendered to find out what a chat template does.
+// Defines the conversations that are rendered to find out what a chat template does.
 // Thread rule: constants and pure functions.
 #pragma once
 

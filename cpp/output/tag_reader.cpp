@@ -6,7 +6,7 @@
 namespace zinc_rt::output {
 namespace {
 
-// The tags of a syntax. In some syntaxes one line feed at each end of a value belongs to the markup.
+// Holds the tags of a syntax. In some syntaxes one line feed at each end of a value belongs to the markup.
 struct Tags {
   std::string function, function_end, parameter, parameter_end, name_end;
   bool has_line_feeds = false;

@@ -36,7 +36,7 @@ class Bpe {
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
               std::vector<TokenId>& out, EncodeWatch& watch) const;
 
-  // Only for kCharacters: the pairs of neighbouring characters that some merge joins.
+  // Returns the pairs of neighbouring characters that some merge joins. It is filled only for kCharacters.
   const PairSet& pairs() const { return pairs_; }
 
  private:
@@ -56,7 +56,7 @@ class Bpe {
   BpeAlphabet alphabet_ = BpeAlphabet::kBytes;
   StringTable extra_;  // texts in merges that are not tokens; their numbers follow the vocabulary's ids
   std::int32_t n_tokens_ = 0;
-  // Symbol of each byte (kBytes) or of each ASCII character (kCharacters).
+  // Maps each byte (kBytes) or each ASCII character (kCharacters) to its symbol.
   std::array<std::int32_t, 256> byte_symbol_{};
   std::array<TokenId, 256> byte_token_{};  // token of each byte; -1 if it has none
   std::vector<Slot> slots_;  // hash table of merges with open addressing; its size is a power of two, at most half full

@@ -20,7 +20,7 @@ struct Symbol {
   std::int32_t next = -1;
 };
 
-// The result of merging two symbols. Of all possible merges, the one with the smallest priority is done first.
+// Merge is the result of merging two symbols. Of all possible merges, the one with the smallest priority is done first.
 struct Merge {
   std::uint32_t priority = 0;  // always below MergeOrder::kNone
   std::int32_t id = -1;

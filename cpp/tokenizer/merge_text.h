@@ -70,7 +70,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     return true;
   }
 
-  // The last pair of symbols whose check succeeded, so that an equal pair is not checked again.
+  // This is the last pair of symbols whose check succeeded. An equal pair is not checked again.
   Merged good_left, good_right;
   const auto holds = [&](const Merged& left, const Merged& right) {
     if (left.id >= 0 && right.id >= 0 && left.id == good_left.id && right.id == good_right.id) return true;
@@ -81,8 +81,8 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     if (good) good_left = left, good_right = right;
     return good;
   };
-  // The text of the previous window. If the next window is equal, because the text repeats itself, its result is
-  // copied.
+  // This is the text of the previous window. If the next window is equal, because the text repeats itself, its result
+  // is copied.
   std::string_view last_window;
   std::size_t last_begin = 0, last_end = 0;  // the previous window's result, as a range of `done`
 

@@ -13,8 +13,8 @@ namespace zinc_rt {
 // not UTF-8 stay, and nothing is composed across them. The time is linear in the text.
 std::optional<std::string> to_nfc(std::string_view text);
 
-// The most bytes of text that one byte of its form C can stand for, rounded up. The worst case is a Greek iota
-// subscript with two marks, whose 7 bytes become 2.
+// One byte of form C stands for at most this many bytes of text, rounded up. The worst case is a Greek iota subscript
+// with two marks, whose 7 bytes become 2.
 inline constexpr std::size_t kMostNfcShrinks = 4;
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// Tables of the properties of characters that Unicode's normalization form C needs. Thread rule: constants.
+// Declares tables of the properties of characters that Unicode's normalization form C needs. Thread rule: constants.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct ClassRun {
 extern const ClassRun class_runs[];
 extern const std::size_t n_class_runs;
 
-// The full canonical decomposition of a character: up to four characters, then 0. The table ascends by `from` and
+// Holds the full canonical decomposition of a character: up to four characters, then 0. The table ascends by `from` and
 // leaves out Hangul syllables.
 struct Decomposition {
   char32_t from;
@@ -24,7 +24,7 @@ struct Decomposition {
 extern const Decomposition decompositions[];
 extern const std::size_t n_decompositions;
 
-// Two characters and the third that they compose. The table ascends by both and leaves out Hangul.
+// Says that two characters compose a third. The table ascends by both and leaves out Hangul.
 struct Pair {
   char32_t first, second, composed;
 };

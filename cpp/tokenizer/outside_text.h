@@ -11,10 +11,10 @@
 namespace zinc_rt {
 
 struct OutsideText {
-  // The parts of the text that a client wrote, in ascending order. No control token is matched in them or across their
-  // edges, except those in `allowed`.
+  // Lists the parts of the text that a client wrote, in ascending order. No control token is matched in them or across
+  // their edges, except those in `allowed`.
   std::span<const TextSpan> spans = {};
-  // Ids of the control tokens that are matched in those parts too.
+  // Lists the ids of the control tokens that are matched in those parts too.
   std::span<const std::int32_t> allowed = {};  // sorted
 };
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kKey = "tokenizer.ggml.pre", kUnknown = "default";
 
-// A token that identifies a vocabulary. All published vocabularies of the architecture with this token at this id use
-// the rule `pre`; the architecture's other vocabularies lack the token.
+// Names a token that identifies a vocabulary. All published vocabularies of the architecture with this token at this id
+// use the rule `pre`; the architecture's other vocabularies lack the token.
 struct Certain {
   std::string_view architecture, token;
   TokenId id;

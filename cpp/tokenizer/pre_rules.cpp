@@ -13,13 +13,13 @@ namespace {
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINES_AND_SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// GPT-2's family: a word may begin with one space.
+// This pattern is GPT-2's. A word may begin with one space.
 constexpr std::string_view kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr std::string_view kOneDigit = "\\p{N}";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
 
-// Llama 3's and Qwen's families: a word may begin with one character that is not a letter, digit or line end. The
-// families differ in their handling of digits and marks.
+// These patterns are Llama 3's and Qwen's. A word may begin with one character that is not a letter, digit or line end.
+// The patterns differ in their handling of digits and marks.
 constexpr std::string_view kLlama3 =
     CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_AND_SPACES;
 constexpr std::string_view kQwen2 =
@@ -38,7 +38,7 @@ constexpr std::string_view kExaoneMoe = CONTRACTION
     "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*+(?: \\p{L}\\p{M}*+)*+)++|\\p{N}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|"
     "\\s+(?!\\S)|\\s+";
-// GPT-4o's family: a word also ends where lower case turns to upper case.
+// These patterns are GPT-4o's. A word also ends where lower case turns to upper case.
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(suffix) \
@@ -63,7 +63,8 @@ constexpr std::string_view kKimi = "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?" KIMI_UP
 constexpr std::string_view kPunctuation = "[\\p{P}$+<=>^~|]+";
 constexpr std::string_view kPunctuationFalcon = "[\\p{P}$+<=>^~|`]+";
 
-// DeepSeek's patterns: letters of the cased scripts by an explicit list, then punctuation, trailing space, CJK, digits.
+// These patterns are DeepSeek's. They match letters of the cased scripts by an explicit list, then punctuation,
+// trailing space, CJK and digits.
 constexpr std::string_view kDeepseekLetters =
     "\\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF\u0370-\u0373"
     "\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F"
@@ -87,7 +88,7 @@ constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uFF0C\u3001\u0964
 // scan the rest of the number for each group. Here only the first group does. The other groups begin where the previous
 // match ended (\G).
 constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3})*+\\b)|(?<=\\d)\\G\\d{3}";
-// Equivalent to \s+$, but tried only where a run of spaces begins, so that the time is linear.
+// This is equivalent to \s+$, but is tried only where a run of spaces begins, so that the time is linear.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
 // Returns the rule with normalization to form C. It is for vocabularies whose own tokenizers normalize text first:

@@ -62,8 +62,8 @@ struct Pretokenizer::Pattern {
   bool jit = false;
 };
 
-// The memory that the regex engine needs for one call of split(). There is one match block per pattern, because the
-// match of an outer pattern is still in use while the inner patterns run.
+// Holds the memory that the regex engine needs for one call of split(). There is one match block per pattern, because
+// the match of an outer pattern is still in use while the inner patterns run.
 struct Pretokenizer::Scratch {
   std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> matches;
   std::unique_ptr<pcre2_match_context, FreeContext> context;

@@ -17,7 +17,8 @@
 
 namespace zinc_rt {
 
-// A part of a text: either a special token (`text` is empty), or text between special tokens (`id` is negative).
+// Fragment is a part of a text: either a special token (`text` is empty), or text between special tokens (`id` is
+// negative).
 struct Fragment {
   std::string_view text;
   TokenId id = -1;

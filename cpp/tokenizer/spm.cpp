@@ -17,7 +17,7 @@ bool can_merge_to(TokenType type) {
 // Maps a score to a priority, which is an integer: the highest score gets the smallest. All priorities are below
 // MergeOrder::kNone, including NaN's.
 std::uint32_t priority_of(float score) {
-  // Treats -0 as +0, because the two scores are equal.
+  // -0 is treated as +0, because the two scores are equal.
   const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
   return std::min(~ascending, MergeOrder::kNone - 1);

@@ -142,7 +142,7 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
-    // The texts in form C. The cache points into them, so they must not move, which a deque guarantees.
+    // Holds the texts in form C. The cache points into them, so they must not move, which a deque guarantees.
     std::deque<std::string> normalized;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {
@@ -165,7 +165,8 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
   } else {
     MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,
                         ids, watch);
-    // The marked texts of all fragments. The cache points into them, so they must not move, which a deque guarantees.
+    // Holds the marked texts of all fragments. The cache points into them, so they must not move, which a deque
+    // guarantees.
     std::deque<std::string> marked;
     bool at_start = true;
     is_whole = p.special_tokens.split(text, rule, [&](const Fragment& fragment) {

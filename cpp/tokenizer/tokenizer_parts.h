@@ -1,4 +1,4 @@
-// The parts of which a Tokenizer consists. Only tokenizer*.cpp may include this file.
+// Defines the parts of which a Tokenizer consists. Only tokenizer*.cpp may include this file.
 // Thread rule: immutable after creation.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Tables that say how BERT's uncased normalizer treats each character. Thread rule: constants.
+// Declares tables that say how BERT's uncased normalizer treats each character. Thread rule: constants.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
-// Op FLASH_ATTN: causal attention of one query token per slot over the slot's paged K and V. Query heads are grouped:
-// head h reads kv head h / (n_heads / n_kv_heads). With window > 0, token i attends only to tokens j with i - j <
-// window. With softcap > 0, scores become s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of
-// f32, f16 and q8_0 are converted to float first. Rotated ones (r8, r4) and integers (i16) are multiplied as integers
-// (quant/rotated_kv.h, quant/integer_kv.h).
+// The CPU reference kernel of the op FLASH_ATTN: causal attention of one query token per slot over the slot's paged K
+// and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window > 0, token i attends
+// only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap). Masked tokens are
+// skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated ones (r8, r4) and integers
+// (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
 // v_head_dim], y [n, n_heads * v_head_dim].
 // Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
@@ -79,14 +79,14 @@ const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uin
   return wide;
 }
 
-// One query token of a tile, for the query heads of one kv head.
+// Describes one query token of a tile, for the query heads of one kv head.
 struct Query {
   const AttendTile& tile;
   const float* q;  // n_heads * head_dim values
   const std::int32_t* pages;
   std::uint32_t pos;
 };
-// The query of one head, converted to the type by which the cache's keys are multiplied.
+// Holds the query of one head, converted to the type by which the cache's keys are multiplied.
 struct HeadQuery {
   const float* q;
   float scale;           // multiplies the scores

@@ -60,11 +60,11 @@ struct CpuArgs {
   }
 };
 
-// The types of the op's key operand (a weight or the KV cache) for which there are kernels.
+// Says for which types of the op's key operand (a weight or the KV cache) there are kernels.
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
-  // Dimension or attribute of the op's rule that is cut into tiles; null for one workgroup.
+  // The dimension or attribute of the op's rule that is cut into tiles of `tile` elements. Null means one workgroup.
   const char* variable = nullptr;
   std::uint32_t tile = 1;
 };

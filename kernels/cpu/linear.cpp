@@ -1,4 +1,4 @@
-// Op LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
+// The CPU reference kernel of the op LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
 // Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
 // Types: if x is quantized (by QUANTIZE), the weight format's integer dot is used (rules 3 and 4). If x is f32, the
 //   float dot (rule 4) of x with the weight row is used, after the row is converted to float. That is the case for
@@ -79,8 +79,8 @@ bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
   return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-// A form in which the normalized row h is stored, because a weight's format requires it: its type, and whether it is
-// rounded to bf16.
+// Describes a form in which the normalized row h is stored, because a weight's format requires it: its type, and
+// whether it is rounded to bf16.
 struct Form {
   DType type;
   bool is_rounded;
@@ -92,7 +92,7 @@ Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& pa
   return {type, rounds_x(args.set, part.w_dtype, type, norm.n)};
 }
 
-// All forms of h. A token's memory has room for all of them, one after another in this order.
+// Lists all forms of h. A token's memory has room for all of them, one after another in this order.
 constexpr Form kForms[] = {{DType::kF32, false},     {DType::kQ8A32, false}, {DType::kQ8A256, false},
                            {DType::kQ16A256, false}, {DType::kF32, true},    {DType::kQ8A32, true},
                            {DType::kQ8A256, true}};

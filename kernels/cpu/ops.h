@@ -1,5 +1,5 @@
-// The reference functions on rows that several ops share. A fused op calls several of them in sequence. The comments
-// name the file that implements a function. All are pure and may run on any number of threads.
+// Declares the reference functions on rows that several ops share. A fused op calls several of them in sequence. The
+// comments name the file that implements a function. All are pure and may run on any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace zinc_rt::cpu {
 
-// The arguments of one token of one v head in SSM_DELTA_NET (ssm_delta_net.cpp). `state` is S [k_dim, v_dim], which is
-// updated. u and y have v_dim values.
+// Holds the arguments of one token of one v head in SSM_DELTA_NET (ssm_delta_net.cpp). `state` is S [k_dim, v_dim],
+// which is updated. u and y have v_dim values.
 struct DeltaStep {
   const float *q, *k, *v;
   float decay, beta;
   std::uint32_t k_dim, v_dim;
   float *state, *u, *y;
 };
-// The arguments of one token of n channels in SSM_CONV1D (ssm_conv1d.cpp). All pointers are to the first channel. The
-// state has `taps` rows, which are `pitch` floats apart. It is updated.
+// Holds the arguments of one token of n channels in SSM_CONV1D (ssm_conv1d.cpp). All pointers are to the first channel.
+// The state has `taps` rows, which are `pitch` floats apart. It is updated.
 struct ConvStep {
   const float *x, *w;
   std::uint32_t width, taps, n, pitch;
@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   return acc;
 }
 
-// Row functions that a kernel set may implement itself, with the same bits. The functions below that take a `set` use
+// A kernel set may implement these row functions itself, with the same bits. The functions below that take a `set` use
 // the reference if the set's member is null.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
@@ -86,8 +86,8 @@ void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d,
 void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
              const KernelSet* set = nullptr);
 
-// The K or the V side of the cache. kv_store writes one token's row to it, at position `pos` of the slot that owns
-// these pages (kv_write_batched.cpp).
+// Describes the K or the V side of the cache. kv_store writes one token's row to it, at position `pos` of the slot that
+// owns these pages (kv_write_batched.cpp).
 struct KvSide {
   void* cache;
   DType type;
@@ -97,9 +97,9 @@ struct KvSide {
 };
 void kv_store(const float* row, const KvSide& side, const std::int32_t* pages, std::uint32_t pos);
 
-// The arguments of linear_rows (linear.cpp), which computes rows [begin, end) of W [rows, k] times n rows of x. Rows of
-// x are x_pitch bytes apart. x_dtype is the activation type of w_dtype, or f32, or bf16 if the set's rounds_x returned
-// true. scratch has k floats. bias may be null.
+// Holds the arguments of linear_rows (linear.cpp), which computes rows [begin, end) of W [rows, k] times n rows of x.
+// Rows of x are x_pitch bytes apart. x_dtype is the activation type of w_dtype, or f32, or bf16 if the set's rounds_x
+// returned true. scratch has k floats. bias may be null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
@@ -140,8 +140,8 @@ void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const Norm
 std::uint64_t norm_linear_lds(std::uint32_t d);
 std::uint64_t norm_linear_shared(std::uint32_t d);
 
-// The arguments of moe_linear_tile (moe_linear.cpp), which computes rows [begin, end) of one expert's matrix for the
-// tokens that chose it, several tokens at a time. The call for expert 0 also writes NaN for ids without an expert.
+// Holds the arguments of moe_linear_tile (moe_linear.cpp), which computes rows [begin, end) of one expert's matrix for
+// the tokens that chose it, several tokens at a time. The call for expert 0 also writes NaN for ids without an expert.
 // scratch has moe_linear_lds bytes.
 struct MoeLinearArgs {
   const void* w;

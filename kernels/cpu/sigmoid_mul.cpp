@@ -1,4 +1,4 @@
-// Op SIGMOID_MUL: y = x * sigmoid(gate). y may be the same buffer as x.
+// The CPU reference kernel of the op SIGMOID_MUL: y = x * sigmoid(gate). y may be the same buffer as x.
 // Shapes: x, gate, y [n, d].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

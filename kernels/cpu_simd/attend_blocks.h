@@ -1,5 +1,5 @@
-// Attention of many rows on 16 lanes. A row is a query token of one slot together with one query head. A lane holds a
-// row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree of additions
+// Computes attention of many rows on 16 lanes. A row is a query token of one slot together with one query head. A lane
+// holds a row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree of additions
 // combines without a shuffle. The softmax stays within a lane too, and one broadcast of a key serves a whole block. For
 // this q is transposed once per tile.
 //
@@ -29,8 +29,8 @@ constexpr std::uint32_t keys_at_once(std::uint32_t n) {
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 
-// The order in which lanes are computed. With it, the tree of kernels/common/fold.h never has more than four sums
-// waiting: after lane i of this order the last two sums are added, once for each 1 at the end of i in binary.
+// Lanes are computed in this order. With it, the tree of kernels/common/fold.h never has more than four sums waiting:
+// after lane i of this order the last two sums are added, once for each 1 at the end of i in binary.
 constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 constexpr int kFoldLevels = 5;
 
@@ -151,7 +151,7 @@ __attribute__((noinline)) void add_rows(const float* p, const float* v, std::uin
     for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, begins, o + at, width);
 }
 
-// Types and functions that treat a register as quads of floats. Quad i holds four floats of row 4 i.
+// The following types and functions treat a register as quads of floats. Quad i holds four floats of row 4 i.
 typedef float Four __attribute__((vector_size(16)));
 ZRT_SIMD Four load_four(const float* p) {
   Four x;
@@ -204,13 +204,14 @@ __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t
   }
 }
 
-// The positions of a chunk that the rows of a block see. At least one row sees each of [lo, hi). All rows see [all_lo,
-// all_hi), which may be empty. Only rows [begin, end) of the block see any position.
+// Says which positions of a chunk the rows of a block see. At least one row sees each of [lo, hi). All rows see
+// [all_lo, all_hi), which may be empty. Only rows [begin, end) of the block see any position.
 struct Seen {
   std::uint32_t begin, end, lo, hi, all_lo, all_hi;
 };
 
-// The state of the rows of a tile, one array element per row. Positions in a chunk are counted from the chunk's start.
+// Holds the state of the rows of a tile, one array element per row. Positions in a chunk are counted from the chunk's
+// start.
 struct Rows {
   std::uint32_t begin[kRows], end[kRows];  // the positions [begin, end) that the row sees
   std::uint32_t lo[kRows], hi[kRows];      // the positions of the chunk that the row sees; lo = hi if it sees none

@@ -22,11 +22,11 @@ ZRT_SIMD std::uint32_t padded(std::uint32_t n) {
   return (n + kLanes - 1) / kLanes * kLanes;
 }
 
-// The K or the V of one slot and kv head in the paged cache.
+// Describes the K or the V of one slot and kv head in the paged cache.
 struct Cache {
   const std::byte* memory;
   const std::int32_t* pages;
-  // Distances in bytes: between pages, between tokens, and from a token's cell to the kv head's part.
+  // These are distances in bytes: between pages, between tokens, and from a token's cell to the kv head's part.
   std::uint64_t pitch, cell, head;
   DType kv;
   std::uint32_t dim;
@@ -47,7 +47,7 @@ ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::ui
           dim};
 }
 
-// A page's keys or values. The row of token j consists of the padded(dim) values from values + j * pitch on.
+// Describes a page's keys or values. The row of token j consists of the padded(dim) values from values + j * pitch on.
 template <class T>
 struct Page {
   const T* values;
@@ -130,7 +130,7 @@ __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, s
   return {scratch, width};
 }
 
-// The K or the V of one head and slot in pages whose cells are interleaved by page.
+// Describes the K or the V of one head and slot in pages whose cells are interleaved by page.
 struct PartCache {
   const std::byte* memory;
   const std::int32_t* pages;

@@ -15,8 +15,8 @@ struct PartPage {
   std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while they are read
 };
 
-// The pages that are prefetched while values are read. Values are read by columns, so their own pages are not read in
-// order. These pages are prefetched line by line, one page after the other.
+// Lists the pages that are prefetched while values are read. Values are read by columns, so their own pages are not
+// read in order. These pages are prefetched line by line, one page after the other.
 struct PagesAhead {
   const std::byte* codes[kChunk / kPage];
   std::uint32_t lines;  // number of cache lines per page
@@ -66,8 +66,8 @@ ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t
   dots.template operator()<1>(pages + whole, n_pages - whole, scores);
 }
 
-// The factors that convert the weights of up to 16 rows to integers. make_integer_scales() computes them from the bits
-// of the rows' largest magnitudes. They equal those of quantize_to_digits.
+// Holds the factors that convert the weights of up to 16 rows to integers. make_integer_scales() computes them from the
+// bits of the rows' largest magnitudes. They equal those of quantize_to_digits.
 struct IntegerScales {
   float inverse[kLanes], d[kLanes];
 };

@@ -56,7 +56,7 @@ ZRT_SIMD PartCache rotated_cache_of(const cpu::AttendTile& tile, const void* mem
                        kv::scales_at(is_r8, tile.kv_head, tile.shape.n_kv_heads, dim), dim, slot);
 }
 
-// The values of kTable with 128 added to each, as unsigned bytes.
+// Holds the values of kTable with 128 added to each, as unsigned bytes.
 struct ShiftedTable {
   std::int8_t values[16];
 };

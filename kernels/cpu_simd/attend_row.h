@@ -10,7 +10,7 @@ namespace {
 // How many rows are multiplied by a page's keys or values at once. These are then loaded and converted once for all.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
-// The state of one row, that is, of one query token and head.
+// Holds the state of one row, that is, of one query token and head.
 struct Row {
   std::uint32_t begin, end;  // the positions [begin, end) that the row sees
   std::uint32_t lo, hi;      // the positions of the chunk that the row sees, counted from the chunk's start
@@ -83,8 +83,8 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
 ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
-// The part of a chunk that at least one of n rows sees: the whole pages [begin, end). `hi` is the end of the positions
-// that are seen.
+// Says which part of a chunk at least one of n rows sees: the whole pages [begin, end). `hi` is the end of the
+// positions that are seen.
 struct SeenPages {
   std::uint32_t begin, end, hi;
 };

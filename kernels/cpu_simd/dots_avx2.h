@@ -1,6 +1,7 @@
-// Dots of codes with activations for AVX2, and for AVX-VNNI if the unit is compiled for it. Each lane multiplies 4
-// codes by 4 activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and linear_body.h
-// uses only these. Everything is static, because the unit that includes this is compiled for its instruction set.
+// Computes dots of codes with activations for AVX2, and for AVX-VNNI if the unit is compiled for it. Each lane
+// multiplies 4 codes by 4 activations that all lanes share. dots_avx512.h and dots_neon.h define the same names, and
+// linear_body.h uses only these. Everything is static, because the unit that includes this is compiled for its
+// instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx2.h"

@@ -1,5 +1,6 @@
-// Dots of codes with activations for AVX-512 VNNI, with the names of dots_avx2.h. Sums are exact in 32 bits, and codes
-// are unsigned. Everything is static, because the unit that includes this is compiled for its instruction set.
+// Computes dots of codes with activations for AVX-512 VNNI, with the names of dots_avx2.h. Sums are exact in 32 bits,
+// and codes are unsigned. Everything is static, because the unit that includes this is compiled for its instruction
+// set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx512.h"

@@ -1,6 +1,6 @@
-// Dots of codes with activations for NEON, and for the dot product of bytes if the unit is compiled for it, with the
-// names of dots_avx2.h. Codes and activations are signed bytes. Everything is static, because the unit that includes
-// this is compiled for its instruction set.
+// Computes dots of codes with activations for NEON, and for the dot product of bytes if the unit is compiled for it,
+// with the names of dots_avx2.h. Codes and activations are signed bytes. Everything is static, because the unit that
+// includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_neon.h"

@@ -1,6 +1,6 @@
-// LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes this one
-// after its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows are
-// multiplied by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums.
+// Computes LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes
+// this one after its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows
+// are multiplied by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums.
 // Eight sums are folded at once. Lanes past the end of k add +0 * -0, which does not change them.
 #pragma once
 
@@ -28,7 +28,7 @@ struct WeightBF16 {
   ZRT_SIMD Part load(const std::byte* p) { return load_part_bf16(p); }
 };
 
-// A part of kTileRows rows of W, with n <= 256 values of k each.
+// Describes a part of kTileRows rows of W, with n <= 256 values of k each.
 struct WeightGroup {
   const std::byte* row[kTileRows];
   std::uint32_t n;
@@ -86,9 +86,9 @@ ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*
   }
 }
 
-// A copy of a group as floats, padded to a multiple of 16 values, with contiguous rows. Without it, f32 rows at distances
-// of a power of two bytes would map to few sets of the cache. So the copy is worth its time if many rows of x use it.
-// 16-bit weights are copied only to pad them, because they are converted as fast as they can be read.
+// Holds a copy of a group as floats, padded to a multiple of 16 values, with contiguous rows. Without it, f32 rows at
+// distances of a power of two bytes would map to few sets of the cache. So the copy is worth its time if many rows of x
+// use it. 16-bit weights are copied only to pad them, because they are converted as fast as they can be read.
 struct WideGroup {
   alignas(64) float w[kTileRows][kGroup];
   alignas(64) float x[kTileX][kGroup];

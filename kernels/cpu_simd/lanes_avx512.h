@@ -23,7 +23,7 @@ struct Ints {  // 16 x i32, or 64 bytes
   __m512i v;
 };
 
-// Operations on floats.
+// The following functions operate on floats.
 
 ZRT_SIMD Floats splat(float x) {
   return {_mm512_set1_ps(x)};
@@ -94,7 +94,7 @@ ZRT_SIMD float reduce_add(const Floats& a) {
   return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
 }
 
-// Operations on integers.
+// The following functions operate on integers.
 
 ZRT_SIMD Ints splat(std::int32_t x) {
   return {_mm512_set1_epi32(x)};

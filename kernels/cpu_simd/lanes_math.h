@@ -1,6 +1,6 @@
-// The functions of kernels/common/exact_math.h on 16 lanes. They do the same operations in the same order, with a
-// selection in place of a branch, so they compute the same bits. Included after a lanes header. F is Floats, or several
-// of them (lanes_several.h).
+// Defines the functions of kernels/common/exact_math.h on 16 lanes. They do the same operations in the same order, with
+// a selection in place of a branch, so they compute the same bits. Included after a lanes header. F is Floats, or
+// several of them (lanes_several.h).
 #pragma once
 
 #include "kernels/cpu_simd/lanes_several.h"

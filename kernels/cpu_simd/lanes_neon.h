@@ -47,7 +47,8 @@ ZRT_SIMD int16x8_t as_s16(int32x4_t a) {
   return vreinterpretq_s16_s32(a);
 }
 
-// Operations on floats. Memory of narrow numbers is read by bytes, because it is aligned only to bytes.
+// The following functions operate on floats. Memory of narrow numbers is read by bytes, because it is aligned only to
+// bytes.
 
 ZRT_SIMD Floats splat(float x) {
   const float32x4_t all = vdupq_n_f32(x);
@@ -128,7 +129,7 @@ ZRT_SIMD float reduce_add(const Floats& a) {
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
-// Operations on integers.
+// The following functions operate on integers.
 
 ZRT_SIMD Ints splat(std::int32_t x) {
   const int32x4_t all = vdupq_n_s32(x);

@@ -65,7 +65,7 @@ ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
          (shift_left(four, 18) & splat(0x100000)) | (shift_left(four, 25) & splat(0x10000000));
 }
 
-// Formats with blocks of 32 values.
+// The following formats have blocks of 32 values.
 
 struct Small {
   static constexpr bool kIsK = false, kHasMin = false, kSigned = false;
@@ -145,7 +145,7 @@ struct Mxfp4 : Small {
   }
 };
 
-// K-quants, which have one block of 256 values per group.
+// The following formats are K-quants, which have one block of 256 values per group.
 
 struct Super {
   static constexpr bool kIsK = true, kHasMin = false, kSigned = false;

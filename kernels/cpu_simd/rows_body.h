@@ -1,5 +1,5 @@
-// RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes this one
-// after its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
+// Computes RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes
+// this one after its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -54,8 +54,8 @@ void rms_norm(const float* x, const float* w, float* y, std::uint32_t d, std::ui
   }
 }
 
-// The factors that quantize a block: q = round(x * inverse), and the block's d. NaN and infinities are recognized by
-// their bits, which are larger than those of every finite number.
+// Holds the factors that quantize a block: q = round(x * inverse), and the block's d. NaN and infinities are recognized
+// by their bits, which are larger than those of every finite number.
 struct Scale {
   float inverse, d;
 };

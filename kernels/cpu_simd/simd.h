@@ -1,5 +1,5 @@
-// Macros and constants for every unit that is compiled for an instruction set. The macros make functions static and
-// inlined.
+// Defines macros and constants for every unit that is compiled for an instruction set. The macros make functions static
+// and inlined.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The types that both versions of tile_instructions.h use: the real one and the simulated one in tests_cpp/amx_sim.
+// Defines the types that both versions of tile_instructions.h use: the real one and the simulated one in
+// tests_cpp/amx_sim.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// The operand of the instruction LDTILECFG, which sets the size of each tile register.
+// TileConfig is the operand of the instruction LDTILECFG, which sets the size of each tile register.
 struct alignas(64) TileConfig {
   std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
   std::uint16_t row_bytes[16] = {};
@@ -19,7 +20,7 @@ struct alignas(64) TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64, "as the processor reads it");
 
-// The kinds of products that AMX may have. The numbers are their bits of edx of CPUID leaf 7.
+// TileProducts are the kinds of products that AMX may have. The numbers are their bits of edx of CPUID leaf 7.
 enum class TileProducts : unsigned { kBf16 = 22, kBytes = 25 };
 
 }  // namespace

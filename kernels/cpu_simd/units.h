@@ -66,7 +66,7 @@ std::uint64_t int8_products_avx2(std::uint64_t rounds);
 std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
 std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
-// The tables for KernelSet::rows.
+// These tables are for KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
 extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // for arithmetic `fast`
 

@@ -1,5 +1,5 @@
-// The options of an engine, and a table with one row per option. Commands, configuration files, the server's API and
-// Python all read this table, so an option with a row exists in each of them.
+// Defines the options of an engine, and a table with one row per option. Commands, configuration files, the server's
+// API and Python all read this table, so an option with a row exists in each of them.
 // Thread rule: plain values; the table never changes.
 #pragma once
 
@@ -16,8 +16,7 @@
 
 namespace zinc_rt {
 
-// A function that is called while a model is loaded, with the number of bytes of weights that are ready and their
-// total.
+// OnProgress is called while a model is loaded, with the number of bytes of weights that are ready and their total.
 struct OnProgress {
   using Call = std::function<void(std::uint64_t done, std::uint64_t total)>;
   OnProgress() = default;
@@ -30,9 +29,9 @@ struct OnProgress {
   Call call;  // if empty, progress is not reported
 };
 
-// The options with which a model is opened. The meaning of a member is in its row of the table engine_options()
-// (below). If a text is empty or a number is 0, the environment variable of the row decides. If that is not set either,
-// the engine decides.
+// EngineOptions are the options with which a model is opened. The meaning of a member is in its row of the table
+// engine_options() (below). If a text is empty or a number is 0, the environment variable of the row decides. If that
+// is not set either, the engine decides.
 struct EngineOptions {
   std::string tier;
   std::string backend;
@@ -67,7 +66,7 @@ struct EngineOptions {
   bool operator==(const EngineOptions&) const = default;
 };
 
-// A row of the table of options.
+// EngineOption is a row of the table of options.
 struct EngineOption {
   using Member = std::variant<std::string EngineOptions::*, std::vector<std::uint32_t> EngineOptions::*,
                               std::uint32_t EngineOptions::*, bool EngineOptions::*>;

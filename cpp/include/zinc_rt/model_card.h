@@ -68,8 +68,8 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// The memory that a model uses. `regions` are those of its first device, and `devices` has the sums of each device. The
-// regions that are not mapped add up to what the tier allocates on a device.
+// ModelMemory describes the memory that a model uses. `regions` are those of its first device, and `devices` has the
+// sums of each device. The regions that are not mapped add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // number of the device in its tier

@@ -1,4 +1,4 @@
-// The parts into which a model's text is split: its answer, its reasoning and its tool calls.
+// Defines the parts into which a model's text is split: its answer, its reasoning and its tool calls.
 // Thread rule: plain values.
 #pragma once
 
@@ -26,7 +26,8 @@ struct OutputPiece {
 struct ToolCall {
   std::string id;    // "call_" and 24 hexadecimal digits, or 9 characters if the model's template requires that
   std::string name;  // as the model wrote it, so there may be no tool of this name
-  // A JSON object. It is incomplete if the answer was cut off within it, and other text if the model wrote no JSON.
+  // The arguments are a JSON object. It is incomplete if the answer was cut off within it, and other text if the model
+  // wrote no JSON.
   std::string arguments;
 };
 

@@ -24,7 +24,7 @@ namespace zinc_rt {
 // logits are the model's for the next token. An error ends the request.
 using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token_ids, std::span<float> logits)>;
 
-// The form that the text of an answer must have. It applies only to the text after the reasoning.
+// OutputFormat is the form that the text of an answer must have. It applies only to the text after the reasoning.
 struct OutputFormat {
   enum class Kind : std::uint8_t {
     kText,        // any text
@@ -67,27 +67,27 @@ struct Request : SamplingParams {
   bool continue_final_message = false;
 
   std::string model;  // name of the model; empty for the engine's first model
-  // Service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. It cannot be more urgent
-  // than the tenant's class.
+  // This is the service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. It cannot be
+  // more urgent than the tenant's class.
   std::string qos;
   // How many tokens a step may guess (draft) for this request. "off": none. "1" to "32": that many wherever there is a
   // guess. "auto": as many as save time. A guess changes no token and no logit. If empty, the engine's option is used,
   // which is also the limit. Requests with a logits_processor and models with recurrent state take no guesses.
   std::string speculate;
-  // A text that the answer will probably be like, such as the code that the prompt asks to edit. Steps guess its
-  // tokens. Only one of the two may be given.
+  // The answer will probably be like this text, for example code that the prompt asks to edit. Steps guess its tokens.
+  // Only one of the two members may be given.
   std::string prediction;
   std::vector<std::int32_t> prediction_token_ids;
   std::uint32_t n = 1;  // number of completions, each with its own seed; the prompt is computed once
-  // Up to 256 bytes. Requests share cached prefixes only with requests of the same salt and tenant (or isolation
-  // group). Tenant::flush_prefix_cache removes the prefixes of all salts.
+  // The salt has up to 256 bytes. Requests share cached prefixes only with requests of the same salt and tenant (or
+  // isolation group). Tenant::flush_prefix_cache removes the prefixes of all salts.
   std::string cache_salt;
   std::string request_id;  // up to 256 bytes; the request's name in the step timeline
-  // Up to 256 bytes: the W3C trace context that links the request to the caller's trace. The step timeline shows it
-  // too.
+  // This is the W3C trace context, of up to 256 bytes, that links the request to the caller's trace. The step timeline
+  // shows it too.
   std::string traceparent;
 
-  // Value of max_tokens that means: as many as context and quota allow.
+  // This value of max_tokens means: as many as context and quota allow.
   static constexpr std::uint32_t kAllThatFit = UINT32_MAX;
   std::uint32_t max_tokens = 128;  // 0 generates nothing, and is allowed only with prompt_logprobs or embed
   // The number of tokens that must be generated before a stop token or the model's end token can be picked. Stop
@@ -109,8 +109,8 @@ struct Request : SamplingParams {
   // If true, the text is split into the answer, the reasoning and, if tools are given, the tool calls. The formats are
   // those of the model's template (ModelCard::tool_format, reasoning_format). Stop strings are not searched in calls.
   bool parse_output = false;
-  // The form that the answer must have. An unsupported schema is refused with kInvalidArgument and the JSON pointer to
-  // the unsupported part. A grammar that needs too much work in a step ends the request as processor_failed,
+  // The answer must have this form. An unsupported schema is refused with kInvalidArgument and the JSON pointer to the
+  // unsupported part. A grammar that needs too much work in a step ends the request as processor_failed,
   // "[grammar_too_complex]". Refused together with ignore_eos or min_tokens.
   OutputFormat output_format;
   ToolChoice tool_choice = ToolChoice::kAuto;  // used with parse_output and tools
@@ -125,8 +125,8 @@ struct Request : SamplingParams {
   // Asks for the text's embedding instead of a completion. The model must have been opened with a pooling. max_tokens
   // must be 0 and n 1, and no field about picking tokens may be given.
   bool embed = false;
-  // With embed and a model of pooling rank, the document whose score is computed instead of an embedding; `prompt` is
-  // the query. Such a model requires it, and all others refuse it.
+  // With embed and a model of pooling rank, this is the document whose score is computed instead of an embedding;
+  // `prompt` is the query. Such a model requires it, and all others refuse it.
   std::optional<std::string> text_pair;
   // Keep only the first so many elements of the embedding, normalized to length 1; 0: all.
   std::uint32_t dimensions = 0;
@@ -153,7 +153,7 @@ struct Usage {
   std::uint32_t total_tokens = 0;
   std::uint32_t cached_tokens = 0;     // prompt tokens whose KV came from the prefix cache
   std::uint32_t reasoning_tokens = 0;  // the part of completion_tokens that is reasoning; only with parse_output
-  // For requests with a prediction: Timings::accepted_draft_tokens, and the other draft_tokens.
+  // If the request had a prediction, these are Timings::accepted_draft_tokens and the other draft_tokens.
   std::uint32_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 
@@ -175,8 +175,8 @@ struct Completion {
   std::vector<OutputPiece> pieces;      // set with parse_output: text, reasoning and calls in the order of generation
   std::vector<std::int32_t> token_ids;  // all picked tokens, including the end token
   std::string stop_string;              // the entry of Request::stop that ended the text; empty if none did
-  // Why the request ended: stop, length, cancelled, deadline, client_too_slow or sink_failed. If an error ended it:
-  // bad_logits, processor_failed, device_fault, shutdown or out_of_pages. Empty while the request runs.
+  // Says why the request ended: stop, length, cancelled, deadline, client_too_slow or sink_failed. If an error ended
+  // it: bad_logits, processor_failed, device_fault, shutdown or out_of_pages. Empty while the request runs.
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;         // one per token, if requested
   std::vector<TokenLogprob> prompt_logprobs;  // one per prompt token, if requested; set before the first token's event
@@ -186,14 +186,15 @@ struct Completion {
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;
-  // With n > 1, all n completions. The fields above are then those of the first one, except usage, which covers all.
+  // With n > 1, this holds all n completions. The fields above are then those of the first one, except usage, which
+  // covers all.
   std::vector<Completion> choices;
 };
 
 struct StreamEvent {
   std::int32_t token_id = 0;
-  // The text that became final with this token. It never ends within a UTF-8 sequence. The end of the text may come in
-  // a separate event.
+  // Contains the text that became final with this token. It never ends within a UTF-8 sequence. The end of the text may
+  // come in a separate event.
   std::string text;
   bool preempted = false;     // true: the event has no token; the request lost its slot and will continue later
   bool is_token = true;       // false: the event has only text that was held back until the end, or `preempted`

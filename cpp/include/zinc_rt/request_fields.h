@@ -1,5 +1,5 @@
-// A table of the fields of a generation request: in the bodies that the server accepts, in Python's calls and in
-// commands. Code that reads a request iterates over the table. docs/server.md, Python's stub and its help texts are
+// Defines a table of the fields of a generation request: in the bodies that the server accepts, in Python's calls and
+// in commands. Code that reads a request iterates over the table. docs/server.md, Python's stub and its help texts are
 // generated from the table or checked against it.
 // Thread rule: the table never changes.
 #pragma once
@@ -20,9 +20,9 @@ struct Bounds {
   double least = 0, most = 0;
 };
 
-// A row of the table. A name has several rows if it means different things in different APIs.
+// RequestField is a row of the table. A name has several rows if it means different things in different APIs.
 struct RequestField {
-  // The APIs that accept the field. Those of the server are named after the last words of their paths.
+  // TakenBy lists the APIs that accept the field. Those of the server are named after the last words of their paths.
   enum TakenBy : std::uint32_t {
     kChat = 1,             // /v1/chat/completions
     kCompletion = 2,       // /v1/completions

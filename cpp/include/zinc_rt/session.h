@@ -20,7 +20,8 @@ class EngineCore;
 class QueueSink;
 struct TenantState;
 
-// A running request, whose events go to a sink. With it the caller can wait for the request or cancel it.
+// RequestHandle is a running request, whose events go to a sink. With it the caller can wait for the request or cancel
+// it.
 class RequestHandle {
  public:
   explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
@@ -42,7 +43,7 @@ class RequestHandle {
   std::vector<std::shared_ptr<Generation>> generations_;
 };
 
-// The tokens of one generation, in the order in which the engine generates them.
+// Stream returns the tokens of one generation, in the order in which the engine generates them.
 class Stream {
  public:
   Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue);

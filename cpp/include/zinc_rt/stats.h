@@ -14,8 +14,8 @@ struct ModelStats {
   std::uint64_t steps = 0, step_tokens = 0;  // step_tokens is decode_tokens + prefill_tokens
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t generated_tokens = 0;  // includes the first token of each request, which a prefill step picks
-  // Guesses (Request::speculate): `drafts` counts how often a step had guesses for a request, draft_tokens the guessed
-  // tokens, and accepted_draft_tokens those that were picked.
+  // The following counters are about guesses (Request::speculate). `drafts` counts how often a step had guesses for a
+  // request, draft_tokens the guessed tokens, and accepted_draft_tokens those that were picked.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
   std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without
   std::uint64_t backlog_tokens = 0;        // tokens of these requests that are not computed yet

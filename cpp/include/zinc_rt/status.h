@@ -1,4 +1,4 @@
-// Errors as values: each public call that can fail returns Result<T> or Status.
+// Defines errors as values: each public call that can fail returns Result<T> or Status.
 // Thread rule: plain values, no shared state.
 #pragma once
 
@@ -34,8 +34,8 @@ const char* to_string(Reason reason);
 
 struct Error {
   StatusCode code = StatusCode::kInternal;
-  // For people: "[place] what disagrees: 12 wanted, 3 there", followed by how to fix it if that is known. The wording
-  // may change, so programs should read the other members.
+  // The message is for people: "[place] what disagrees: 12 wanted, 3 there", followed by how to fix it if that is
+  // known. The wording may change, so programs should read the other members.
   std::string message;
   double retry_after_s = 0;
   Reason reason = Reason::kNone;

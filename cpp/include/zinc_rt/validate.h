@@ -17,8 +17,8 @@
 
 namespace zinc_rt {
 
-// One of the two sides of a comparison: a tier, optionally with engine options that replace those of `options`. Its
-// text is like "t_cpu", "t_cpu+activations=f32+kv_dtype=f32" or "t_cpu+fusion=qkv/gate_up+chunk_cap=7".
+// ValidateSide is one of the two sides of a comparison: a tier, optionally with engine options that replace those of
+// `options`. Its text is like "t_cpu", "t_cpu+activations=f32+kv_dtype=f32" or "t_cpu+fusion=qkv/gate_up+chunk_cap=7".
 // parse_validate_side() returns kInvalidArgument for an unknown option, with the list of known ones.
 struct ValidateSide {
   std::string name;  // the text from which this side was parsed
@@ -48,7 +48,7 @@ struct ValidateOptions {
   StopAsked is_stopped;  // called before each layer
 };
 
-// The result of comparing two arrays value by value.
+// Difference is the result of comparing two arrays value by value.
 struct Difference {
   int layer = 0;  // -1 for the embeddings, n_layers for the logits
   std::string name;

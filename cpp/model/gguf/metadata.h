@@ -38,8 +38,8 @@ std::string_view to_string(ValueType type);
 // are shown as \xNN, and it is cut after 80 bytes.
 std::string quoted(std::string_view name);
 
-// The value of one key: a scalar, or an array of scalars of one type. Integers of any width are stored as i64 (u64 as
-// u64), floats as double. `type` remembers the type in the file.
+// Holds the value of one key: a scalar, or an array of scalars of one type. Integers of any width are stored as i64
+// (u64 as u64), floats as double. `type` remembers the type in the file.
 struct Value {
   ValueType type = ValueType::kU8;  // if is_array, the type of the elements
   bool is_array = false;
@@ -73,13 +73,13 @@ class Metadata {
   Result<bool> get_bool_or(std::string_view key, bool fallback) const;
   Result<std::string_view> get_string_or(std::string_view key, std::string_view fallback) const;
 
-  // all keys, in the order of the file
+  // Returns all keys and values, in the order of the file.
   std::span<const std::pair<std::string, Value>> entries() const { return entries_; }
 
   // Adds a key. Errors: kCorrupt if the key is already there.
   Status add(std::string key, Value value);
 
-  // Where this metadata came from, for error messages: a file name, or empty if unknown.
+  // Says where this metadata came from, for error messages: a file name, or empty if unknown.
   const std::string& place() const { return place_; }
   void set_place(std::string place) { place_ = std::move(place); }
 

@@ -16,7 +16,7 @@ inline Value u32(std::uint64_t value) {
   return {ValueType::kU32, false, static_cast<std::int64_t>(value)};
 }
 inline Value f32(double value) {
-  // rounded to f32, as a reader of the file would see it
+  // The value is rounded to f32, so that it equals what a reader of the file will see.
   return {ValueType::kF32, false, static_cast<double>(static_cast<float>(value))};
 }
 inline Value boolean(bool value) {

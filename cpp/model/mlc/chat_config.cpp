@@ -27,7 +27,7 @@ struct QuantizationRow {
   std::string_view name;
   bool layers, ends;
 };
-// The quantizations that can be read. q4f32_1 is missing because its f32 scales cannot be stored exactly in Q4_0.
+// Lists the quantizations that can be read. q4f32_1 is missing because its f32 scales cannot be stored exactly in Q4_0.
 constexpr QuantizationRow kQuantizations[] = {
     {"q4f16_1", true, true}, {"q4f16_2", true, false}, {"q0f16", false, false}, {"q0f32", false, false}};
 

@@ -23,8 +23,8 @@ Result<Json> parse_json(std::string_view text, std::string_view place);
 // Returns the content of a file. Errors: kNotFound if it does not exist; kCorrupt if it is larger than 512 MiB.
 Result<std::string> read_text(const std::string& path);
 
-// Checked access to the members of a JSON object. `place` is the object's name in error messages, such as
-// "DIR/ndarray-cache.json: records[3]".
+// Fields reads the members of a JSON object and checks their types. `place` is the object's name in error messages,
+// such as "DIR/ndarray-cache.json: records[3]".
 class Fields {
  public:
   static Result<Fields> of(const Json& value, std::string place);

@@ -1,4 +1,4 @@
-// Constants that the importer and the exporter of tokenizers share.
+// Defines constants that the importer and the exporter of tokenizers share.
 #pragma once
 
 #include <cstdint>

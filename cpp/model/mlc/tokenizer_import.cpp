@@ -16,7 +16,7 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// The most embedding rows that may follow the last token. Models round the number of rows up to multiples of some
+// At most this many embedding rows may follow the last token. Models round the number of rows up to multiples of some
 // hundred.
 constexpr std::uint64_t kMaxPadding = 1U << 16;
 

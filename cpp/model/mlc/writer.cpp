@@ -84,7 +84,8 @@ class ShardWriter {
   std::uint64_t n_records_ = 0, n_bytes_ = 0;
 };
 
-// The temporary folder that is being written. Its destructor removes it unless become() gave it the final name.
+// Creates and owns the temporary folder that is being written. Its destructor removes it, unless become() gave it the
+// final name.
 class PartFolder {
  public:
   explicit PartFolder(std::string path) : path_(std::move(path)) {}

@@ -1,5 +1,5 @@
-// The reference functions that write and read the KV cache's integer cells (kernels/common/kv_integer.h). All are pure
-// and thread safe. Tokens of one page may be written at the same time.
+// Declares the reference functions that write and read the KV cache's integer cells (kernels/common/kv_integer.h). All
+// are pure and thread safe. Tokens of one page may be written at the same time.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Functions that the 32-element formats with 4-bit codes share. Low nibble i is value i, and high nibble i is value 16
-// + i. kLow and kHigh return the integer value of a code.
+// Defines functions that the 32-element formats with 4-bit codes share. Low nibble i is value i, and high nibble i is
+// value 16 + i. kLow and kHigh return the integer value of a code.
 #pragma once
 
 #include "kernels/cpu/quant/walk.h"

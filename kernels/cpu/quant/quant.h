@@ -11,7 +11,7 @@ namespace zinc_rt::cpu {
 
 struct QuantFormat {
   DType dtype;
-  // The type to which QUANTIZE converts x for this format: kQ8A256 for K-quants, kQ8A32 for formats with blocks of 32,
+  // QUANTIZE converts x to this type for the format: kQ8A256 for K-quants, kQ8A32 for formats with blocks of 32,
   // kQ16A256 for fixed16. It is kF32 for float weights, for which x is not quantized.
   DType act;
   // Converts a row to floats, y[0..k).

@@ -1,5 +1,5 @@
-// The loops over k that all formats of a kind share (docs/arithmetic.md, rules 3 and 4). Everything here is inlined
-// into the format's ZRT_MULTIVERSION function, so that it is compiled for that function's instruction set.
+// Defines the loops over k that all formats of a kind share (docs/arithmetic.md, rules 3 and 4). Everything here is
+// inlined into the format's ZRT_MULTIVERSION function, so that it is compiled for that function's instruction set.
 #pragma once
 
 #include <cmath>
