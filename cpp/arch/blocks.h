@@ -23,7 +23,7 @@ BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_vi
 
 // Holds a weight matrix and its bias, as buffers of the graph. project() multiplies by it.
 struct Matrix {
-  BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // kNoBuffer if the file has no bias
+  BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // bias is kNoBuffer if the file has none
 };
 // Returns `tensor`.weight of the layer, [n_out, n_in], and `tensor`.bias if the layer has it. The buffers are called
 // `name`_weight and `name`_bias.

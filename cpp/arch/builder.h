@@ -118,7 +118,7 @@ class Builder {
   BufferId gather_output_rows(BufferId hidden);
 
   std::uint32_t width(BufferId buffer) const;  // extent of the last dimension, whose values are contiguous
-  ir::Dim rows(BufferId buffer) const;         // extent of the outermost dimension
+  ir::Dim rows(BufferId buffer) const;         // returns the extent of the outermost dimension
   // Buffers of the step descriptor that every family reads.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }

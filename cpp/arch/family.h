@@ -22,7 +22,7 @@ struct GraphOptions {
   std::uint32_t max_slots = 1;
   std::uint32_t state_entries = 1;   // number of recurrent states: one per slot, then the checkpoints
   std::uint32_t max_context = 0;     // most tokens of a slot; a multiple of the page size
-  std::uint32_t n_pages = 0;         // number of pages of the KV pool
+  std::uint32_t n_pages = 0;         // number of pages in the KV pool
   std::uint32_t history_tokens = 0;  // number of entries of the buffer request.history
   std::uint32_t bias_entries = 0;    // number of entries of the buffer request.bias
   std::uint32_t mask_words = 0;      // number of 32-bit words of the buffer request.mask
@@ -46,7 +46,7 @@ struct RopeTable {
 };
 
 struct Family {
-  std::string_view name;                            // name for messages and lists
+  std::string_view name;                            // name that messages and lists show
   std::span<const std::string_view> architectures;  // the values of general.architecture that this family builds
   // Builds the graph of a stage (prefill or decode). Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);

@@ -52,10 +52,10 @@ enum class DType : std::uint8_t {
 struct DTypeTraits {
   DType dtype;
   std::string_view name;      // lower-case name that file names, IR text and kernel names use
-  std::uint32_t block_elems;  // elements per block
-  std::uint32_t block_bytes;  // bytes per block
+  std::uint32_t block_elems;  // number of elements per block
+  std::uint32_t block_bytes;  // size of a block in bytes
   bool is_weight;             // whether a matrix of a model may have this type
-  DType act;                  // for a weight type the result of act_dtype(), else kCount
+  DType act;                  // result of act_dtype() if this is a weight type, else kCount
 };
 
 const DTypeTraits& traits(DType dtype);

@@ -23,7 +23,7 @@ std::string worded(std::string message);
 // What fail() needs to know about an error besides its message: the code, the reason, and the request field at fault.
 struct Fault {
   StatusCode code;
-  std::string field{};  // same meaning as Error::field
+  std::string field{};  // name of the request field at fault, as in Error::field
   Reason reason = Reason::kNone;
 };
 

@@ -22,7 +22,7 @@ std::span<const KvType> kv_types();
 // Find a type by its name or by the types of its elements. Both return nullptr if there is no such type.
 const KvType* find_kv_type(std::string_view name);
 const KvType* find_kv_type(DType k, DType v);
-std::vector<std::string> kv_type_names();  // in the order of the table
+std::vector<std::string> kv_type_names();  // returns all names, in the order of the table
 
 // How the cells of a page of 16 tokens are laid out in memory.
 enum class KvLayout : std::uint8_t {

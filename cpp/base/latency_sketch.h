@@ -17,7 +17,7 @@ class LatencySketch {
   static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;
   static constexpr double kRelativeError = 1.0 / 64;
 
-  void record(double ms);  // NaN is recorded as kMinMs
+  void record(double ms);  // records a latency; NaN counts as kMinMs
   void merge(const LatencySketch& other);
   // Returns the value of rank ceil(p * count), but at least rank 1. Results for the smallest and the largest value are
   // exact. Returns 0 if nothing was recorded.

@@ -82,7 +82,7 @@ class MarkedView {
   static constexpr TextSpan kEverything{0, SIZE_MAX};
 
   std::string_view text_;
-  std::span<const TextSpan> marks_;  // the marks that overlap this view
+  std::span<const TextSpan> marks_;  // marks of the whole text that overlap this view
   std::size_t offset_ = 0;           // where this view begins in the text whose positions marks_ contains
 };
 

@@ -44,7 +44,7 @@ int descriptor_of(std::filesystem::path path) {
 
 // Returns the path to which links lead, even if no file exists there yet.
 std::string target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // the limit that Linux uses
+  constexpr int kMaxLinks = 40;  // Linux follows at most this many links
   std::filesystem::path target = path;
   std::error_code ignored;
   for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(target, ignored); ++i)

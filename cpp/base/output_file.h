@@ -39,7 +39,7 @@ class OutputFile {
   OutputFile() = default;
 
   std::string path_;
-  std::string part_path_;  // empty if path_ itself is written
+  std::string part_path_;  // path of the temporary file; empty if path_ itself is written
   int fd_ = -1;
   std::uint64_t n_bytes_ = 0;
 };

@@ -14,9 +14,9 @@ namespace zinc_rt {
 // The values are the numbers that GGUF files use.
 enum class Pooling : std::uint8_t {
   kNone,  // the model generates tokens and computes no embeddings
-  kMean,  // mean of the rows of all tokens
-  kCls,   // row of the first token
-  kLast,  // row of the last token
+  kMean,  // the embedding is the mean of the rows of all tokens
+  kCls,   // the embedding is the row of the first token
+  kLast,  // the embedding is the row of the last token
   kRank,  // score of two texts, which a classifier head computes from the row of the first token
 };
 

@@ -105,7 +105,7 @@ class Builder final : public nlohmann::json_sax<WideJson> {
 
   const Rules rules_;
   std::vector<Json*> open_;
-  std::vector<std::map<std::string, std::size_t>> keys_;  // for each open object the index of each of its keys
+  std::vector<std::map<std::string, std::size_t>> keys_;  // index of each key in its object, for each open object
   std::string key_;
   std::size_t repeated_ = kNone;  // index of key_ in the object if the object already has this key
 };

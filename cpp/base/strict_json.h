@@ -19,8 +19,8 @@ struct JsonFault {
     kDepth,
   };
   Kind kind = Kind::kSyntax;
-  std::string what;      // for kSyntax the JSON library's message; for kDepth empty
-  std::size_t byte = 0;  // for kSyntax the position of the fault in the text
+  std::string what;      // the JSON library's message if kind is kSyntax; empty if kDepth
+  std::size_t byte = 0;  // position of the fault in the text, if kind is kSyntax
 };
 
 // Parses the whole text as one value with at most max_depth nested arrays and objects. The time is proportional to the

@@ -57,7 +57,7 @@ class ThreadPool {
   }
 
   std::vector<std::thread> workers_;
-  std::unique_ptr<Block[]> blocks_;  // one block per thread
+  std::unique_ptr<Block[]> blocks_;  // there is one block per thread
   int n_spins_ = 0;
 
   // Only the caller of parallel_for() writes these members. It writes the non-atomic ones only while unfinished_ is 0.

@@ -33,7 +33,7 @@ class WorkQueue {
   // second.
   struct Budget {
     const char* what = "";               // names the kind of work in error messages
-    std::chrono::milliseconds burst{0};  // 0 means that there is no limit
+    std::chrono::milliseconds burst{0};  // 0 means no limit
     double per_second = 0;
   };
 
@@ -62,7 +62,7 @@ class WorkQueue {
   struct Owner {
     std::deque<Task> tasks;
     int n_running = 0;
-    std::uint64_t turn = 0;   // of owners with equal ticks, the one with the smallest turn is next
+    std::uint64_t turn = 0;   // if owners have equal ticks, the one with the smallest turn is next
     std::uint64_t ticks = 0;  // processor time used, in units of kTick; at least level_ when an idle owner gets a task
     std::chrono::nanoseconds spent{0};  // part of the budget that is used, at time `seen`
     Clock::time_point seen{};

@@ -21,7 +21,7 @@ namespace zinc_rt::client {
 // URL.
 struct Url {
   bool is_tls = false;
-  std::string host;  // for an IPv6 address without brackets
+  std::string host;  // host name or address; an IPv6 address has no brackets here
   std::uint16_t port = 80;
   std::string path;  // empty, or begins with '/' and does not end with it
 
@@ -46,7 +46,7 @@ struct HttpEnd {
     kWhole,
     kCancelled,   // cancel() was called, or a callback returned false
     kNoConnect,   // the server could not be reached
-    kTimeout,     // timeout_s has passed
+    kTimeout,     // the call did not end within timeout_s
     kIncomplete,  // the connection ended within the answer, or the answer is not HTTP
   } kind = kWhole;
   std::string error;  // describes what went wrong; empty with kWhole and kCancelled

@@ -13,7 +13,7 @@ namespace zinc_rt::client {
 using Json = nlohmann::ordered_json;
 
 struct ApiServer {
-  Url url;          // the address without /v1
+  Url url;          // address of the server, without /v1
   std::string key;  // API key; empty if the server needs none
 };
 // Parses the address of a server: http://host:port, with or without /v1 after it.

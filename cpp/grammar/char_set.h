@@ -12,7 +12,7 @@ namespace zinc_rt::grammar {
 
 class CharSet {
  public:
-  static CharSet any();  // all code points but surrogates
+  static CharSet any();  // returns all code points but surrogates
   static CharSet of(std::initializer_list<std::pair<char32_t, char32_t>> ranges);
   void add(char32_t first, char32_t last);
   void add(const CharSet& other);

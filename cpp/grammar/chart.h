@@ -92,7 +92,7 @@ class Chart {
   std::vector<std::uint32_t> token_lexemes_;
   // The following members are used only while a row is built.
   Seen seen_;
-  std::vector<std::uint32_t> predicted_;  // by symbol: mark_ of the row that predicted the symbol last
+  std::vector<std::uint32_t> predicted_;  // for each symbol, mark_ of the last row that predicted it
   std::uint32_t mark_ = 0;
   std::vector<std::uint32_t> lexemes_;
 };

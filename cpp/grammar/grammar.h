@@ -40,8 +40,8 @@ struct Options {
 };
 
 enum class SourceKind : std::uint8_t {
-  kJsonSchema,  // text is the schema
-  kJsonObject,  // any JSON object; text is unused
+  kJsonSchema,  // `text` is the schema
+  kJsonObject,  // any JSON object is allowed; `text` is unused
   kRegex,       // text is an expression that the whole answer must match (grammar/regex_parser.h)
   kChoice,      // the answer must be one of `choices`
   kGbnf,        // text is a grammar in llama.cpp's notation; its rule "root" is the start
@@ -76,7 +76,7 @@ Result<Grammar> compile(const Source& source, const Options& options = {});
 // Marker is a fixed part of the output: a text, or one token of the vocabulary that is not text, such as <tool_call>.
 struct Marker {
   std::string text;
-  std::optional<std::int32_t> token;  // if it is set, `text` is unused
+  std::optional<std::int32_t> token;  // if this is set, `text` is unused
 };
 
 // These bits stand for the types of JSON values. A number is either whole (kIntegerType) or not (kFractionType).
@@ -147,8 +147,8 @@ class Builder {
   Symbol text_until(const std::string& end);
 
   struct Tag {
-    Marker begin;    // begins with one of the triggers
-    Symbol content;  // what stands between begin and end
+    Marker begin;    // marker that opens the tag; begins with one of the triggers
+    Symbol content;  // what stands between `begin` and `end`
     Marker end;      // an empty text means that the tag has no end marker
   };
   struct TaggedText {

@@ -30,12 +30,12 @@ struct JsonLexemes {
   RegexArena& arena;
   Notation notation;
   Regex whitespace;  // white space between JSON tokens; may match only the empty text
-  Regex character;   // one character of a text
+  Regex character;   // matches one character of a text
   Regex texts;       // all texts that can be written, without quotes
   Regex names;       // all names that can be written, without quotes
   Regex integer;     // matches -?(0|[1-9][0-9]*)
   Regex number;      // an integer with optional fraction and exponent
-  Regex decimal;     // an integer with optional fraction
+  Regex decimal;     // matches an integer with an optional fraction
 
   Regex in_quotes(Regex text) const;
   Regex name(Regex text) const { return notation.has_quoted_names ? in_quotes(text) : text; }

@@ -32,7 +32,7 @@ class ListTable {
  private:
   std::vector<std::uint32_t> values_;
   std::vector<std::uint32_t> begins_ = {0};
-  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // numbers of lists by their hash
+  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // maps the hash of a list to its number
 };
 
 class Lexer {

@@ -16,10 +16,10 @@ namespace zinc_rt::grammar {
 struct Limits {
   std::size_t max_source_bytes = 256u << 10;  // bytes of a schema, of a grammar's text, or of all choices together
   std::size_t max_depth = 64;                 // nesting of a source, and of groups of a pattern
-  std::size_t max_pattern_bytes = 4u << 10;   // bytes of one regular expression
+  std::size_t max_pattern_bytes = 4u << 10;   // most bytes of one regular expression
   std::uint32_t max_repeat = 10'000;          // largest number in {m,n}, minItems, maxLength and similar keywords
-  std::size_t max_rules = 100'000;            // rules of a compiled grammar
-  std::size_t max_regex_nodes = 300'000;      // regex nodes of a compiled grammar
+  std::size_t max_rules = 100'000;            // most rules of a compiled grammar
+  std::size_t max_regex_nodes = 300'000;      // most regex nodes of a compiled grammar
   std::uint64_t compile_work = 4'000'000;     // work of compiling one grammar with all its parts, see Fuel
   std::uint64_t step_work = 3'000'000;        // work of one accept or fill, see Fuel
   std::size_t max_items = 400'000;            // items of a matcher's parse, 12 bytes each

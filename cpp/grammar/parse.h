@@ -53,7 +53,7 @@ class Parse {
   bool is_ended_ = false;
   std::optional<Error> failed_;
   std::size_t n_kept_rows_ = 0;
-  std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // pairs of a token and its lexeme
+  std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // tokens that the grammar names, each with its lexeme
   // The following members are used only within one call. They are kept to reuse their memory.
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;

@@ -71,7 +71,7 @@ class RegexArena {
   // Group the byte values into classes. Two bytes are in one class if no regex so far distinguishes them.
   std::size_t n_classes();
   const std::array<std::uint8_t, 256>& class_of();
-  const std::vector<std::uint8_t>& representatives();  // one byte of each class
+  const std::vector<std::uint8_t>& representatives();  // returns one byte of each class
 
   std::size_t n_nodes() const { return nodes_.size(); }
   std::size_t n_bytes() const;

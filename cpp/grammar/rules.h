@@ -132,7 +132,7 @@ class Rules {
 
   const Limits limits_;
   std::vector<Lexeme> lexemes_;
-  std::vector<std::uint32_t> lexeme_by_regex_;  // index of the lexeme + 1
+  std::vector<std::uint32_t> lexeme_by_regex_;  // index + 1 of the lexeme with this regex; 0 if there is none
   std::unordered_map<std::int32_t, std::uint32_t> lexeme_by_token_;
   std::vector<Rule> rules_;
   std::vector<Symbol> parts_;

@@ -57,8 +57,8 @@ class SchemaCompiler {
 
  private:
   struct Kinds {                          // the values that a claim allows, by kind
-    std::vector<Regex> scalars;           // all scalars except texts
-    std::vector<Regex> texts;             // texts, without quotes
+    std::vector<Regex> scalars;           // regexes of all scalars except texts
+    std::vector<Regex> texts;             // regexes of texts, without quotes
     std::vector<const Json*> constants;   // lists and objects that const or enum name
     std::vector<Claim> arrays, objects;   // claims in which every anyOf and oneOf has a chosen branch
     std::vector<std::string_view> given;  // texts in enum and const; `texts` matches them too
@@ -71,7 +71,7 @@ class SchemaCompiler {
       bool is_required = false;
     };
     struct Rest {
-      Regex names;  // the names, without quotes
+      Regex names;  // regex of the names, without quotes
       Claim claim;
     };
     std::vector<Member> members;
@@ -93,10 +93,10 @@ class SchemaCompiler {
   const Json* tag_of(const Json& schema);
 
   // These functions make regexes of scalars. schema_scalar.cpp implements them.
-  Result<Regex> scalars_of(const Shape& shape);  // all scalars except texts
+  Result<Regex> scalars_of(const Shape& shape);  // returns all scalars except texts
   Result<Regex> numbers_of(const Shape& shape);
   std::optional<Regex> multiples_of(std::string step);
-  Result<Regex> texts_of(const Shape& shape);  // texts, without quotes
+  Result<Regex> texts_of(const Shape& shape);  // returns the texts, without quotes
   Result<Regex> pattern_of(const Json& schema, const char* keyword);
   bool matches(Regex regex, std::string_view text);
 
@@ -165,7 +165,7 @@ class SchemaCompiler {
   Fuel& work_;
   std::uint64_t& search_left_;
   int depth_ = 0;
-  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // by the claim, and whether white space may come first
+  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // keyed by the claim, and whether white space may come first
   std::map<std::pair<Claim, bool>, Symbol> bodies_;   // contents after the opening { or [, by the same key
   std::map<Claim, Kinds> kinds_;
   std::map<Claim, Members> members_;

@@ -43,7 +43,7 @@ class SyntaxReader {
   struct Braces {
     void (*skip)(SyntaxReader& reader) = nullptr;  // skips blanks, if they are allowed
     bool may_lack_least = false;                   // whether {,n} is allowed
-    std::string_view no_number;                    // the error if a number is missing
+    std::string_view no_number;                    // error message if a number is missing
   };
   // Reads *, +, ?, {n}, {m,} or {m,n}. Returns nullopt if there is no quantifier here.
   Result<std::optional<Repeats>> quantifier(const Braces& braces);

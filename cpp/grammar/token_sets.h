@@ -22,8 +22,8 @@ struct TokenSet {
   std::vector<std::uint32_t> words;  // one bit per token; if empty, the set is in `tokens`
   std::vector<std::int32_t> tokens;
   struct Exits {
-    std::uint32_t lexemes;             // number of a list of the lexer
-    std::vector<std::uint32_t> nodes;  // only nodes that have nodes below them
+    std::uint32_t lexemes;             // lexemes that end here, as the number of a list of the lexer
+    std::vector<std::uint32_t> nodes;  // nodes where they end; only those with nodes below them
   };
   std::vector<Exits> exits;
   // Lists of lexemes that end within plain tokens. If the text may continue after one of them, call of() with kNodes.
@@ -57,7 +57,7 @@ class TokenSets {
   const Vocabulary& vocabulary_;
   std::unordered_map<std::uint64_t, TokenSet> sets_;
   std::size_t n_bytes_ = 0;
-  std::vector<std::uint32_t> states_;  // by depth: the lexer's state at the node of the walk
+  std::vector<std::uint32_t> states_;  // the lexer's state at each depth of the walk
   TokenSet part_;                      // the last set whose walk ran out of fuel
 };
 

@@ -42,7 +42,7 @@ class Vocabulary {
   struct Node {
     std::uint32_t end;          // number of the first node after this one that is not below it
     std::uint32_t first_token;  // index of its first token in tree_tokens_; its tokens end where the next node's begin
-    std::uint16_t depth;        // number of bytes from the root
+    std::uint16_t depth;        // number of bytes between the root and this node
     std::uint8_t byte;
     std::uint8_t plain;  // the smallest group that contains every token here and below; kNotPlain if one is not plain
   };
@@ -64,7 +64,7 @@ class Vocabulary {
   std::size_t n_tokens_ = 0;
   std::string text_;
   std::vector<std::uint32_t> text_ends_ = {0};
-  std::vector<std::int32_t> end_ids_;      // in ascending order
+  std::vector<std::int32_t> end_ids_;      // tokens that end a generation, ascending
   std::vector<std::int32_t> tree_tokens_;  // all tokens that are text, ordered by their bytes
   std::vector<Node> nodes_;                // all nodes, and one more that marks the end
   std::uint16_t max_depth_ = 0;

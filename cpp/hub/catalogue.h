@@ -11,7 +11,7 @@
 namespace zinc_rt::hub {
 
 struct CatalogueEntry {
-  std::string_view name;    // the name that a user types
+  std::string_view name;    // name that a user types
   std::string_view source;  // a reference that parse_reference() understands
   std::string_view size;    // approximate size, for display
   std::string_view what;    // description, for display

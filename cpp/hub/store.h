@@ -19,8 +19,8 @@ struct StoredModel {
   std::string name;
   std::filesystem::path path;  // path to open: the file, the first file of a split model, or the folder
   std::vector<std::filesystem::path> files;
-  std::uint64_t bytes = 0;           // sum over all files
-  std::vector<std::string> aliases;  // sorted
+  std::uint64_t bytes = 0;           // sum of the sizes of all files
+  std::vector<std::string> aliases;  // other names of the model, in ascending order
   // If this program downloaded the model, these are the reference that was used and the file's hash. Otherwise both are
   // empty.
   std::string source, sha256;

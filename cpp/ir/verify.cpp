@@ -131,8 +131,9 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
     if (!names.insert(buffer.name).second) return refuse(fmt::format("two buffers are named {}", buffer.name));
   }
   const auto n = graph.buffers().size();
-  std::vector<bool> written(n, false);                          // whether any node so far wrote the buffer
-  std::vector<bool> read_now(n, false), written_now(n, false);  // accesses since the last barrier
+  std::vector<bool> written(n, false);  // whether any node so far wrote the buffer
+  // Whether the buffer was accessed since the last barrier.
+  std::vector<bool> read_now(n, false), written_now(n, false);
   for (std::size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];
     auto matched = match(graph, node);

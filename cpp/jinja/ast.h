@@ -155,8 +155,8 @@ struct SlotLoad {
   enum class Kind : std::uint8_t { kContext, kAlias, kMissing };
   Kind kind;
   int slot;
-  SlotRef from;  // used for kAlias
-  Value name;    // used for kContext
+  SlotRef from;  // the variable that is copied, for kAlias
+  Value name;    // the name that is looked up, for kContext
 };
 struct Scope {
   std::vector<SlotLoad> loads;
@@ -228,9 +228,9 @@ struct SetStmt : Stmt {
 // A body with its own scope: a set block (`set` without a value), a filter block, a with block or a plain scope.
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
-  Target target;   // used by set blocks
+  Target target;   // the assigned variable; used only by set blocks
   ExprPtr filter;  // used by filter blocks and set blocks; null if a set block has none
-  std::vector<std::pair<Target, ExprPtr>> bindings;  // used by with blocks
+  std::vector<std::pair<Target, ExprPtr>> bindings;  // the assignments; used only by with blocks
   Scope scope;
   Body body;
 };
@@ -249,7 +249,7 @@ struct MacroStmt : Stmt {
   SlotRef ref;  // slot in which the macro itself is stored
   std::vector<MacroParameter> parameters;
   int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;
-  ExprPtr call;  // for a call block, the call that receives the block
+  ExprPtr call;  // the call that receives the block; used only by call blocks
   Scope scope;
   int n_slots = 0;
   Body body;

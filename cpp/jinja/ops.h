@@ -25,7 +25,7 @@ MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
 // Does the same for a `map` that handles each character by itself, so that the marks of the result are exact.
 MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
-std::string repr_of(std::string_view text);  // the repr of a str
+std::string repr_of(std::string_view text);  // returns the repr of a str
 std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
 // Returns the error of an operation on an int that does not fit 64 bits.
 std::unexpected<Error> beyond_ints(const Value& value);

@@ -109,7 +109,7 @@ struct Symbols {
   std::map<std::string, Variable> names;
   std::map<std::string, Start> starts;
   std::set<std::string> stores;
-  std::map<std::string, int> slots;  // used only in the owner
+  std::map<std::string, int> slots;  // slot of each name; used only in the owner
 };
 
 // The first visit of a scope: finds the names that it loads and stores. Inner scopes get their own visit, so only the

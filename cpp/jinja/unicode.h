@@ -27,8 +27,8 @@ enum CharFlag : std::uint16_t {
 };
 
 struct Char {
-  std::uint32_t code = 0;  // for a byte that is not valid UTF-8: kInvalidChar + byte
-  std::uint32_t size = 0;  // length in bytes
+  std::uint32_t code = 0;  // code point; kInvalidChar + byte if the byte is not valid UTF-8
+  std::uint32_t size = 0;  // length of the character in bytes
 };
 inline constexpr std::uint32_t kInvalidChar = 0x110000;
 
@@ -50,10 +50,10 @@ inline bool is_space(std::uint32_t code) {
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-std::string to_title(std::string_view text);        // as Python's str.title()
-std::string to_capitalized(std::string_view text);  // as Python's str.capitalize()
-std::string to_folded(std::string_view text);       // as Python's str.casefold()
-std::string to_swapped(std::string_view text);      // as Python's str.swapcase()
+std::string to_title(std::string_view text);        // does what Python's str.title() does
+std::string to_capitalized(std::string_view text);  // does what Python's str.capitalize() does
+std::string to_folded(std::string_view text);       // does what Python's str.casefold() does
+std::string to_swapped(std::string_view text);      // does what Python's str.swapcase() does
 
 // Return how many bytes of white space the text begins or ends with.
 std::size_t leading_space(std::string_view text);

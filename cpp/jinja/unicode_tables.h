@@ -9,7 +9,7 @@ namespace zinc_rt::jinja::tables {
 
 struct FlagRun {
   std::uint32_t first;
-  std::uint16_t flags;  // bits of CharFlag (unicode.h)
+  std::uint16_t flags;  // set of CharFlag bits (unicode.h)
 };
 
 // Describes a run of case mappings: the code points first, first + stride, ..., last map to themselves plus delta.

@@ -106,7 +106,7 @@ class Value {
   T& as() const {
     return *static_cast<T*>(object_);
   }
-  const std::string& text() const;  // the text of a str
+  const std::string& text() const;  // returns the text of a str
   MarkedView view() const;          // the text of a str, in which bytes that came from outside the template are marked
 
  private:
@@ -172,7 +172,7 @@ struct StrObject : Object {
 // 0.10, 1e5.
 struct NumberObject : Object {
   std::string text;
-  double real = 0;        // the double nearest to the number
+  double real = 0;        // the nearest double, for arithmetic
   bool is_whole = false;  // whether Python reads the text as an int, otherwise as a float
 };
 
@@ -183,7 +183,7 @@ struct SeqObject : Object {
 };
 
 struct DictObject : Object {
-  std::vector<std::pair<Value, Value>> items;  // in the order of insertion
+  std::vector<std::pair<Value, Value>> items;  // the items in the order of insertion
   std::vector<std::uint32_t> buckets;          // hash table of item index + 1; empty while there are few items
 };
 
@@ -223,14 +223,14 @@ struct MethodObject : Object {
 };
 
 struct NamespaceObject : Object {
-  Value attributes;  // always a dict
+  Value attributes;  // a dict of the namespace's attributes
 };
 
 struct MacroProto;
 struct Activation;
 struct MacroObject : Object {
   const MacroProto* proto;
-  Activation* closure;  // valid until the render ends
+  Activation* closure;  // variables of the surrounding function; valid until the render ends
 };
 
 struct LoopObject;

@@ -17,7 +17,7 @@ struct Site {
   const ir::Node& node;
   const ir::OpRule& rule;
   ir::Bindings dims;
-  std::vector<Location> locations;  // of the inputs, then of the outputs
+  std::vector<Location> locations;  // memory of the inputs, then of the outputs
 };
 
 std::uint32_t symbol_value(ir::Dim dim) {

@@ -75,7 +75,7 @@ class LruHeap {
     set(place, entry);
   }
 
-  std::vector<Entry> entries_;         // a binary heap, oldest first
+  std::vector<Entry> entries_;         // a binary heap with the oldest entry on top
   std::vector<std::uint32_t> places_;  // position of each id in entries_; kNone if the heap does not hold it
 };
 

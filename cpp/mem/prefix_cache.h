@@ -38,7 +38,7 @@ class PrefixCache {
     Node node = kNone;              // deepest node whose 16 tokens all match; if none does, the scope's root
     std::uint32_t n_pages = 0;      // depth of `node`: number of full pages that match
     Node state_node = kNone;        // deepest node between root and `node` that has a checkpoint; kNone: none
-    std::uint32_t state_pages = 0;  // depth of `state_node`
+    std::uint32_t state_pages = 0;  // depth of state_node, in pages
     // This page's first partial_tokens tokens (1 to 15) match the tokens after `node`. The caller may copy it. It stays
     // in the cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
@@ -91,7 +91,7 @@ class PrefixCache {
   // Returns how many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned
   // one. That frees as many pages, except those that a slot lists without pinning their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
-  std::uint32_t n_nodes() const { return n_nodes_; }  // number of pages in all trees
+  std::uint32_t n_nodes() const { return n_nodes_; }  // returns the number of pages in all trees
   // Removes all nodes of a scope, or only those of one owner. Pinned nodes stay, and so do nodes above one that stays.
   // Returns how many pages became free of the cache. If a node of the owner must stay because of a child, the child's
   // owner becomes its owner.
@@ -101,7 +101,7 @@ class PrefixCache {
   // cache has no checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that
   // match() has just returned is taken last; use it before all others are lent.
   std::uint32_t lend_checkpoint();
-  void give_back_checkpoint(std::uint32_t id);  // REQUIRES: the checkpoint is lent
+  void give_back_checkpoint(std::uint32_t id);  // REQUIRES: the checkpoint is lent.
   // Attaches a lent checkpoint to the node. If the node already has one, the new one is given back. REQUIRES: it is
   // lent.
   void attach_checkpoint(Node node, std::uint32_t id);
@@ -114,11 +114,11 @@ class PrefixCache {
  private:
   struct Entry {
     PageSpans tokens;
-    Node parent = kNone;  // kNone: a root, or not in a tree
+    Node parent = kNone;  // kNone if this is a root, or is not in a tree
     // Siblings are linked in the order of their last use, latest first.
     Node first_child = kNone, next = kNone, previous = kNone;
     std::uint32_t depth = 0;
-    std::uint32_t hash = 0;  // of (parent, tokens); used only if the node is full
+    std::uint32_t hash = 0;  // hash of (parent, tokens); set only if the node is full
     std::uint32_t pins = 0;
     std::uint32_t locks = 0;  // number of pins, plus number of children with locks
     std::uint32_t checkpoint = kNone;
@@ -168,11 +168,11 @@ class PrefixCache {
   std::vector<Entry> nodes_;  // one entry per page, then one per root
   std::vector<Node> free_roots_;
   ChildTable full_nodes_;
-  LruHeap leaves_;                            // the leaves that can be evicted
+  LruHeap leaves_;                            // the leaves that may be evicted, by time of use
   std::uint32_t n_nodes_ = 0, n_locked_ = 0;  // number of nodes and of locked nodes; roots do not count
   std::uint64_t clock_ = 0;                   // number of uses so far, which serves as the time
   std::vector<Checkpoint> checkpoints_;
-  std::vector<std::uint32_t> free_checkpoints_;  // used as a stack
+  std::vector<std::uint32_t> free_checkpoints_;  // ids of free checkpoints, used as a stack
 };
 
 }  // namespace zinc_rt::mem

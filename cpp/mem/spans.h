@@ -24,7 +24,7 @@ class SpanView {
     requires std::convertible_to<const Ids&, std::span<const std::int32_t>>
   SpanView(const Ids& ids) : ids_(ids) {}
 
-  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // number of positions
+  std::uint32_t size() const { return static_cast<std::uint32_t>(ids_.size()); }  // returns the number of positions
   bool empty() const { return ids_.empty(); }
   SpanView first(std::size_t n) const { return ids_.first(n); }
   SpanView part(std::size_t begin, std::size_t n) const { return ids_.subspan(begin, n); }

@@ -18,12 +18,12 @@ struct OtherName {
   std::string_view key, other;
 };
 constexpr OtherName kOtherNames[] = {
-    {".rope.freq_base", ".rope.global.freq_base"},                // in Ollama's files of Gemma 3
-    {".rope.freq_base_swa", ".rope.local.freq_base"},             // in Ollama's files of Gemma 3
-    {".rope.scaling.yarn_beta_fast", ".rope.scaling.beta_fast"},  // in Ollama's files of Gemma 3
-    {".rope.scaling.yarn_beta_slow", ".rope.scaling.beta_slow"},  // in Ollama's files of Gemma 3
-    {".rope.scaling.factor", ".rope.scale_linear"},               // in files that were written in 2023
-    {".attention.key_length", ".attention.head_dim"},             // in Ollama's files of Llama
+    {".rope.freq_base", ".rope.global.freq_base"},                // written by Ollama for Gemma 3
+    {".rope.freq_base_swa", ".rope.local.freq_base"},             // written by Ollama for Gemma 3
+    {".rope.scaling.yarn_beta_fast", ".rope.scaling.beta_fast"},  // written by Ollama for Gemma 3
+    {".rope.scaling.yarn_beta_slow", ".rope.scaling.beta_slow"},  // written by Ollama for Gemma 3
+    {".rope.scaling.factor", ".rope.scale_linear"},               // written by converters of 2023
+    {".attention.key_length", ".attention.head_dim"},             // written by Ollama for Llama
 };
 
 double scalar_of(const Value& value) {

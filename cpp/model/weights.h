@@ -23,7 +23,7 @@
 namespace zinc_rt {
 
 struct Tensor {
-  std::string_view name;      // points into the Weights
+  std::string_view name;      // points to memory that the Weights object owns
   DType dtype = DType::kF32;  // the type that executors compute with
   std::uint32_t n_dims = 1;
   std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the number of elements in a row, which are contiguous
@@ -41,7 +41,7 @@ class Weights {
   // GGUF's names and shapes.
   struct Source {
     std::string path;
-    std::uint64_t file_bytes = 0;  // sum over all files
+    std::uint64_t file_bytes = 0;  // sum of the sizes of all files
     gguf::Metadata metadata;
     std::vector<gguf::TensorInfo> infos;  // names are unique; `shard` and `offset` are not used
     // data[i] belongs to infos[i]; its size is row_bytes of the type times the number of rows
@@ -63,9 +63,9 @@ class Weights {
   const std::string& path() const { return path_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
   const gguf::Metadata& metadata() const { return metadata_; }
-  std::span<const gguf::TensorInfo> infos() const { return infos_; }  // the input of read_config()
+  std::span<const gguf::TensorInfo> infos() const { return infos_; }  // the input for read_config()
   std::span<const Tensor> all() const { return tensors_; }            // all tensors, in the order of the file
-  const Tensor* find(std::string_view name) const;                    // returns nullptr if there is none
+  const Tensor* find(std::string_view name) const;                    // returns nullptr if no tensor has this name
   // Returns the tensor of this name. Errors: kNotFound if it is missing; an error with both shapes if its dimensions
   // are not `dims`. Trailing dimensions of 1 may be omitted.
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;

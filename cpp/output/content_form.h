@@ -15,8 +15,8 @@
 namespace zinc_rt::output {
 
 enum class ContentForm : std::uint8_t {
-  kText,     // accepts only a text
-  kParts,    // accepts only a list
+  kText,     // the template accepts only a text
+  kParts,    // the template accepts only a list of parts
   kOnePart,  // accepts a list, of which it reads only the first part
   kBoth,     // accepts both, and renders each as intended
 };

@@ -20,7 +20,7 @@ enum class Syntax : std::uint8_t {
   kTags,    // <function=N><parameter=K>V</parameter></function>
   kInvoke,  // <invoke name="N"><parameter name="K" string="true">V</parameter></invoke>
   kBare,    // call:N{key:<quote>text<quote>,n:3}
-  kNamed,   // N<separator>{..}
+  kNamed,   // N<separator>{..}: the name, a separator, and the arguments as JSON
 };
 
 // Names a text that announces calls, and the syntax of the calls after it.
@@ -49,9 +49,9 @@ struct CallFormat {
   // object in the syntax of the first opening. If empty, such calls are read, but never written or forced.
   std::string_view body = {};
   bool is_list = false;                                // whether the calls are the items of one list
-  std::string_view list_open = "[", list_close = "]";  // stand around the list
-  std::string_view separator = {};                     // stands between calls
-  std::string_view first = {}, last = {};              // stand around all calls
+  std::string_view list_open = "[", list_close = "]";  // stand before and after the list
+  std::string_view separator = {};                     // stands between two calls
+  std::string_view first = {}, last = {};              // stand before and after all calls
 };
 
 struct ReasoningFormat {

@@ -21,7 +21,7 @@ class JsonReader final : public CallReader {
     if (held_.empty()) return false;
     switch (at_) {
       case At::kStart: return read_start();
-      case At::kObject:  // before a key or the object's end
+      case At::kObject:  // the reader is before a key or the object's end
         if (take("}")) return end_object();
         take(",");
         at_ = At::kKey;

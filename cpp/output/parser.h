@@ -60,10 +60,10 @@ class Formats {
 class Parser final : private CallSink {
  public:
   struct Options {
-    bool with_calls = false;                      // false: calls are plain text
+    bool with_calls = false;                      // if false, calls are plain text
     bool in_reasoning = false;                    // whether the prompt ends within the reasoning
     bool skips_special = true;                    // whether special tokens that are no markers are left out
-    std::shared_ptr<const ToolTypes> tools = {};  // not null if with_calls is true
+    std::shared_ptr<const ToolTypes> tools = {};  // must not be null if with_calls is true
   };
   // `formats` must outlive the parser.
   Parser(const Formats& formats, Options options);
@@ -103,7 +103,7 @@ class Parser final : private CallSink {
   const Formats& formats_;
   const Options options_;
   State state_ = State::kText;
-  std::string held_;      // text that may become a marker
+  std::string held_;      // text that may still become a marker
   std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
   bool at_start_ = true;  // whether only spaces came so far, or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;

@@ -22,7 +22,7 @@ struct Symbol {
 
 // Merge is the result of merging two symbols. Of all possible merges, the one with the smallest priority is done first.
 struct Merge {
-  std::uint32_t priority = 0;  // always below MergeOrder::kNone
+  std::uint32_t priority = 0;  // smaller is merged first; always below MergeOrder::kNone
   std::int32_t id = -1;
 };
 

@@ -131,7 +131,7 @@ class Normalizer {
     const auto classes = reorder_.classes();
     // n is the number of characters that are final. `starter` is the index of the last of them that has class 0.
     std::size_t n = 0, starter = text_.size();
-    std::uint8_t last_class = 0;  // class of the previous character
+    std::uint8_t last_class = 0;  // combining class of the previous character
     for (std::size_t i = 0; i < text_.size(); ++i) {
       const std::uint8_t of = classes[i];
       // Two characters do not compose if a mark of the same class as the second, or a character of class 0, stands

@@ -15,7 +15,7 @@ struct OutsideText {
   // their edges, except those in `allowed`.
   std::span<const TextSpan> spans = {};
   // Lists the ids of the control tokens that are matched in those parts too.
-  std::span<const std::int32_t> allowed = {};  // sorted
+  std::span<const std::int32_t> allowed = {};  // in ascending order
 };
 
 }  // namespace zinc_rt

@@ -135,7 +135,7 @@ Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, Token
     std::optional<TokenId>& role;
     std::string_view key, text;
   } rows[] = {{roles.bos, "cls", "[CLS]"},
-              {roles.eos, "seperator", "[SEP]"},  // GGUF spells the key this way
+              {roles.eos, "seperator", "[SEP]"},  // GGUF misspells this key
               {roles.unk, "unknown", "[UNK]"}};
   for (const auto& [role, key, text] : rows) {
     ZRT_TRY(const auto id, read_id(metadata, key, vocab));

@@ -21,7 +21,7 @@ enum class TokenType : std::uint8_t {
   kNormal = 1,
   kUnknown = 2,
   kControl = 3,      // matched in text only if the caller asks for it
-  kUserDefined = 4,  // always matched in text
+  kUserDefined = 4,  // always matched in text as one token
   kUnused = 5,
   kByte = 6  // a single byte, written "<0xNN>"
 };

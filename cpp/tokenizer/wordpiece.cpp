@@ -86,7 +86,7 @@ class Words {
   const Vocab& vocab_;
   const TokenId unknown_;
   std::vector<TokenId>& out_;
-  std::string word_;  // begins with the mark U+2581
+  std::string word_;  // the word so far, which begins with the mark U+2581
   std::size_t n_characters_ = 0;
 };
 

@@ -55,7 +55,7 @@ ZRT_MULTIVERSION void add_scaled(float p, const float* v, float* o, std::uint32_
 
 struct Head {
   float max, sum;
-  float* o;  // v_head_dim values
+  float* o;  // weighted sum of v_head_dim values
 };
 
 ZRT_MULTIVERSION void merge(const Head& chunk, std::uint32_t dim, Head& total) {
@@ -82,14 +82,14 @@ const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uin
 // Describes one query token of a tile, for the query heads of one kv head.
 struct Query {
   const AttendTile& tile;
-  const float* q;  // n_heads * head_dim values
+  const float* q;  // the token's queries, n_heads * head_dim values
   const std::int32_t* pages;
   std::uint32_t pos;
 };
 // Holds the query of one head, converted to the type by which the cache's keys are multiplied.
 struct HeadQuery {
   const float* q;
-  float scale;           // multiplies the scores
+  float scale;           // factor by which the scores are multiplied
   RotatedQuery rotated;  // used if keys are rotated
   IntegerQuery integer;  // used if keys are integers
 };

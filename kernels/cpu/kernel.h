@@ -34,7 +34,7 @@ struct CpuArgs {
   const std::uint32_t* symbols;  // values of CpuKernel::symbols, in the same order
   const void* push;              // the op's constants, of type push::<Op>
   std::uint32_t n_tokens, n_outputs;
-  std::uint32_t wg[3];  // index of this workgroup
+  std::uint32_t wg[3];  // index of this workgroup in the grid
   std::byte* lds;       // memory of this thread, CpuKernel::lds_bytes bytes, aligned to 64
   std::byte* shared;    // memory that all workgroups share, CpuKernel::shared_bytes bytes, aligned to 64
   const KernelSet* set = nullptr;

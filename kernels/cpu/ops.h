@@ -113,7 +113,7 @@ struct LinearArgs {
   float* y;  // the result is y[t * y_pitch + row]
   std::uint64_t y_pitch;
   float* scratch;
-  const KernelSet* set = nullptr;  // null for the reference
+  const KernelSet* set = nullptr;  // if null, the reference runs
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
@@ -125,7 +125,7 @@ struct NormLinearPart {
   DType w_dtype;
   bool packed;
   const float* bias;
-  float* y;  // shape [n, rows]
+  float* y;  // results, [n, rows]
   std::uint32_t rows, begin, end;
 };
 struct NormArgs {
@@ -151,9 +151,9 @@ struct MoeLinearArgs {
   const void* x;
   DType x_dtype;
   std::uint32_t rows;       // rows of x per token: 1, or one per choice
-  const std::int32_t* ids;  // shape [n, k]
+  const std::int32_t* ids;  // chosen experts of each token, [n, k]
   std::uint32_t n, k, e, f, d;
-  float* y;  // shape [n, k * f]
+  float* y;  // results, [n, k * f]
   std::byte* scratch;
   const KernelSet* set;
 };
@@ -171,16 +171,16 @@ constexpr std::uint32_t kAttendChunk = 128;  // positions per chunk (docs/arithm
 constexpr std::uint32_t kAttendRows = 64;    // scratch memory has room for this many pairs (query token, head)
 struct AttendTile {
   push::FlashAttn shape;
-  const float* q;  // shape [n, n_heads * head_dim]
+  const float* q;  // queries, [n, n_heads * head_dim]
   const void* kv_k;
   const void* kv_v;
   DType k_type, v_type;
   std::uint64_t k_pitch, v_pitch;  // bytes between the starts of two pages
-  const std::int32_t* pos;         // shape [n]
-  const std::int32_t* slot;        // shape [n]
-  const std::int32_t* page_table;  // shape [slots, pages_per_slot]
+  const std::int32_t* pos;         // position of each token, [n]
+  const std::int32_t* slot;        // slot of each token, [n]
+  const std::int32_t* page_table;  // pages of each slot in order, [slots, pages_per_slot]
   std::uint32_t pages_per_slot, n, kv_head;
-  float* y;        // shape [n, n_heads * v_head_dim]
+  float* y;        // results, [n, n_heads * v_head_dim]
   float* scratch;  // attend_scratch_floats floats, aligned to 64 bytes
   // If not null, the tile is one token. The unmerged results of its chunks [chunk_begin, chunk_end) are written here,
   // and y is not written. Each chunk has a record of attend_record_floats per query head of the kv head, with the heads

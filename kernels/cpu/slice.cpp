@@ -1,4 +1,4 @@
-// The CPU reference kernel of the op SLICE: copies the columns [first, first + width) of each group of a row:
+// The CPU reference kernel of the op SLICE, which copies the columns [first, first + width) of each group of a row:
 // y[t][g][i] = x[t][g][first + i].
 // Shapes: x [n, groups * group], y [n, groups * width].
 // Order of sums: there are none.

@@ -14,7 +14,7 @@ constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 struct Row {
   std::uint32_t begin, end;  // the positions [begin, end) that the row sees
   std::uint32_t lo, hi;      // the positions of the chunk that the row sees, counted from the chunk's start
-  float scale;               // multiplies its scores
+  float scale;               // factor by which its scores are multiplied
   const float* q;
   float *scores, *o, *total;  // `o` is the sum over this chunk's values
   float max, sum, total_max, total_sum;

@@ -11,9 +11,9 @@ namespace {
 constexpr std::uint32_t kFewestF16 = 12;  // from this many rows of x on, rounding f16 weights pays
 constexpr std::uint32_t kGroup = 2048;    // values of k per group; 8 rows of W then stay in the L1 cache
 constexpr std::uint32_t kTokens = 48;     // how many rows of x are multiplied by a group before the next one is read
-constexpr std::uint32_t kTileRows = 8;    // rows of W in a tile
+constexpr std::uint32_t kTileRows = 8;    // number of rows of W in a tile
 constexpr std::uint32_t kTileX = 3;       // rows of x in a tile: as many as the registers hold
-constexpr std::uint32_t kStep = 32;       // values of k in a register
+constexpr std::uint32_t kStep = 32;       // number of values of k in a register
 
 using Bf16 = std::uint16_t;
 

@@ -10,7 +10,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kGroup = 256;
-constexpr std::uint32_t kTileRows = 8;  // rows of W in a tile
+constexpr std::uint32_t kTileRows = 8;  // number of rows of W in a tile
 constexpr std::uint32_t kTileX = 3;     // rows of x in a tile: as many as the registers hold
 constexpr std::uint32_t kDirect = 12;   // up to this many rows of x, f32 weights are read in place
 constexpr std::uint32_t kTokens = 64;   // how many rows of x are multiplied by a group before the next one is read

@@ -20,7 +20,7 @@ constexpr int kSums = 4;
 struct Floats {  // `lo` holds lanes 0 to 7, `hi` lanes 8 to 15
   __m256 lo, hi;
 };
-struct Ints {  // 16 x i32, or 64 bytes
+struct Ints {  // holds 16 x i32, or 64 bytes
   __m256i lo, hi;
 };
 
@@ -162,7 +162,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return {_mm256_add_epi8(a.lo, b.lo), _mm256_add_epi8(a.hi, b.hi)};
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // fills with zeros
   return {_mm256_srli_epi32(a.lo, bits), _mm256_srli_epi32(a.hi, bits)};
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {

@@ -19,7 +19,7 @@ constexpr int kSums = 16;
 struct Floats {
   __m512 v;
 };
-struct Ints {  // 16 x i32, or 64 bytes
+struct Ints {  // holds 16 x i32, or 64 bytes
   __m512i v;
 };
 
@@ -146,7 +146,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return {_mm512_add_epi8(a.v, b.v)};
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // fills with zeros
   return {_mm512_srli_epi32(a.v, static_cast<unsigned>(bits))};
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {

@@ -18,7 +18,7 @@ constexpr int kSums = 4;
 struct Floats {  // q[i] holds lanes 4 i to 4 i + 3
   float32x4_t q[4];
 };
-struct Ints {  // 16 x i32, or 64 bytes
+struct Ints {  // holds 16 x i32, or 64 bytes
   int32x4_t q[4];
 };
 
@@ -191,7 +191,7 @@ ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
 ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vaddq_s8(as_s8(a.q[i]), as_s8(b.q[i]))); });
 }
-ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // shifts zeros in
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // fills with zeros
   return four_ints(ZRT_EACH { return as_s32(vshlq_u32(as_u32(a.q[i]), vdupq_n_s32(-bits))); });
 }
 ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {

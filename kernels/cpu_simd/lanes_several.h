@@ -11,7 +11,7 @@ struct Several {
   V of[kN];
 
   ZRT_MEMBER Several() {}
-  ZRT_MEMBER Several(const V& all) {  // all vectors are the same constant
+  ZRT_MEMBER Several(const V& all) {  // sets all vectors to the same constant
     for (V& v : of) v = all;
   }
   template <class Fn>

@@ -36,7 +36,7 @@ ZRT_SIMD void repeat(Fn&& fn) {
 }
 #define ZRT_INLINE_LAMBDA __attribute__((always_inline))
 
-constexpr int kVector = 64;  // bytes of one word of 16 rows
+constexpr int kVector = 64;  // bytes of a vector, which holds one word for each of 16 rows
 constexpr int kHalfVector = 32;
 
 ZRT_SIMD Ints every_byte(int value) {

@@ -8,7 +8,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kTileRows = 16;  // rows of x in a tile
+constexpr std::uint32_t kTileRows = 16;  // number of rows of x in a tile
 constexpr std::uint64_t kVectorPitch = 64;
 
 // Returns the configuration of the tiles. Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W. All have the

@@ -68,6 +68,6 @@ std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // These tables are for KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
-extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // for arithmetic `fast`
+extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // used only in arithmetic `fast`
 
 }  // namespace zinc_rt::cpu_simd

@@ -71,7 +71,7 @@ struct EngineOption {
   using Member = std::variant<std::string EngineOptions::*, std::vector<std::uint32_t> EngineOptions::*,
                               std::uint32_t EngineOptions::*, bool EngineOptions::*>;
   enum class Audience : std::uint8_t {
-    kAll,        // for everybody who opens a model
+    kAll,        // an option for everybody who opens a model
     kMeasuring,  // for measuring and comparing; no result depends on it, or it is for debugging
     kEngine,     // an option of the engine, not of one model; only Python accepts it
   };

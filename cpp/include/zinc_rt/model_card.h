@@ -22,7 +22,7 @@ struct ModelCard {
     double factor = 1;
     std::uint32_t original_context = 0;
   };
-  struct Ssm {  // the shape of recurrent layers
+  struct Ssm {  // describes the recurrent layers, if there are any
     std::uint32_t k_heads = 0, v_heads = 0, k_dim = 0, inner_dim = 0, conv_width = 0;
   };
 
@@ -73,7 +73,7 @@ struct ModelCard {
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // number of the device in its tier
-    std::string name;         // description for people
+    std::string name;         // description of the device for people
     std::uint32_t max_slots = 0, kv_pages = 0;
     std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
   };

@@ -27,8 +27,8 @@ using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token
 // OutputFormat is the form that the text of an answer must have. It applies only to the text after the reasoning.
 struct OutputFormat {
   enum class Kind : std::uint8_t {
-    kText,        // any text
-    kJsonObject,  // any JSON object
+    kText,        // any text is allowed
+    kJsonObject,  // any JSON object is allowed
     kJsonSchema,  // text is a JSON schema
     kRegex,       // text is an expression that the whole answer must match
     kChoice,      // the answer is one of `choices`
@@ -114,7 +114,7 @@ struct Request : SamplingParams {
   // "[grammar_too_complex]". Refused together with ignore_eos or min_tokens.
   OutputFormat output_format;
   ToolChoice tool_choice = ToolChoice::kAuto;  // used with parse_output and tools
-  std::string named_tool;                      // name of the tool, with kNamed
+  std::string named_tool;                      // name of the tool that must be called, with kNamed
   std::uint32_t max_tool_calls = 0;  // with parse_output, the text ends after this many calls; 0 means no limit
   std::uint32_t logprobs = 0;  // n <= 128: log probabilities of the picked token and of the n most likely; 0: none
   // Asks for the log probability of each prompt token given those before it, and of this many (0 to 20) most likely
@@ -160,7 +160,7 @@ struct Usage {
 struct Timings {
   double queue_ms = 0;    // time without a slot, including after preemptions
   double prefill_ms = 0;  // time from the call until the first token was picked
-  double decode_ms = 0;   // time for all later tokens
+  double decode_ms = 0;   // time from the first token to the last
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
   // Number of tokens that steps guessed, and number of those that were picked.
@@ -171,14 +171,14 @@ struct Timings {
 struct Completion {
   std::string text;                     // without the end token; with the stop string if include_stop_str_in_output
   std::string reasoning;                // set with parse_output; `text` is then only the answer
-  std::vector<ToolCall> tool_calls;     // set with parse_output and tools
+  std::vector<ToolCall> tool_calls;     // set with parse_output if the request has tools
   std::vector<OutputPiece> pieces;      // set with parse_output: text, reasoning and calls in the order of generation
   std::vector<std::int32_t> token_ids;  // all picked tokens, including the end token
   std::string stop_string;              // the entry of Request::stop that ended the text; empty if none did
   // Says why the request ended: stop, length, cancelled, deadline, client_too_slow or sink_failed. If an error ended
   // it: bad_logits, processor_failed, device_fault, shutdown or out_of_pages. Empty while the request runs.
   std::string finish_reason;
-  std::vector<TokenLogprob> logprobs;         // one per token, if requested
+  std::vector<TokenLogprob> logprobs;         // one per token, if the request asks for them
   std::vector<TokenLogprob> prompt_logprobs;  // one per prompt token, if requested; set before the first token's event
   std::vector<std::uint64_t> logits_hashes;   // one per token, if requested: XXH3-64 of the logits' float32 bytes
   std::vector<float> embedding;               // has length 1; only if requested and not cut short
@@ -198,11 +198,11 @@ struct StreamEvent {
   std::string text;
   bool preempted = false;     // true: the event has no token; the request lost its slot and will continue later
   bool is_token = true;       // false: the event has only text that was held back until the end, or `preempted`
-  std::uint32_t index = 0;    // which of the n completions
-  std::uint64_t time_us = 0;  // for tokens: when their step ended, on a monotonic clock
-  std::optional<TokenLogprob> logprob;       // for tokens, if requested
-  std::vector<OutputPiece> pieces;           // with parse_output: all pieces; `text` has those of the answer
-  std::optional<std::uint64_t> logits_hash;  // for tokens, if requested
+  std::uint32_t index = 0;    // which of the n completions the event belongs to
+  std::uint64_t time_us = 0;  // when the token's step ended, on a monotonic clock
+  std::optional<TokenLogprob> logprob;       // set for tokens, if the request asks for it
+  std::vector<OutputPiece> pieces;           // set with parse_output: all pieces; `text` has only those of the answer
+  std::optional<std::uint64_t> logits_hash;  // set for tokens, if the request asks for it
 };
 
 }  // namespace zinc_rt

@@ -42,11 +42,12 @@ struct RequestField {
                    std::vector<std::int32_t> Request::*, std::map<std::int32_t, float> Request::*>;
 
   const char* name;
-  std::uint32_t taken_by;  // bits of TakenBy
+  std::uint32_t taken_by;  // the APIs that accept the field, as bits of TakenBy
   // The member that stores the value unchanged; if there is none, the API's own reader handles the field.
   Member member = {};
   const char* type = "";  // the expected type in words, if there is no member
-  Bounds bounds = {};     // of a number; `most` also limits a text's bytes or a list's entries; 0 to 0 means no bounds
+  // Bounds of a number; `most` also limits a text's bytes or a list's entries; 0 to 0 means no bounds.
+  Bounds bounds = {};
   std::optional<Bounds> of_api = {};  // bounds in the server's bodies, if they are narrower
   const char* help = "";              // help text of one line
 

@@ -43,8 +43,8 @@ std::string quoted(std::string_view name);
 struct Value {
   ValueType type = ValueType::kU8;  // if is_array, the type of the elements
   bool is_array = false;
-  std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // scalars
-               std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // arrays
+  std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // a scalar is one of these
+               std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // an array is one of these
                std::vector<std::uint8_t> /* bool array */, std::vector<std::string>>
       data;
 
@@ -64,7 +64,7 @@ class Metadata {
   Result<bool> get_bool(std::string_view key) const;
   Result<std::string_view> get_string(std::string_view key) const;
   Result<std::span<const std::string>> get_strings(std::string_view key) const;
-  Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // reads an array of bool, too
+  Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also reads an array of bool, as 0 and 1
   Result<std::vector<double>> get_floats(std::string_view key) const;
 
   // These do the same, but return `fallback` if the key is absent. A key of another type is still an error.

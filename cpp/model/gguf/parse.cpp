@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kMaxKeys = 1U << 16;
 constexpr std::uint64_t kMaxTensors = 1U << 20;
-constexpr std::uint64_t kMaxArrayElements = 1U << 23;  // sum over all arrays of a file
+constexpr std::uint64_t kMaxArrayElements = 1U << 23;  // most elements of all arrays of a file together
 constexpr std::uint64_t kMaxKeyBytes = 65535;
 constexpr std::uint64_t kMaxTensorNameBytes = 64;
 constexpr std::uint64_t kMaxStringBytes = 1U << 26;

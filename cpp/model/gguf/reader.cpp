@@ -11,7 +11,7 @@ namespace {
 // The parts of the file name of a shard, such as PREFIX-00001-of-00003.gguf.
 struct ShardName {
   std::string prefix;
-  std::uint32_t number = 0;  // counts from 1
+  std::uint32_t number = 0;  // number of the shard, which counts from 1
   std::uint32_t count = 0;
 
   std::string path(std::uint32_t shard_number) const {
@@ -33,7 +33,7 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;
-  std::int64_t n_tensors = -1;  // -1 if the file does not say
+  std::int64_t n_tensors = -1;  // total number of tensors; -1 if the file does not say
 };
 
 Result<Split> split_of(const Metadata& metadata) {

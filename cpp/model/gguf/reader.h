@@ -40,7 +40,7 @@ class GgufFile {
   std::span<const TensorInfo> tensors() const { return tensors_; }
   const TensorInfo* find_tensor(std::string_view name) const;  // returns nullptr if the file has no such tensor
   std::span<const std::byte> data(const TensorInfo& tensor) const;
-  std::uint64_t file_bytes() const;  // sum of the sizes of all shards
+  std::uint64_t file_bytes() const;  // returns the sum of the sizes of all shards
   // Checks that the mapped bytes that were read are still those of the file. Errors: kCorrupt if a shard was truncated
   // while it was mapped and the missing part was read.
   Status is_whole() const;

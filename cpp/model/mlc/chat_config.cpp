@@ -129,7 +129,7 @@ Result<std::vector<double>> read_factors(const Fields& scaling, std::string_view
 Status read_rope(const Fields& model, ChatConfig& c) {
   ZRT_TRY(const double theta, model.number_or("rope_theta", 1, 1e15, 10000));
   ZRT_TRY(c.rope_theta, model.number_or("position_embedding_base", 0, 1e15, theta));
-  if (c.rope_theta < 1) c.rope_theta = theta;  // MLC writes 0 for the default
+  if (c.rope_theta < 1) c.rope_theta = theta;  // MLC writes 0 if the default is used
   ZRT_TRY(const double part, model.number_or("partial_rotary_factor", 0.01, 1, 1));
   c.rope_dim = static_cast<std::uint64_t>(static_cast<double>(c.head_dim) * part);
   if (c.rope_dim < 2 || c.rope_dim % 2 != 0)

@@ -18,7 +18,7 @@ enum class RopeScaling : std::uint8_t { kNone, kLlama3, kLongrope };
 struct ChatConfig {
   std::string model_type;    // MLC's name of the family: llama, mistral, phi3, phi3_v
   std::string architecture;  // GGUF's name of the family: llama, phi3
-  std::string quantization;  // q4f16_1, q4f16_2, q0f16 or q0f32
+  std::string quantization;  // how weights are stored: q4f16_1, q4f16_2, q0f16 or q0f32
   bool quantized_layers = false;
   bool quantized_ends = false;  // whether the embedding and output matrices are quantized
 
@@ -30,15 +30,15 @@ struct ChatConfig {
   std::uint64_t head_dim = 0;
   std::uint64_t vocab_size = 0;
   std::uint64_t context_length = 0;
-  std::uint64_t sliding_window = 0;  // in tokens; 0 if there is none
+  std::uint64_t sliding_window = 0;  // number of tokens in the window; 0 if there is none
   bool tied_embeddings = false;
   double norm_eps = 0;
 
   double rope_theta = 10000;
   std::uint64_t rope_dim = 0;
   RopeScaling rope_scaling = RopeScaling::kNone;
-  double rope_factor = 1, rope_low_freq = 1, rope_high_freq = 4;  // used by kLlama3
-  std::uint64_t rope_original_context = 0;                        // used by kLlama3 and kLongrope
+  double rope_factor = 1, rope_low_freq = 1, rope_high_freq = 4;  // used only for kLlama3
+  std::uint64_t rope_original_context = 0;                        // used only for kLlama3 and kLongrope
   std::vector<double> rope_short, rope_long;                      // used by kLongrope; rope_dim / 2 numbers each
 
   std::optional<std::uint64_t> bos_id;

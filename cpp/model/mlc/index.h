@@ -17,7 +17,7 @@
 
 namespace zinc_rt::mlc {
 
-enum class ElementType : std::uint8_t { kU32, kF16, kF32, kBF16 };  // the type in the shard file
+enum class ElementType : std::uint8_t { kU32, kF16, kF32, kBF16 };  // the type of elements in the shard file
 std::string_view to_string(ElementType type);
 
 struct Record {
@@ -30,7 +30,7 @@ struct Record {
 };
 
 struct Shard {
-  std::string file;  // file name without a folder
+  std::string file;  // name of the shard file, without a folder
   std::uint64_t n_bytes = 0;
   std::string md5;  // 32 lower-case hexadecimal digits; empty if the index has none
 };

@@ -40,7 +40,7 @@ Status read_step(const Json& value, const std::string& place, Steps& steps) {
     for (const Json& one : *inner) ZRT_CHECK_OK(read_step(one, place, steps));
     return {};
   }
-  bool known = !steps.bytes;  // ByteLevel must be the last step
+  bool known = !steps.bytes;  // no step may follow ByteLevel
   if (type == "Digits") {
     ZRT_TRY(const bool alone, step.flag_or("individual_digits", false));
     known = known && alone && steps.regex.empty();

@@ -12,7 +12,7 @@
 namespace zinc_rt::mlc {
 
 struct PreRow {
-  std::string_view name;   // the value of tokenizer.ggml.pre
+  std::string_view name;   // value of tokenizer.ggml.pre
   std::string_view regex;  // regex of the Split step before ByteLevel; empty if ByteLevel's own regex is used
   bool digits_alone;       // a Digits step before ByteLevel makes each digit a word
   bool whole_words;        // "ignore_merges": a word that is a token becomes that token without merging

@@ -62,7 +62,7 @@ class Memory {
 // A parameter and the records of the index that contain its data.
 struct Found {
   const Param* param = nullptr;
-  const Record* weight = nullptr;  // the plain matrix, or its q_weight
+  const Record* weight = nullptr;  // record of the plain matrix, or of its q_weight
   const Record* scale = nullptr;   // the q_scale; nullptr if the matrix is not quantized
 };
 

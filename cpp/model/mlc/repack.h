@@ -13,7 +13,7 @@
 
 namespace zinc_rt::mlc {
 
-inline constexpr std::uint64_t kGroup = 32;           // elements per group
+inline constexpr std::uint64_t kGroup = 32;           // number of elements per group
 inline constexpr std::uint64_t kGroupWordBytes = 16;  // bytes of q_weight per group
 inline constexpr std::uint64_t kGroupScaleBytes = 2;  // bytes of q_scale per group
 inline constexpr std::uint64_t kQ4_0BlockBytes = 18;

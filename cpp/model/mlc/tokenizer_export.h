@@ -14,11 +14,11 @@
 namespace zinc_rt::mlc {
 
 struct TokenizerTexts {
-  std::string tokenizer;  // content of tokenizer.json
-  std::string config;     // content of tokenizer_config.json
+  std::string tokenizer;  // text of tokenizer.json
+  std::string config;     // text of tokenizer_config.json
   bool byte_level = false;
   bool space_prefix = false;
-  std::uint64_t n_tokens = 0;  // without padding rows at the end
+  std::uint64_t n_tokens = 0;  // number of tokens, without the padding rows at the end
   std::optional<std::uint64_t> bos_id, eos_id, eot_id, pad_id;
 };
 

@@ -18,7 +18,7 @@ namespace zinc_rt::mlc {
 
 struct TokenizerFiles {
   std::string folder;     // path of the folder, for messages
-  std::string tokenizer;  // content of tokenizer.json
+  std::string tokenizer;  // text of tokenizer.json
   std::string config;     // content of tokenizer_config.json; empty if the folder has none
 };
 

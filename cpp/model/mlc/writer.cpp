@@ -221,7 +221,7 @@ class Writer {
     for (const Piece& piece : param.pieces) {
       const Tensor& tensor = *weights_.find(piece.tensor);
       std::atomic<bool> is_finite = true;
-      constexpr std::uint64_t kRows = 64;  // rows per task of the thread pool
+      constexpr std::uint64_t kRows = 64;  // rows that one task of the thread pool converts
       pool_.parallel_for((piece.n_rows + kRows - 1) / kRows, [&](std::uint64_t task, int) {
         std::vector<float> values(param.n_columns);
         for (std::uint64_t row = task * kRows; row < std::min(piece.n_rows, (task + 1) * kRows); ++row) {

@@ -21,8 +21,8 @@ constexpr std::uint32_t kPanelRows = 16;
 
 struct PanelField {
   std::uint16_t offset;  // where the field begins in the block, in bytes
-  std::uint8_t bytes;    // bytes per element: 1, 2 or 4
-  std::uint8_t count;    // number of elements
+  std::uint8_t bytes;    // bytes per element of the field: 1, 2 or 4
+  std::uint8_t count;    // number of elements of the field
 };
 
 // Returns the fields of a format's block, in the order in which a panel stores them. Returns an empty list for a format
