@@ -129,6 +129,7 @@ class SchemaCompiler {
   Regex not_read_as(std::uint8_t types);
 
   // These functions check values and compare claims. schema_values.cpp implements them.
+
   // Returns whether the value satisfies the claim. listed_in is the claim's own const or enum that contains the value,
   // or null.
   Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);

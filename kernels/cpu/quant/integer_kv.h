@@ -15,9 +15,9 @@ struct IntegerPart {
 };
 
 // Write K or V of token `token` (0 to 15) to a page. row has n_heads * head_dim values. For each head, amax is the
-// largest
-// x|, d is the least bf16 that is not below amax * (1 / 32639), and a code is round(x * (1 / d)), clamped to
-// -32639..32639. If amax is below 2^-100, all codes are 0. If the head has a NaN or an infinity, its d is NaN.
+// largest magnitude |x|, d is the least bf16 that is not below amax * (1 / 32639), and a code is round(x * (1 / d)),
+// clamped to -32639..32639. If amax is below 2^-100, all codes are 0. If the head has a NaN or an infinity, its d is
+// NaN.
 void write_integer_keys(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 void write_integer_values(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
 
