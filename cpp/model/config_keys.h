@@ -14,8 +14,6 @@ namespace zinc_rt {
 
 // All functions take keys without the architecture: ".rope.freq_base" stands for "llama.rope.freq_base" and its
 // siblings.
-//
-// Returns the name under which the file stores this key: the key itself or one of its other names.
 
 // Returns the name under which the file stores this key: the key itself or one of its other names.
 std::string name_in_file(const gguf::Metadata& metadata, std::string_view architecture, std::string_view key);

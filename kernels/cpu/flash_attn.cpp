@@ -101,7 +101,7 @@ struct Span {
   std::uint32_t begin, end;
 };
 
-// How to read the cells of one KV layout. There is one Reader per layout. `wide` is memory for one head of floats.
+// Says how the cells of one KV layout are read. There is one Reader per layout. `wide` is memory for one head of floats.
 struct Reader {
   // Converts the query for this layout: sets `rotated` or `integer`, and adapts its scale.
   void (*make_query)(std::uint32_t head_dim, HeadQuery& query);

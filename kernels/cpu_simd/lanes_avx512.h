@@ -118,7 +118,7 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
 
 // Returns the lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
-  const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // order: four lanes of a, four of b, four of a, ...
+  const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // `quarters` holds four lanes of a, four of b, four of a, ...
   return {_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), quarters)};
 }
 

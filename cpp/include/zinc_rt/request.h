@@ -160,7 +160,7 @@ struct Usage {
 struct Timings {
   double queue_ms = 0;    // time without a slot, including after preemptions
   double prefill_ms = 0;  // time from the call until the first token was picked
-  double decode_ms = 0;   // time from the first token to the last
+  double decode_ms = 0;   // time for all tokens after the first
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
   // Number of tokens that steps guessed, and number of those that were picked.

@@ -28,7 +28,7 @@ struct ModelStats {
   std::uint64_t internal_errors = 0;               // caused by bugs of ZINC_RT; should be 0
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
   std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum over all devices
-  std::uint64_t allocated_bytes = 0;               // sum over the memory plans of all devices
+  std::uint64_t allocated_bytes = 0;               // sum of the memory plans, in bytes
   // The same numbers for each device that has a replica of the model. The numbers above are their sums.
   struct Device;
   std::vector<Device> devices;
