@@ -31,8 +31,8 @@ bool has_tools(const Request& request);
 // are parsed. REQUIRES: has_messages(request). Errors: those of read_conversation.
 Result<Conversation> take_conversation(Request& request);
 
-// Returns an estimate of the length of the value's JSON text in bytes. It charges a tenant's budget before the text is
-// made.
+// Returns an estimate of the length of the value's JSON text in bytes. The server counts it as memory that a request
+// holds.
 std::size_t text_bytes(const nlohmann::ordered_json& value);
 
 }  // namespace zinc_rt
