@@ -37,9 +37,11 @@ Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view ten
 // an adapter that adds B(A(x)) for the matrix's tensor) belongs here. The output matrix and the matrices of experts use
 // other ops (Builder::head, moe_linear, shared_expert).
 void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
-// Does the same for a new activation called `name` of shape [rows of x, rows of the matrix], and returns it.
+// Adds y = LINEAR(x) with this matrix, where y is a new activation called `name` of shape [rows of x, rows of the
+// matrix]. Returns y.
 BufferId project(Builder& b, std::string name, BufferId x, const Matrix& matrix);
-// Does the same with the matrix layer_matrix(weight_name, tensor). The activation's name gets the layer's number.
+// Adds y = LINEAR(x) with the matrix layer_matrix(weight_name, tensor) and returns y. The activation is called `name`
+// and the layer's number.
 BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
                  std::uint64_t n_out);
 

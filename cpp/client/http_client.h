@@ -23,7 +23,7 @@ struct Url {
   bool is_tls = false;
   std::string host;  // host name or address; an IPv6 address has no brackets here
   std::uint16_t port = 80;
-  std::string path;  // empty, or begins with '/' and does not end with it
+  std::string path;  // path of the URL: empty, or begins with '/' and does not end with it
 
   std::string authority() const;  // host and port as a Host header has them
 };

@@ -36,7 +36,7 @@ struct Whitespace {
 struct Options {
   Limits limits = {};
   Whitespace whitespace = {};
-  std::stop_token cancel = {};  // if it is requested, compiling soon ends with kCancelled
+  std::stop_token cancel = {};  // if a stop is requested, compiling soon ends with kCancelled
 };
 
 enum class SourceKind : std::uint8_t {

@@ -69,8 +69,9 @@ class RegexLowering {
     return arena_.concat({pad(free_left), inner, pad(free_right)});
   }
 
-  // Does the same for a pattern with a look-ahead. What a look-ahead checks extends beyond its own part. So each part
-  // is compiled together with everything after it, up to the end of the text, and a look-ahead becomes a conjunction.
+  // Does what find() does, for a pattern with a look-ahead. What a look-ahead checks extends beyond its own part. So
+  // each part is compiled together with everything after it, up to the end of the text, and a look-ahead becomes a
+  // conjunction.
   Result<Regex> find_looking(const RegexSyntax& syntax, bool is_free) {
     const Regex rest = pad(is_free);
     ZRT_TRY(const Regex at_begin, match(syntax, rest, AtBegin::kYes));

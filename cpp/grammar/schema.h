@@ -52,7 +52,8 @@ class SchemaCompiler {
   // Compiles the members of the root's objects as tags (ArgumentForm::kTags). This compiler uses the plain notation for
   // values; `inner` is a compiler of the same root that uses JSON notation.
   Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
-  // Compiles them as tags that say whether their value is a text (kTypedTags).
+  // Compiles the members of the root's objects as tags that say whether their value is a text
+  // (ArgumentForm::kTypedTags).
   Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:

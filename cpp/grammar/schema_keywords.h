@@ -10,8 +10,8 @@ namespace zinc_rt::grammar {
 
 enum class KeywordUse : std::uint8_t {
   kEnforced,
-  kRefused,     // it constrains values, but this compiler does not enforce it
-  kAnnotation,  // it constrains nothing; by the standard this holds for all unknown names, too
+  kRefused,     // the keyword constrains values, but this compiler does not enforce it
+  kAnnotation,  // the keyword constrains nothing, as the standard says of all unknown names
 };
 
 KeywordUse use_of(std::string_view keyword);

@@ -41,7 +41,7 @@ class Vocabulary {
   std::uint32_t n_nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
   struct Node {
     std::uint32_t end;          // number of the first node after this one that is not below it
-    std::uint32_t first_token;  // index of its first token in tree_tokens_; its tokens end where the next node's begin
+    std::uint32_t first_token;  // index in tree_tokens_ of the node's first token; they end where the next node's begin
     std::uint16_t depth;        // number of bytes between the root and this node
     std::uint8_t byte;
     std::uint8_t plain;  // the smallest group that contains every token here and below; kNotPlain if one is not plain

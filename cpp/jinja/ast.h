@@ -135,7 +135,7 @@ struct ApplyExpr : Expr {
   ExprPtr operand;
   std::string name;
   Arguments arguments;
-  const Builtin* function = nullptr;  // null if no such filter or test exists; that is an error only if it is executed
+  const Builtin* function = nullptr;  // null if no such filter or test exists, which is an error only when this runs
 };
 
 // The left side of an assignment: a name, a namespace's attribute, or a tuple of such targets.
@@ -160,7 +160,7 @@ struct SlotLoad {
 };
 struct Scope {
   std::vector<SlotLoad> loads;
-  std::vector<int> slots;  // all slots of the scope, which are cleared when it is left
+  std::vector<int> slots;  // all slots of the scope; they are cleared when the scope is left
 };
 
 enum class StmtKind : std::uint8_t {
@@ -209,14 +209,14 @@ struct ForStmt : Stmt {
   explicit ForStmt(int line) : Stmt(StmtKind::kFor, line) {}
   Target target;
   ExprPtr iterable;
-  ExprPtr test;  // the `if` of the for statement; null if it has none
+  ExprPtr test;  // the `if` of the for statement; null if there is none
   bool recursive = false;
   Body body, otherwise;
   bool has_else = false;
   Target test_target;  // the same names as `target`, stored in the scope of the test
   Scope scope, test_scope, else_scope;
-  int loop_slot = -1;  // slot of the variable `loop`; -1 if the body does not use it
-  int n_slots = 0;     // number of slots of the loop's own activation, if it is recursive
+  int loop_slot = -1;  // slot of the variable `loop`; -1 if the body does not use `loop`
+  int n_slots = 0;     // number of slots of the loop's own activation, if the loop is recursive
 };
 
 struct SetStmt : Stmt {
@@ -237,7 +237,7 @@ struct BlockStmt : Stmt {
 
 struct MacroParameter {
   Value name;
-  ExprPtr otherwise;  // the default value; null if it has none
+  ExprPtr otherwise;  // the parameter's default value; null if there is none
   int slot = -1;
 };
 

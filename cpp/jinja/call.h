@@ -16,8 +16,8 @@ struct MacroStmt;
 struct MacroProto {
   std::string name;  // the macro's name; empty for a call block
   std::vector<std::string> arguments;
-  // The body uses `caller`, but has no parameter of that name; the two flags below mean the same for kwargs and
-  // varargs.
+  // The body uses `caller`, but has no parameter of that name. accepts_kwargs and accepts_varargs mean the same for
+  // `kwargs` and `varargs`.
   bool accepts_caller = false;
   bool accepts_kwargs = false;
   bool accepts_varargs = false;

@@ -22,7 +22,7 @@ Result<MarkedText> to_repr(Runtime& rt, const Value& value);
 // Applies `map` to a whole text, for a map that may change the number of bytes of a character. If no character changes
 // its size, each byte keeps its mark. Otherwise, if any part of the text is marked, the whole result is marked.
 MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
-// Does the same for a `map` that handles each character by itself, so that the marks of the result are exact.
+// Applies `map` to a text, for a map that handles each character by itself. So the marks of the result are exact.
 MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // returns the repr of a str

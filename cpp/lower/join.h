@@ -31,12 +31,12 @@ namespace zinc_rt::lower {
 // Says which buffer a pattern keeps ("keep a"), and the last node before which its content must not be overwritten.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
-  std::size_t until = 0;  // index of that node in the graph
+  std::size_t until = 0;  // index in the graph of the node that `keep` stands after
 };
 struct JoinedNodes {
   std::uint32_t pattern = 0;
   std::vector<std::size_t> nodes;  // indexes of nodes in the graph, in order
-  std::size_t least = 0;           // how many of them, from the first on, are not optional
+  std::size_t least = 0;           // how many of `nodes`, from the first on, are not optional
   std::vector<Kept> kept;
 };
 

@@ -61,7 +61,7 @@ class PrefixCache {
   // Returns the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint
   // count as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
   Match match(Node root, SpanView tokens);
-  // Returns the same match without counting it as a use.
+  // Returns the longest cached prefix of `tokens`, like match(), but does not count this as a use.
   Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 

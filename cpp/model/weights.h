@@ -88,7 +88,7 @@ class Weights {
   std::uint64_t total_bytes() const;
   // Returns how many bytes of the file each type takes, in the order of DType. Types that do not occur are left out.
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
-  // Returns the same for the types that executors compute with.
+  // Returns how many bytes each type takes that executors compute with (Tensor::dtype), in the order of DType.
   std::vector<std::pair<DType, std::uint64_t>> computed_bytes_by_dtype() const;
 
  private:

@@ -27,7 +27,7 @@ enum class Syntax : std::uint8_t {
 struct Opening {
   std::string_view marker;  // if empty, calls may be the whole answer, from its first character on
   Syntax syntax = Syntax::kJson;
-  std::string_view close = {};  // text that ends what the marker opened; if empty, the calls end by themselves
+  std::string_view close = {};  // text that ends what the marker opened; if empty, the calls themselves show their end
   bool in_body = false;         // whether the marker is itself the beginning of the call
 };
 
@@ -56,7 +56,7 @@ struct CallFormat {
 
 struct ReasoningFormat {
   std::string_view name, open, close;
-  std::string_view head = {};  // a text that is dropped if it follows `open`
+  std::string_view head = {};  // text after `open` that belongs to the markup and is dropped
 };
 
 std::span<const CallFormat> call_formats();
@@ -70,13 +70,13 @@ const CallFormat* find_call_format(std::string_view name);
 
 // Says what probe_template() found out about a chat template.
 struct TemplateTraits {
-  const CallFormat* calls = nullptr;  // null if it shows no tools, or its call format is unknown
+  const CallFormat* calls = nullptr;  // null if the template shows no tools, or its call format is unknown
   const ReasoningFormat* reasoning = nullptr;
   bool shows_tools = false;   // whether the prompt differs if there are tools
-  bool writes_calls = false;  // whether it renders the calls in an assistant's message
-  bool takes_objects = true;  // false if it needs the arguments of calls as JSON text
+  bool writes_calls = false;  // whether the template renders the calls in an assistant's message
+  bool takes_objects = true;  // false if the template needs the arguments of calls as JSON text
   bool prints_texts = false;  // whether arguments given as JSON text are rendered unchanged
-  ContentForms content{};     // form of message content that it accepts
+  ContentForms content{};     // form of message content that the template accepts
 };
 
 // Finds out the traits of a template by rendering a few conversations, each once.

@@ -17,7 +17,8 @@ class ToolTypes {
   ToolTypes() = default;
   // Reads the types from `tools`, a list as in the API. Anything else counts as no tools.
   explicit ToolTypes(const nlohmann::ordered_json& tools);
-  explicit ToolTypes(std::string_view) = delete;  // it would be converted to a JSON string, which has no tools
+  // Deleted because a text would be converted to a JSON string, which has no tools.
+  explicit ToolTypes(std::string_view) = delete;
 
   bool has(std::string_view name) const { return tools_.contains(name); }
   // Returns whether values of this parameter can only be texts.
@@ -42,7 +43,7 @@ class ToolTypes {
  private:
   struct Tool {
     std::map<std::string, std::uint8_t, std::less<>> parameters;
-    std::uint8_t others = 0;  // types of parameters that are not named
+    std::uint8_t others = 0;  // types of the parameters that the schema does not name
   };
   std::map<std::string, Tool, std::less<>> tools_;
 };

@@ -52,7 +52,7 @@ class Tokenizer {
   std::optional<std::int32_t> bos_id() const;
   std::optional<std::int32_t> eos_id() const;
   std::optional<std::int32_t> eot_id() const;  // returns the token that ends a turn
-  std::optional<std::int32_t> eom_id() const;  // token that ends a message before a tool's answer
+  std::optional<std::int32_t> eom_id() const;  // returns the token that ends a message before a tool's answer
   std::optional<std::int32_t> unk_id() const;
   std::optional<std::int32_t> pad_id() const;
   bool adds_bos() const;

@@ -20,7 +20,7 @@ enum class TokenType : std::uint8_t {
   kUndefined = 0,
   kNormal = 1,
   kUnknown = 2,
-  kControl = 3,      // matched in text only if the caller asks for it
+  kControl = 3,      // matched in text only if the caller sets parse_special
   kUserDefined = 4,  // always matched in text as one token
   kUnused = 5,
   kByte = 6  // a single byte, written "<0xNN>"

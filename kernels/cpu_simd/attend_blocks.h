@@ -213,8 +213,8 @@ struct Seen {
 // Holds the state of the rows of a tile, one array element per row. Positions in a chunk are counted from the chunk's
 // start.
 struct Rows {
-  std::uint32_t begin[kRows], end[kRows];  // the positions [begin, end) that the row sees
-  std::uint32_t lo[kRows], hi[kRows];      // the positions of the chunk that the row sees; lo = hi if it sees none
+  std::uint32_t begin[kRows], end[kRows];  // positions [begin, end) that the row's token attends to
+  std::uint32_t lo[kRows], hi[kRows];      // those of them that are in the chunk; lo = hi if there are none
   float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
 };
 

@@ -12,14 +12,14 @@ constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
 // Holds the state of one row, that is, of one query token and head.
 struct Row {
-  std::uint32_t begin, end;  // the positions [begin, end) that the row sees
-  std::uint32_t lo, hi;      // the positions of the chunk that the row sees, counted from the chunk's start
+  std::uint32_t begin, end;  // positions [begin, end) that this row's token attends to
+  std::uint32_t lo, hi;      // those of them that are in the chunk, counted from the chunk's start
   float scale;               // factor by which its scores are multiplied
   const float* q;
   float *scores, *o, *total;  // `o` is the sum over this chunk's values
   float max, sum, total_max, total_sum;
   float* y;
-  float unit;  // scale of its weights, if these are integers
+  float unit;  // scale of the row's weights, if these are integers
 };
 
 // Converts scores to exponentials, in place, and computes the maximum and sum of the row. This function is for a row

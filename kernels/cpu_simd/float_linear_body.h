@@ -76,7 +76,7 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*
   for (int r = 0; r < kX; ++r) add_folds(pairs[r], y[r]);
 }
 
-// Does the same for n rows of x, where n is at most kTileX.
+// Calls add_dots() for n rows of x, where n is 1 to kTileX.
 template <class W>
 ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   switch (n) {

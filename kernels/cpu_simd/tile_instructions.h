@@ -49,7 +49,7 @@ template <int kC, int kA, int kB>
 ZRT_SIMD void add_tile_products() {
   asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
 }
-// Does the same for pairs of bf16: at most 32 values of k, added as floats. Subnormal numbers count as zeros.
+// Computes C += A B for pairs of bf16, with at most 32 values of k, added as floats. Subnormal numbers count as zeros.
 template <int kC, int kA, int kB>
 ZRT_SIMD void add_tile_products_bf16() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));

@@ -18,7 +18,8 @@ bool has_avx512_bf16();
 // Returns whether the processor has AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the
 // tile registers. Each call tries the instructions in a child process.
 bool has_amx_int8();
-// Returns the same for AVX-512 BF16, VBMI and AMX's products of bf16.
+// Returns whether the processor has AVX-512 BF16, VBMI and AMX's products of bf16, and the system lets this process use
+// the tile registers. Each call tries the instructions in a child process.
 bool has_amx_bf16();
 // Return whether a processor of 64-bit ARM has vectors (every one has), the dot product of bytes, or both the dot
 // product and the matrix product of bytes.
@@ -55,7 +56,8 @@ void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::ui
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
 void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
-// These do the same with AMX, for many rows of x that were rounded before. The functions above compute everything else.
+// For arithmetic `fast`: these implement RowKernels::float_linear, rounds_x and round_x with AMX, for many rows of x
+// that were rounded before. The AVX-512 functions above compute everything else.
 void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
 void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);

@@ -80,7 +80,7 @@ class Engine {
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;
-  // Renders the messages of a request in the same way.
+  // Renders the messages of a request with the model's template and returns the prompt.
   Result<std::string> apply_template(Request request) const;
 
   // Returns the logits after each token, or only after the last one, as [rows, vocab_size]. `chunk` is the number of

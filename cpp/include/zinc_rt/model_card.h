@@ -38,7 +38,7 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // The same bytes by the formats in which the kernels read the weights. Most F16 and BF16 matrices become fixed16
+  // Bytes of weights by the formats in which the kernels read them. Most F16 and BF16 matrices become fixed16
   // (docs/arithmetic.md, rule 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;

@@ -152,7 +152,7 @@ struct Usage {
   std::uint32_t completion_tokens = 0;
   std::uint32_t total_tokens = 0;
   std::uint32_t cached_tokens = 0;     // prompt tokens whose KV came from the prefix cache
-  std::uint32_t reasoning_tokens = 0;  // the part of completion_tokens that is reasoning; only with parse_output
+  std::uint32_t reasoning_tokens = 0;  // the part of completion_tokens that is reasoning; set only with parse_output
   // If the request had a prediction, these are Timings::accepted_draft_tokens and the other draft_tokens.
   std::uint32_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
@@ -196,8 +196,8 @@ struct StreamEvent {
   // Contains the text that became final with this token. It never ends within a UTF-8 sequence. The end of the text may
   // come in a separate event.
   std::string text;
-  bool preempted = false;     // true: the event has no token; the request lost its slot and will continue later
-  bool is_token = true;       // false: the event has only text that was held back until the end, or `preempted`
+  bool preempted = false;     // the request lost its slot and will continue later; the event has no token
+  bool is_token = true;       // false if the event has only text that was held back until the end, or if `preempted`
   std::uint32_t index = 0;    // which of the n completions the event belongs to
   std::uint64_t time_us = 0;  // when the token's step ended, on a monotonic clock
   std::optional<TokenLogprob> logprob;       // set for tokens, if the request asks for it

@@ -53,7 +53,7 @@ class Stream {
 
   // Waits for the next event and returns it. Returns nullopt once the generation has ended. An error also ends it.
   Result<std::optional<StreamEvent>> next();
-  // Does the same, but waits for at most timeout_ms. `is_there` is false if no event came in that time.
+  // Waits for the next event like next(), but at most timeout_ms. `is_there` is false if no event came in that time.
   Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
   void cancel();
   Completion completion() const { return handle_.completion(); }

@@ -18,7 +18,7 @@ struct ModelStats {
   // request, draft_tokens the guessed tokens, and accepted_draft_tokens those that were picked.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
   std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without
-  std::uint64_t backlog_tokens = 0;        // tokens of these requests that are not computed yet
+  std::uint64_t backlog_tokens = 0;        // tokens of running and waiting requests that are not computed yet
   std::uint64_t slots = 0, slots_free = 0;
   std::uint64_t pages = 0, pages_free = 0;  // KV pages; pages_free includes pages that only the prefix cache holds
   std::uint64_t pages_cached = 0;
@@ -29,14 +29,14 @@ struct ModelStats {
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
   std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum over all devices
   std::uint64_t allocated_bytes = 0;               // sum of the memory plans, in bytes
-  // The same numbers for each device that has a replica of the model. The numbers above are their sums.
+  // One ModelStats for each device that has a replica of the model. The numbers above are their sums.
   struct Device;
   std::vector<Device> devices;
 };
 
 struct ModelStats::Device {
   std::uint32_t index = 0;  // number of the device in its tier
-  ModelStats stats;         // its own member `devices` is empty
+  ModelStats stats;         // the device's own numbers; its member `devices` is empty
 };
 
 struct EngineStats {

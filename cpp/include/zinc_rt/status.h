@@ -12,7 +12,7 @@ enum class StatusCode : std::uint8_t {
   kInvalidArgument,  // the caller's request cannot be served as written
   kNotFound,         // a file, tensor, tier or name does not exist
   kExhausted,        // a quota or pool is used up; retry_after_s says when to retry (0: waiting does not help)
-  kUnavailable,      // it exists but cannot be used now or on this machine
+  kUnavailable,      // something exists but cannot be used now or on this machine
   kCorrupt,          // an input file or buffer breaks its own format
   kInternal,         // a bug of ZINC_RT or a fault of the device
   kCancelled,        // the caller cancelled the request (Request::cancel)

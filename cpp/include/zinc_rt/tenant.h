@@ -16,7 +16,7 @@ struct TenantQuota {
   std::uint32_t max_kv_pages = 4096;       // pages of 16 tokens; pages that were found in the prefix cache do not count
   std::uint32_t reserved_kv_pages = 0;     // number of pages that are always kept available for this tenant
   std::uint32_t max_context_tokens = 128000;
-  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work above a rate waits
+  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work that exceeds a rate waits
   double prefill_tokens_per_s = 100000;
   double weight = 1;                   // weight of the tenant's fair share, relative to other tenants
   std::string qos_class = "standard";  // "interactive", "standard" or "batch"

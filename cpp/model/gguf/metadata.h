@@ -67,7 +67,8 @@ class Metadata {
   Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also reads an array of bool, as 0 and 1
   Result<std::vector<double>> get_floats(std::string_view key) const;
 
-  // These do the same, but return `fallback` if the key is absent. A key of another type is still an error.
+  // The get_*_or functions read a key as get_int() and its siblings do, but return `fallback` if the key is absent. A
+  // key of another type is still an error.
   Result<std::int64_t> get_int_or(std::string_view key, std::int64_t fallback) const;
   Result<double> get_float_or(std::string_view key, double fallback) const;
   Result<bool> get_bool_or(std::string_view key, bool fallback) const;

@@ -21,8 +21,8 @@ namespace zinc_rt::mlc {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kShardBytes = std::uint64_t{32}
-                                      << 20;  // MLC's own shard size; a larger parameter gets a shard of its own
+// This is MLC's own shard size, 32 MiB. A larger parameter gets a shard of its own.
+constexpr std::uint64_t kShardBytes = std::uint64_t{32} << 20;
 
 // Collects parameters into shard files, and writes the index that says where each parameter is.
 class ShardWriter {

@@ -28,7 +28,7 @@ struct Written {
   std::uint64_t n_bytes = 0;  // size of all files that were written
   std::uint64_t n_shards = 0;
   std::uint64_t n_exact = 0;      // matrices whose values equal those of the source
-  std::uint64_t n_quantized = 0;  // matrices that this function quantized to 4 bits
+  std::uint64_t n_quantized = 0;  // matrices that write_folder() quantized to 4 bits
 };
 
 // Writes the folder. Errors: kInvalidArgument if `folder` exists and is not empty; kUnavailable for what MLC's families
