@@ -5,7 +5,7 @@
 namespace zinc_rt {
 namespace {
 
-// The names of the values. A name's index is the number of its enumerator.
+// These are the names of the values. A name's index is the number of its enumerator.
 constexpr std::array<std::string_view, 2> kArithmetics = {"exact", "fast"}, kActivations = {"int8", "f32"};
 
 template <class T>

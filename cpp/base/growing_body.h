@@ -12,8 +12,8 @@
 
 namespace zinc_rt {
 
-// The body's memory grows as bytes arrive. No memory is reserved for the Content-Length that a client claims, because a
-// client could claim any length and send nothing.
+// GrowingBody keeps the body in a string that grows as bytes arrive. No memory is reserved for the Content-Length that
+// a client claims, because a client could claim any length and send nothing.
 struct GrowingBody {
   using value_type = std::string;
   class reader {

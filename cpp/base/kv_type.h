@@ -1,5 +1,5 @@
-// The types of the KV cache, one table row each, and what each requires of a model. A cell holds the keys or the values
-// of one token. To add a type, add a row here and kernels that write and read its cells (docs/porting.md).
+// Defines the types of the KV cache, one table row each, and what each requires of a model. A cell holds the keys or
+// the values of one token. To add a type, add a row here and kernels that write and read its cells (docs/porting.md).
 #pragma once
 
 #include <cstdint>

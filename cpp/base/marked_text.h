@@ -23,7 +23,7 @@ struct TextSpan {
 // TextSpans are in ascending order. No span is empty, and no two overlap or touch.
 using TextSpans = std::vector<TextSpan>;
 
-// A view of a part of a text and of its marks. The text must outlive it.
+// MarkedView is a view of a part of a text and of its marks. The text must outlive it.
 class MarkedView {
  public:
   MarkedView() = default;
@@ -86,9 +86,9 @@ class MarkedView {
   std::size_t offset_ = 0;           // where this view begins in the text whose positions marks_ contains
 };
 
-// A text with marks that is built by appending. `+=` takes literals and single characters, which stay unmarked because
-// the program wrote them, and views, which bring their own marks. Any other text could come from a client or not, so
-// the caller must choose append() or append_own().
+// MarkedText is a text with marks that is built by appending. `+=` takes literals and single characters, which stay
+// unmarked because the program wrote them, and views, which bring their own marks. Any other text could come from a
+// client or not, so the caller must choose append() or append_own().
 class MarkedText {
  public:
   MarkedText() = default;

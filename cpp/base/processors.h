@@ -12,7 +12,7 @@ struct Processors {
   // Contains the processors in the calling thread's affinity mask, ascending. The kernel restricts the mask to the
   // cgroup's cpuset.
   std::vector<int> ids;
-  // Number of physical cores among them. A processor whose hyper-thread siblings are unknown counts as its own core.
+  // Counts the physical cores among them. A processor whose hyper-thread siblings are unknown counts as its own core.
   int n_cores = 1;
   // Holds the smallest CPU quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), as a number of
   // processors. 2.5 means the time of two and a half processors. It is empty if there is no limit.

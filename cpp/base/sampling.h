@@ -8,7 +8,7 @@
 
 namespace zinc_rt {
 
-// A number that is added to the logit of a token before sampling.
+// TokenBias adds a number to the logit of a token before sampling.
 struct TokenBias {
   std::int32_t token_id = 0;
   float bias = 0;

@@ -11,8 +11,8 @@
 namespace zinc_rt {
 namespace {
 
-// How long a thread spins before it sleeps. This is longer than the gaps between the parallel ranges of a step, and far
-// shorter than a time slice of the system's scheduler.
+// A thread spins for this long before it sleeps. This is longer than the gaps between the parallel ranges of a step,
+// and far shorter than a time slice of the system's scheduler.
 constexpr double kSpinMicros = 20;
 
 inline void pause_once() {

@@ -69,12 +69,12 @@ class ThreadPool {
   Call call_ = nullptr;
   void* context_ = nullptr;
 
-  // Number of workers that sleep in the kernel. Workers change it when they go to sleep or wake up.
+  // Counts the workers that sleep in the kernel. Workers change it when they go to sleep or wake up.
   alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
 
-  // Number of indices whose call has not returned. The range ends when it reaches 0. A worker that the system schedules
-  // too late delays nobody, because it finds no index to claim. The thread that decreases the number to 0 writes the
-  // range's epoch to ended_ for the caller.
+  // Counts the indices whose call has not returned. The range ends when it reaches 0. A worker that the system
+  // schedules too late delays nobody, because it finds no index to claim. The thread that decreases the number to 0
+  // writes the range's epoch to ended_ for the caller.
   alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
   std::atomic<std::uint32_t> ended_{0};
   std::atomic<bool> caller_sleeps_{false};

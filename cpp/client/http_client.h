@@ -58,7 +58,7 @@ struct HttpEvents {
   std::function<void(const HttpEnd& end)> on_end;       // called exactly once, after the other callbacks
 };
 
-// A call that has been started. The caller keeps it to be able to cancel the call.
+// HttpHandle is a call that has been started. The caller keeps it to be able to cancel the call.
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;

@@ -54,7 +54,7 @@ std::string refusal_words(int status, const Headers& headers, const std::string&
   return out;
 }
 
-// The state of one streamed answer.
+// Answer holds the state of one streamed answer.
 struct Answer {
   ApiEvents events;
   ApiEnd end;

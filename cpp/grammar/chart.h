@@ -60,7 +60,8 @@ class Chart {
     std::uint32_t first_token, n_tokens;
     bool is_complete;
   };
-  // A hash set, in which each item of the row in progress, and each symbol that the row has completed, is entered once.
+  // Seen is a hash set, in which each item of the row in progress, and each symbol that the row has completed, is
+  // entered once.
   class Seen {
    public:
     void clear() {

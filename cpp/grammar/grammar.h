@@ -91,7 +91,7 @@ enum TypeBits : std::uint8_t {
   kAllTypes = 127,
 };
 
-// How the arguments of a tool call, which are an object, are written.
+// ArgumentForm says how the arguments of a tool call, which are an object, are written.
 struct ArgumentForm {
   enum class Kind : std::uint8_t {
     kJson,
@@ -173,7 +173,8 @@ class Builder {
   std::unique_ptr<Parts> parts_;
 };
 
-// The state of one answer: the text so far and what may follow. A copy is independent, so that an answer can be forked.
+// Matcher holds the state of one answer: the text so far and what may follow. A copy is independent, so that an answer
+// can be forked.
 // Thread rule: one thread at a time; matchers of one grammar may be used on several threads and wait for each other.
 class Matcher {
  public:

@@ -1,6 +1,6 @@
-// The limits on a grammar, its compilation and each of its steps. Grammars come from requests and are not trusted. Work
-// is counted, not timed, so the same grammar and tokens have the same result on every machine. Exceeding a limit is an
-// error of kInvalidArgument with Reason::kGrammarTooComplex; its message has the number and the limit.
+// Defines the limits on a grammar, its compilation and each of its steps. Grammars come from requests and are not
+// trusted. Work is counted, not timed, so the same grammar and tokens have the same result on every machine. Exceeding
+// a limit is an error of kInvalidArgument with Reason::kGrammarTooComplex; its message has the number and the limit.
 #pragma once
 
 #include <cstddef>
@@ -65,7 +65,7 @@ class Fuel {
   std::stop_token cancel_;
 };
 
-// The work of compiling one grammar, which all its parts share.
+// CompileWork counts the work of compiling one grammar. All parts of the grammar share it.
 struct CompileWork {
   explicit CompileWork(const Limits& limits, std::stop_token cancel = {})
       : fuel(limits.compile_work, std::move(cancel)), search(limits.compile_work / 8) {}

@@ -63,7 +63,8 @@ bool RegexArena::is_nothing(Regex regex, std::uint64_t& budget) {
   const auto is_none = [this](Regex r) { return nodes_[r].known == kKnownNothing; };
   if (is_some(regex)) return false;
   if (is_none(regex)) return true;
-  // A step of the depth-first search for a matching text. When one is found, every regex on the path matches some text.
+  // Step is one step of the depth-first search for a matching text. When one is found, every regex on the path matches
+  // some text.
   struct Step {
     Regex regex;
     std::size_t next = 0;

@@ -39,7 +39,7 @@ class SyntaxReader {
   Result<char32_t> hex(std::size_t n_digits);
   Result<char32_t> code_point();  // reads one character of UTF-8
 
-  // What the two languages allow within { } besides numbers and a comma.
+  // Braces says what the two languages allow within { } besides numbers and a comma.
   struct Braces {
     void (*skip)(SyntaxReader& reader) = nullptr;  // skips blanks, if they are allowed
     bool may_lack_least = false;                   // whether {,n} is allowed

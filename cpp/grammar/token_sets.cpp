@@ -7,7 +7,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// A number greater than every group of plain tokens and less than kNotPlain.
+// This number is greater than every group of plain tokens and less than kNotPlain. It means that no group was found.
 constexpr std::uint8_t kNoGroup = 254;
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace zinc_rt::grammar {
 // lexemes of the state. For tokens that continue after a lexeme has ended, `exits` lists the nodes of the tree where it
 // ends, and the parse decides about them.
 struct TokenSet {
-  // A group of the vocabulary's plain tokens that are all allowed; null if there is none.
+  // If this is not null, all tokens of this group of the vocabulary's plain tokens are allowed.
   const std::vector<std::uint32_t>* plain = nullptr;
   std::vector<std::uint32_t> words;  // one bit per token; if empty, the set is in `tokens`
   std::vector<std::int32_t> tokens;

@@ -31,7 +31,7 @@ constexpr const char* kNoNetwork =
     "; is there a network here? https_proxy names a proxy; a file that was brought otherwise goes into the folder that "
     "`zinc-rt models` names";
 
-// A URL, split into the server to connect to and the path to request.
+// Link is a URL, split into the server to connect to and the path to request.
 struct Link {
   client::Url site;
   std::string target;

@@ -27,7 +27,7 @@ struct RemoteFile {
 };
 
 struct Fetched {
-  // Size of the file, and how many of its bytes an earlier download had left.
+  // These are the size of the file, and how many of its bytes an earlier download had left.
   std::uint64_t bytes = 0, resumed_bytes = 0;
   std::string sha256;
 };

@@ -50,7 +50,7 @@ enum class BufferClass : std::uint8_t {
   kOutput,      // host_ring.*, out.*: results that the host reads after the step
 };
 std::string_view to_string(BufferClass buffer_class);
-// The prefix of buffer names, such as "model."; kOutput also allows "out.".
+// Returns the prefix of buffer names of this class, such as "model.". Buffers of kOutput may also begin with "out.".
 std::string_view name_prefix(BufferClass buffer_class);
 
 struct Buffer {

@@ -138,7 +138,7 @@ struct ApplyExpr : Expr {
   const Builtin* function = nullptr;  // null if no such filter or test exists, which is an error only when this runs
 };
 
-// The left side of an assignment: a name, a namespace's attribute, or a tuple of such targets.
+// Target is the left side of an assignment: a name, a namespace's attribute, or a tuple of such targets.
 struct Target {
   enum class Kind : std::uint8_t { kName, kNamespaceAttribute, kTuple };
   Kind kind = Kind::kName;
@@ -225,7 +225,8 @@ struct SetStmt : Stmt {
   ExprPtr value;
 };
 
-// A body with its own scope: a set block (`set` without a value), a filter block, a with block or a plain scope.
+// BlockStmt is a body with its own scope: a set block (`set` without a value), a filter block, a with block or a plain
+// scope.
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
   Target target;   // the assigned variable; used only by set blocks
@@ -241,7 +242,7 @@ struct MacroParameter {
   int slot = -1;
 };
 
-// A body with its own activation: a macro, a call block or a generation block.
+// MacroStmt is a body with its own activation: a macro, a call block or a generation block.
 struct MacroStmt : Stmt {
   using Stmt::Stmt;
   MacroProto proto;

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::jinja {
 
-// A macro or call block in the tree (ast.h). The interpreter runs its body when a MacroObject is called.
+// MacroStmt is a macro or call block in the tree (ast.h). The interpreter runs its body when a MacroObject is called.
 struct MacroStmt;
 struct MacroProto {
   std::string name;  // the macro's name; empty for a call block

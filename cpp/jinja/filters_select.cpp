@@ -9,8 +9,8 @@ namespace zinc_rt::jinja::filters {
 
 namespace {
 
-// How select, reject, selectattr and rejectattr choose items: which part of an item is tested, by which test, and with
-// which arguments.
+// Choice says how select, reject, selectattr and rejectattr choose items: which part of an item is tested, by which
+// test, and with which arguments.
 struct Choice {
   AttributePath path;
   Value test;  // if missing, the item's own truth value is tested

@@ -167,7 +167,7 @@ Result<MarkedText> percent_field(Runtime& rt, std::string_view format, std::size
   return percent_one(rt, spec, type, named, escape);
 }
 
-// The state of one call of str.format: the arguments and the number of the next one.
+// Formatter formats the fields of one call of str.format. It knows the arguments and the number of the next one.
 class Formatter {
  public:
   Formatter(Runtime& rt, const Args& arguments) : rt_(rt), arguments_(arguments) {}

@@ -18,7 +18,7 @@ std::string times(std::string_view text, std::int64_t n) {
   return out;
 }
 
-// The numbers of fill characters before and after a text.
+// Padding is how many fill characters stand before and after a text.
 struct Padding {
   std::int64_t left = 0, right = 0;
 };

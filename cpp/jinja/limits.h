@@ -11,7 +11,8 @@
 namespace zinc_rt {
 
 struct RenderLimits {
-  // Size of the output, including the marks of text from outside and the text that macros and blocks are collecting.
+  // The output may be this large, including the marks of text from outside and the text that macros and blocks are
+  // collecting.
   std::size_t max_output_bytes = 16u << 20;
   std::uint64_t max_steps = 100'000'000;     // evaluated nodes, visited items, and one per 256 bytes of text
   std::size_t max_depth = 256;               // nested calls, and the nesting of values that are printed or compared

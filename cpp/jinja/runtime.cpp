@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Number of steps between two checks of the clock.
+// The clock is checked once per this number of steps.
 constexpr std::uint64_t kCheckInterval = 2048;
 
 template <class T>

@@ -36,8 +36,8 @@ struct Start {
   Variable from;
 };
 
-// The names of one scope. Each branch of an if is a Symbols object of its own on top of its scope's, so that the names
-// that only the branch stores are known.
+// Symbols holds the names of one scope. Each branch of an if is a Symbols object of its own on top of its scope's, so
+// that the names that only the branch stores are known.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
   explicit Symbols(Symbols* below)
@@ -112,8 +112,8 @@ struct Symbols {
   std::map<std::string, int> slots;  // slot of each name; used only in the owner
 };
 
-// The first visit of a scope: finds the names that it loads and stores. Inner scopes get their own visit, so only the
-// expressions of their opening tags are visited here.
+// Survey is the first visit of a scope. It finds the names that the scope loads and stores. Inner scopes get their own
+// visit, so only the expressions of their opening tags are visited here.
 class Survey {
  public:
   static void body(Symbols& symbols, const Body& body) {
@@ -183,7 +183,7 @@ class Survey {
   }
 };
 
-// The second visit of a scope: assigns a slot to every name, then surveys and resolves the inner scopes.
+// Resolver is the second visit of a scope. It assigns a slot to every name, then surveys and resolves the inner scopes.
 class Resolver {
  public:
   explicit Resolver(ConstantPool& pool) : pool_(pool) {}

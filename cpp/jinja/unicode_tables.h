@@ -20,7 +20,7 @@ struct CaseRun {
   std::int32_t delta;
 };
 
-// A case mapping to more than one code point. `text` is the result in UTF-8.
+// CaseSpecial maps one code point to more than one. `text` is the result in UTF-8.
 struct CaseSpecial {
   std::uint32_t code;
   const char* text;

@@ -168,8 +168,8 @@ struct StrObject : Object {
   std::unique_ptr<const TextSpans> foreign_parts;  // the parts that came from outside, if only some did
 };
 
-// A number of the context that keeps its text, because no 64-bit int or float would be printed the same way: 2^64,
-// 0.10, 1e5.
+// NumberObject is a number of the context that keeps its text, because no 64-bit int or float would be printed the same
+// way: 2^64, 0.10, 1e5.
 struct NumberObject : Object {
   std::string text;
   double real = 0;        // the nearest double, for arithmetic
@@ -193,7 +193,7 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
-// The largest magnitude of a range's numbers. It keeps all arithmetic on them within 64 bits.
+// The numbers of a range may not be larger than this. So all arithmetic on them stays within 64 bits.
 inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
@@ -245,7 +245,7 @@ struct JoinerObject : Object {
   bool used = false;
 };
 
-// The arguments of a call, by position and by name.
+// Args holds the arguments of a call, by position and by name.
 struct Args {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;

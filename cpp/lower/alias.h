@@ -15,7 +15,7 @@ namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-// The largest step that the engine will run. Symbolic extents are sized for it.
+// StepLimits says how large a step may be at most. Symbolic extents are sized for it.
 struct StepLimits {
   std::uint32_t max_tokens = 0;
   std::uint32_t max_outputs = 0;

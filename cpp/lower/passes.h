@@ -12,7 +12,7 @@
 
 namespace zinc_rt::lower {
 
-// Which fusions fuse() applies. Each comment shows the nodes and the fused node that replaces them.
+// FusionOptions says which fusions fuse() applies. Each comment shows the nodes and the fused node that replaces them.
 struct FusionOptions {
   bool qkv = true;      // RMS_NORM + 3 LINEAR -> RMS_NORM_FUSED_QKV
   bool gate_up = true;  // RMS_NORM + 2 LINEAR -> RMS_NORM_FUSED_MLP_GATE_UP

@@ -16,7 +16,7 @@
 namespace zinc_rt {
 
 struct ModelConfig {
-  // The family and the names that the model card shows. Executors use only `architecture`, for example "llama".
+  // These members name the model; the model card shows them. Executors use only `architecture`, for example "llama".
   std::string architecture;
   std::string name;
   std::string size_label;

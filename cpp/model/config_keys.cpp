@@ -71,8 +71,8 @@ template <auto... kValues>
 bool without_experts_or(const ModelConfig& c, const Value& value) {
   return c.n_experts == 0 || is_one_of<kValues...>(c, value);
 }
-// The key scales YaRN's attention factor, and other kinds of RoPE scaling ignore it. -1 means that the file does not
-// set it.
+// Returns whether this value is the usual one of the key that scales YaRN's attention factor. Other kinds of RoPE
+// scaling ignore the key. -1 means that the file does not set it.
 bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
 }

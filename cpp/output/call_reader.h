@@ -32,8 +32,9 @@ class CallReader {
   // Ends the text. Text that was held back inside a call is passed on as part of the call, which stays open.
   void finish();
 
-  // The state of reading. kFailed means that the text is not a call: if no call had begun, nothing was passed on, and
-  // rest() is all the text so far. In other cases, and with kDone, rest() is the text after the last call.
+  // State says how far reading has come. kFailed means that the text is not a call: if no call had begun, nothing was
+  // passed on, and rest() is all the text so far. In other cases, and with kDone, rest() is the text after the last
+  // call.
   enum class State : std::uint8_t { kOpen, kDone, kFailed };
   State state() const { return state_; }
   std::string_view rest() const { return held_; }

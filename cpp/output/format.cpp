@@ -26,7 +26,7 @@ constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "
 
 constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
 
-// All call formats. If a template's output contains the signs of several, the first row counts.
+// Lists all call formats. If a template's output contains the signs of several, the first row counts.
 constexpr CallFormat kCalls[] = {
     {.name = "tags",
      .openings = kTags,

@@ -1,5 +1,5 @@
-// A table of the formats in which models write reasoning and tool calls, and how to tell from a chat template which
-// format it uses.
+// Lists the formats in which models write reasoning and tool calls, and finds out from a chat template which format it
+// uses.
 // Thread rule: constants and pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace zinc_rt::output {
 
-// The syntax of a call between its markers.
+// Syntax lists how a call can be written between its markers.
 enum class Syntax : std::uint8_t {
   kJson,    // {"name": "N", "arguments": {..}}, alone, one after another, or in a list
   kTags,    // <function=N><parameter=K>V</parameter></function>
@@ -45,8 +45,9 @@ struct CallFormat {
   // A template's instructions contain this text if they describe this format. It is used if a template shows tools but
   // does not render calls.
   std::string_view in_instructions = {};
-  // A call between its markers. {name} stands for the name as JSON, {bare} for the plain name, {arguments} for an
-  // object in the syntax of the first opening. If empty, such calls are read, but never written or forced.
+  // This is the text of a call between its markers. {name} stands for the name as JSON, {bare} for the plain name,
+  // {arguments} for an object in the syntax of the first opening. If empty, such calls are read, but never written or
+  // forced.
   std::string_view body = {};
   bool is_list = false;                                // whether the calls are the items of one list
   std::string_view list_open = "[", list_close = "]";  // stand before and after the list

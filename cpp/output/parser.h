@@ -19,7 +19,8 @@
 
 namespace zinc_rt::output {
 
-// The formats of one model, and the ids of markers that are single tokens of its vocabulary. It is made once per model.
+// Formats holds the formats of one model, and the ids of markers that are single tokens of its vocabulary. It is made
+// once per model.
 class Formats {
  public:
   // Returns the id of the token with this text, or nullopt if there is no such token.
@@ -51,7 +52,7 @@ class Formats {
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
-  // The other fixed texts of calls, with their tokens: those that close calls and those within calls.
+  // Holds the other fixed texts of calls, with their tokens: those that close calls and those within calls.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
   const Opening* whole_ = nullptr;              // the opening without a marker, if there is one
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text

@@ -1,6 +1,6 @@
-// The merge loop of BPE and SentencePiece. Of all adjacent pairs that the model can merge, it merges the one with the
-// best priority first (the leftmost of equal ones), until no such pair is left. It takes O(n log n) for n symbols.
-// merge_text.h makes it linear for long texts.
+// Implements the merge loop of BPE and SentencePiece. Of all adjacent pairs that the model can merge, it merges the one
+// with the best priority first (the leftmost of equal ones), until no such pair is left. It takes O(n log n) for n
+// symbols. merge_text.h makes it linear for long texts.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +88,7 @@ class MergeOrder {
   std::vector<std::size_t> levels_;    // index in values_ at which each level begins
 };
 
-// The memory of the merge loop, which is reused for the next piece. It belongs to one thread.
+// MergeScratch is the memory of the merge loop, which is reused for the next piece. It belongs to one thread.
 struct MergeScratch {
   std::vector<Symbol> symbols;
   std::vector<std::int32_t> joined;  // per symbol the id of its merge with its right neighbour

@@ -15,8 +15,8 @@ namespace {
 
 using namespace nfc_tables;
 
-// The first code points and the numbers of Hangul letters and syllables. A syllable consists of a leading consonant, a
-// vowel and possibly a trailing consonant, in this order.
+// These are the first code points and the numbers of Hangul letters and syllables. A syllable consists of a leading
+// consonant, a vowel and possibly a trailing consonant, in this order.
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;
 

@@ -1,4 +1,4 @@
-// The meaning of each value of tokenizer.ggml.pre, as a table with one row per name.
+// Defines the meaning of each value of tokenizer.ggml.pre, in a table with one row per name.
 // Thread rule: constant data.
 #pragma once
 

@@ -69,8 +69,8 @@ std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, c
                                                         const std::vector<Match>& group, std::size_t reach) const {
   const std::size_t base = group.front().begin;
   std::vector<bool> covered(reach - base);
-  // The matches that are not decided yet, by length, the longest first. There is one match per position. A shorter
-  // match at the same position is searched for only if the longer one overlaps another match.
+  // Holds the matches that are not decided yet, by length, the longest first. There is one match per position. A
+  // shorter match at the same position is searched for only if the longer one overlaps another match.
   std::map<std::size_t, std::vector<Match>, std::greater<>> waiting;
   for (const Match& match : group) waiting[entries_[match.entry].text.size()].push_back(match);
   std::vector<Taken> taken;

@@ -15,7 +15,7 @@ namespace zinc_rt {
 
 using TokenId = std::int32_t;
 
-// The types of tokens, with the values of tokenizer.ggml.token_type.
+// TokenType lists the types of tokens, with the values of tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t {
   kUndefined = 0,
   kNormal = 1,

@@ -64,7 +64,7 @@ struct CpuArgs {
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
-  // The dimension or attribute of the op's rule that is cut into tiles of `tile` elements. Null means one workgroup.
+  // This dimension or attribute of the op's rule is cut into tiles of `tile` elements. Null means one workgroup.
   const char* variable = nullptr;
   std::uint32_t tile = 1;
 };

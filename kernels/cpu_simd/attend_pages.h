@@ -55,7 +55,7 @@ struct Page {
   std::int64_t ahead = 0;  // bytes from the value that is read to the one that is prefetched
 };
 using WidePage = Page<float>;
-// The type of f16 values. A page of them is read in place if the length of its rows is a multiple of 16.
+// Half is the type of f16 values. A page of them is read in place if the length of its rows is a multiple of 16.
 using Half = std::uint16_t;
 ZRT_SIMD Part load_part(const Half* p) {
   return load_part_f16(p);

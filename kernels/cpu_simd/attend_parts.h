@@ -1,5 +1,5 @@
-// What attention over integer cells (attend_integer.h) and over rotated cells (attend_rotated.h) share, because both
-// kinds of cells are interleaved by page: the order in which a chunk's pages are read and prefetched, and the
+// Defines what attention over integer cells (attend_integer.h) and over rotated cells (attend_rotated.h) share, because
+// both kinds of cells are interleaved by page: the order in which a chunk's pages are read and prefetched, and the
 // conversion of weights to integers.
 #pragma once
 
@@ -37,7 +37,7 @@ ZRT_SIMD IntPart two_of(const std::int16_t* p) {
   std::memcpy(&both, p, sizeof both);
   return hold(splat_int_part(both));
 }
-// How many sums, of 16 lanes each, stay in registers besides the operands. With VNNI the addition is part of the
+// This many sums, of 16 lanes each, stay in registers besides the operands. With VNNI the addition is part of the
 // product, so more sums are needed to hide its latency.
 constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
 // Returns how many columns (1, 2 or 4) of 16 lanes are computed at once if each has n sums.

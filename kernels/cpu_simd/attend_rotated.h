@@ -145,7 +145,8 @@ __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const Part
   } while (n >= kPages);
 }
 
-// One block of a chunk's values after the look-up in kTable. The order is [pairs of tokens][64 columns][2 tokens].
+// BlockOfValues is one block of a chunk's values after the look-up in kTable. The order is [pairs of tokens][64
+// columns][2 tokens].
 struct BlockOfValues {
   alignas(64) std::int16_t of[kChunk * kv::kBlock];
 };

@@ -15,7 +15,7 @@ constexpr int kPairTile = 8;  // how many rows of x are multiplied by 16-bit cod
 constexpr int kWideTile = 6;
 constexpr bool kHasWordPairs = false;
 
-// A register of 64 bytes, or of sums of their products.
+// Bytes is a register of 64 bytes, or of sums of their products.
 using Bytes = __m512i;
 ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::int32_t word;

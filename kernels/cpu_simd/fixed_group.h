@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// A group in memory: 16 scales, then 64 words of high digits and 64 words of low ones, each for 16 rows.
+// FixedGroup is a group in memory: 16 scales, then 64 words of high digits and 64 words of low ones, each for 16 rows.
 struct FixedGroup {
   const std::byte* at;
   static constexpr std::uint32_t kScaleBytes = 2 * cpu::kPanelRows;

@@ -47,13 +47,13 @@ ZRT_SIMD void fill_up(const Bf16* from, std::uint32_t n, Bf16* to) {
   for (std::uint32_t i = n; i % kStep != 0; ++i) to[i] = 0;
 }
 
-// A group of kTileRows rows of W, with n values of k each. n is a whole number of registers.
+// WeightGroup is a group of kTileRows rows of W, with n values of k each. n is a whole number of registers.
 struct WeightGroup {
   const Bf16* row[kTileRows];
   std::uint32_t n;
 };
 
-// Some rows of x, from the group's first value of k on.
+// Rows are some rows of x, from the group's first value of k on.
 struct Rows {
   const Bf16* first;
   std::uint64_t pitch;

@@ -35,7 +35,7 @@ struct OnProgress {
 struct EngineOptions {
   std::string tier;
   std::string backend;
-  // The numbers of the devices that each hold a replica of the model, with its own weights, slots, pages and prefix
+  // Each of these devices (by number) holds a replica of the model, with its own weights, slots, pages and prefix
   // cache. The devices of t_cpu are parts of the same processor and share `threads`. docs/devices.md explains more.
   std::vector<std::uint32_t> devices = {0};
   std::uint32_t max_slots = 64;

@@ -16,7 +16,7 @@
 
 namespace zinc_rt::gguf {
 
-// The types of values in the GGUF format, with the numbers that the file stores for them.
+// ValueType lists the types of values in the GGUF format, with the numbers that the file stores for them.
 enum class ValueType : std::uint32_t {
   kU8 = 0,
   kI8 = 1,

@@ -8,7 +8,7 @@
 namespace zinc_rt::gguf {
 namespace {
 
-// The parts of the file name of a shard, such as PREFIX-00001-of-00003.gguf.
+// ShardName holds the parts of the file name of a shard, such as PREFIX-00001-of-00003.gguf.
 struct ShardName {
   std::string prefix;
   std::uint32_t number = 0;  // number of the shard, which counts from 1

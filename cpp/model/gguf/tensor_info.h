@@ -21,8 +21,8 @@ struct TensorInfo {
   std::uint64_t n_bytes = 0;
 };
 
-// A tensor type of the GGUF format and its number in the file. `dtype` is empty for a type that this runtime cannot
-// read.
+// FileTensorType describes a tensor type of the GGUF format and its number in the file. `dtype` is empty for a type
+// that this runtime cannot read.
 struct FileTensorType {
   std::uint32_t number;
   std::string_view name;  // name as the GGUF format spells it

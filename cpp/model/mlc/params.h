@@ -34,7 +34,7 @@ struct Param {
   std::uint64_t n_rows() const;
 };
 
-// The sets of parameter names that MLC has used. There is more than one for phi3.
+// Naming lists the sets of parameter names that MLC has used. There is more than one for phi3.
 enum class Naming : std::uint8_t { kLlama, kPhi3, kPhi3V };
 // Returns the parameter name of the token embedding, by which a folder's naming is recognized.
 std::string_view embedding_name(Naming naming);

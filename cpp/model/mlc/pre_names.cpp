@@ -25,7 +25,7 @@ constexpr PreRow kRows[] = {
     {"llama-v3", kLlama3, false, true, true},  {"tekken", kTekken, false, true, true},
 };
 
-// The combined effect of the steps of a pre_tokenizer object. read_step() adds one step at a time.
+// Steps holds the combined effect of the steps of a pre_tokenizer object. read_step() adds one step at a time.
 struct Steps {
   std::string regex;
   bool digits_alone = false, bytes = false, own_regex = false;

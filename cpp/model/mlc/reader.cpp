@@ -59,7 +59,7 @@ class Memory {
   std::byte* data_ = nullptr;
 };
 
-// A parameter and the records of the index that contain its data.
+// Found holds a parameter and the records of the index that contain its data.
 struct Found {
   const Param* param = nullptr;
   const Record* weight = nullptr;  // record of the plain matrix, or of its q_weight

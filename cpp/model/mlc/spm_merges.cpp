@@ -61,7 +61,7 @@ std::uint64_t key_of(MergePair pair) {
   return std::uint64_t{pair.left} << 32 | pair.right;
 }
 
-// A token and the ranks of the first and last merge that produce it.
+// Made holds a token and the ranks of the first and last merge that produce it.
 struct Made {
   std::uint32_t token = 0;
   std::uint32_t first = kNone;

@@ -22,8 +22,8 @@
 
 namespace zinc_rt::mlc {
 
-// The input of both functions: the tokens of a vocabulary, by id. mergeable[id] is not 0 if joining two tokens can
-// produce the token.
+// MergeVocab is the input of both functions below: the tokens of a vocabulary, by id. mergeable[id] is not 0 if joining
+// two tokens can produce the token.
 struct MergeVocab {
   std::span<const std::string> tokens;
   std::span<const std::uint8_t> mergeable;

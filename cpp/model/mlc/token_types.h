@@ -9,7 +9,7 @@ namespace zinc_rt::mlc {
 // U+2581 replaces the space in vocabularies of the Metaspace kind.
 inline constexpr std::string_view kSpaceMark = "\u2581";
 
-// The values of GGUF's tokenizer.ggml.token_type, one per token.
+// TokenType lists the values of GGUF's tokenizer.ggml.token_type, one per token.
 enum TokenType : std::int64_t {
   kUndefined = 0,
   kNormal = 1,

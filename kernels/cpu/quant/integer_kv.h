@@ -9,7 +9,7 @@
 
 namespace zinc_rt::cpu {
 
-// The number and size of the heads in the K or V of a page and layer.
+// IntegerPart is the number and size of the heads in the K or V of a page and layer.
 struct IntegerPart {
   std::uint32_t n_heads, head_dim;
 };
@@ -36,7 +36,7 @@ void integer_dots(const IntegerQuery& q, const void* page, std::uint32_t head, c
 // Reads the scales of a page's 16 tokens into `d`.
 void integer_scales(const void* page, std::uint32_t head, const IntegerPart& part, float* d);
 
-// The sums of values times the high and the low digits of their weights, for one head.
+// IntegerSums holds the sums of values times the high and the low digits of their weights, for one head.
 struct IntegerSums {
   std::int32_t high[kv_integer::kMaxHead];
   std::int32_t low[kv_integer::kMaxHead];

@@ -11,7 +11,7 @@ namespace {
 // kGroup is in values. kLargestGroupRow is the most bytes that one row of a group takes, which is for FIXED16.
 constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 514;
 
-// The fields of each format's block. Scales come before codes, so that codes are aligned to whole vectors.
+// These are the fields of each format's block. Scales come before codes, so that codes are aligned to whole vectors.
 constexpr PanelField kQ4_0[] = {{0, 2, 1}, {2, 4, 4}};
 constexpr PanelField kQ4_1[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 4}};
 constexpr PanelField kQ5_0[] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}};

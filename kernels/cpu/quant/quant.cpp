@@ -9,7 +9,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// All formats, in the order of DType.
+// Lists all formats, in the order of DType.
 constexpr std::array kFormats{&kFormatF32,  &kFormatF16,    &kFormatBF16,   &kFormatQ4_0,  &kFormatQ4_1,   &kFormatQ5_0,
                               &kFormatQ5_1, &kFormatQ8_0,   &kFormatQ2_K,   &kFormatQ3_K,  &kFormatQ4_K,   &kFormatQ5_K,
                               &kFormatQ6_K, &kFormatIQ4_NL, &kFormatIQ4_XS, &kFormatMXFP4, &kFormatFixed16};

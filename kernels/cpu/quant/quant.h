@@ -1,5 +1,5 @@
-// The table of weight formats. Each format is a row, which its own file defines (q4_k.cpp defines the row of q4_k). All
-// functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
+// Defines the table of weight formats. Each format is a row, which its own file defines (q4_k.cpp defines the row of
+// q4_k). All functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace zinc_rt::cpu {
 
-// The type, number and size of the heads in the K or V of a page and layer.
+// RotatedPart is the type, number and size of the heads in the K or V of a page and layer.
 struct RotatedPart {
   DType type;  // kR8 or kR4 for keys; kR4 for values
   std::uint32_t n_heads, head_dim;
@@ -29,7 +29,8 @@ struct RotatedPart {
 void write_rotated_keys(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 void write_rotated_values(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
 
-// A query after rotation, H(s q), quantized to int8 with one scale per 64 values, by the rule of QUANTIZE.
+// RotatedQuery is a query after rotation, H(s q), quantized to int8 with one scale per 64 values, by the rule of
+// QUANTIZE.
 struct RotatedQuery {
   alignas(64) std::int8_t q[kv::kMaxHead];
   float d[kv::kMaxHead / kv::kBlock];
@@ -44,7 +45,7 @@ void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, c
 // Undoes the rotation of an output, in place: y = s H(y) * (1 / head_dim).
 void rotate_output_back(float* y, std::uint32_t head_dim);
 
-// One block of 64 columns of a head, in the values of a page's 16 tokens. Their type is kR4.
+// RotatedBlock is one block of 64 columns of a head, in the values of a page's 16 tokens. Their type is kR4.
 struct RotatedBlock {
   RotatedPart part;
   std::uint32_t head, block;

@@ -1,4 +1,4 @@
-// The value tables of 4-bit formats whose codes are indices into a table.
+// Defines the value tables of 4-bit formats whose codes are indices into a table.
 #pragma once
 
 #include <stdint.h>
