@@ -1,4 +1,4 @@
-// The CPU reference kernel of the op ADD: z = x + y. z may be the same buffer as x.
+// This is the CPU reference kernel of the op ADD. It computes z = x + y. z may be the same buffer as x.
 // Shapes: x, y, z [n, d].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op ARGMAX: token[r] is the index of the largest logit of row r. Of equal logits the
-// lower index counts. NaN never wins. The result of a row of only NaN is 0.
+// This is the CPU reference kernel of the op ARGMAX. It computes token[r], the index of the largest logit of row r. Of
+// equal logits the lower index counts. NaN never wins. The result of a row of only NaN is 0.
 // Shapes: logits [n, v], token [n].
 // Order of sums: there are none.
 #include "base/name_list.h"

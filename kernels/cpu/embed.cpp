@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op EMBED: y[t] = scale * table[ids[t]], converted to float. An id outside the table
-// yields a row of NaN, which the engine reports. Nothing outside the table is read.
+// This is the CPU reference kernel of the op EMBED. It computes y[t] = scale * table[ids[t]], converted to float. An id
+// outside the table yields a row of NaN, which the engine reports. Nothing outside the table is read.
 // Shapes: ids [n], table [v, d], y [n, d].
 // Order of sums: there are none.
 #include <cmath>

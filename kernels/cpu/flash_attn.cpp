@@ -1,8 +1,8 @@
-// The CPU reference kernel of the op FLASH_ATTN: causal attention of one query token per slot over the slot's paged K
-// and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window > 0, token i attends
-// only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap). Masked tokens are
-// skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated ones (r8, r4) and integers
-// (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
+// This is the CPU reference kernel of the op FLASH_ATTN. It computes the causal attention of one query token per slot
+// over the slot's paged K and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window
+// > 0, token i attends only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap).
+// Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated ones (r8,
+// r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
 // v_head_dim], y [n, n_heads * v_head_dim].
 // Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
@@ -101,7 +101,7 @@ struct Span {
   std::uint32_t begin, end;
 };
 
-// Says how the cells of one KV layout are read. There is one Reader per layout. `wide` is memory for one head of floats.
+// Says how the cells of one KV layout are read. There is one Reader per layout. `wide` is memory for a head of floats.
 struct Reader {
   // Converts the query for this layout: sets `rotated` or `integer`, and adapts its scale.
   void (*make_query)(std::uint32_t head_dim, HeadQuery& query);
@@ -232,7 +232,8 @@ HeadQuery make_head_query(const Query& query, std::uint32_t head) {
   return made;
 }
 
-// Computes one chunk for one head.
+// Computes for one head what the chunk `span` of the history adds: the largest score, the sum of the exponentials, and
+// the sum of the values weighted by them.
 void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* wide, Head& out) {
   const auto& c = query.tile.shape;
   const Reader& reader = reader_of(query.tile);

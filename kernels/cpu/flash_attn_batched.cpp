@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op FLASH_ATTN_BATCHED: FLASH_ATTN for many query tokens, of one slot or of several.
-// Each query attends to its own slot's history up to its own position. A workgroup has a tile of tokens, so that a
-// kernel set may read a page once for all tokens of one slot in the tile.
+// This is the CPU reference kernel of the op FLASH_ATTN_BATCHED. It computes FLASH_ATTN for many query tokens, of one
+// slot or of several. Each query attends to its own slot's history up to its own position. A workgroup has a tile of
+// tokens, so that a kernel set may read a page once for all tokens of one slot in the tile.
 // Shapes: as in FLASH_ATTN.
 // Order of sums: as in FLASH_ATTN, including where chunks begin, so a token's bits do not depend on how a prompt was
 // split.

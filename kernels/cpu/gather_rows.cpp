@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op GATHER_ROWS: y[r] = x[rows[r]], where rows[] are the tokens whose logits are
-// needed. A row outside x yields NaN.
+// This is the CPU reference kernel of the op GATHER_ROWS. It computes y[r] = x[rows[r]], where rows[] are the tokens
+// whose logits are needed. A row outside x yields NaN.
 // Shapes: x [n, d], rows [r], y [r, d].
 // Order of sums: there are none.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op GELU: y = x Phi(x), where Phi is the cumulative normal distribution (exact::gelu).
-// (GLU uses the tanh form instead.) y may be the same buffer as x.
+// This is the CPU reference kernel of the op GELU. It computes y = x Phi(x), where Phi is the cumulative normal
+// distribution (exact::gelu). (GLU uses the tanh form instead.) y may be the same buffer as x.
 // Shapes: x, y [n, f].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/multiversion.h"

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). y may
-// be the same buffer as gate.
+// This is the CPU reference kernel of the op GLU. It computes y = act(gate) * up, where act is silu (0) or gelu in its
+// tanh form (1). y may be the same buffer as gate.
 // Shapes: gate, up, y [n, f].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/multiversion.h"

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op KV_WRITE_BATCHED, which stores each token's rows of K and V in its cell of the
-// paged KV cache. That is cell pos % 16 of page page_table[slot][pos / 16]. Pages are `pitch` bytes apart, because a
-// page holds all layers.
+// This is the CPU reference kernel of the op KV_WRITE_BATCHED, which stores each token's rows of K and V in its cell of
+// the paged KV cache. That is cell pos % 16 of page page_table[slot][pos / 16]. Pages are `pitch` bytes apart, because
+// a page holds all layers.
 // Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v [pages, 16, nv] in
 // cells of one KV cache type. A token has nk / head_dim heads of keys and equally many of values.
 // Types: f16 rounds to nearest even. q8_0 has blocks of 32 with d = f16(amax / 127) and q = round(x / d) clamped to

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op LAYER_NORM: y = (x - mean) * r * w + b over a row, where r = rsqrt(variance +
-// eps), and the variance is that of the row's d values. y may be the same buffer as x.
+// This is the CPU reference kernel of the op LAYER_NORM. It computes y = (x - mean) * r * w + b over a row, where r =
+// rsqrt(variance + eps), and the variance is that of the row's d values. y may be the same buffer as x.
 // Shapes: x [n, d], w, b [d], y [n, d].
 // Order of sums: the mean is the sum of x in 16 lanes (lane = index mod 16), folded, times 1/d. c = x - mean. The sum
 //   of squares is the float dot of c with itself (rule 4). r = rsqrt(fma(sum, 1/d, eps)). y = fma(c * r, w, b).

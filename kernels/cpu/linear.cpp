@@ -1,4 +1,4 @@
-// The CPU reference kernel of the op LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
+// This is the CPU reference kernel of the op LINEAR. It computes y[t][m] = dot(w[m], x[t]) + bias[m].
 // Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
 // Types: if x is quantized (by QUANTIZE), the weight format's integer dot is used (rules 3 and 4). If x is f32, the
 //   float dot (rule 4) of x with the weight row is used, after the row is converted to float. That is the case for

@@ -1,4 +1,5 @@
-// The CPU reference kernel of the op LM_HEAD: logits[r] = W x[r], a LINEAR without bias over the whole vocabulary.
+// This is the CPU reference kernel of the op LM_HEAD. It computes logits[r] = W x[r], a LINEAR without bias over the
+// whole vocabulary.
 // Shapes: x [n, d], w [v, d], logits [n, v].
 // Order of sums: as in LINEAR.
 #include <algorithm>

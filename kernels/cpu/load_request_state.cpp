@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field], a word of the slot table. A
-// slot or field outside the table yields 0xFFFFFFFF.
+// This is the CPU reference kernel of the op LOAD_REQUEST_STATE. It sets value[r] = slots[slot[r]][field], a word of
+// the slot table. A slot or field outside the table yields 0xFFFFFFFF.
 // Shapes: slots [s, fields] u32, slot [n], value [n].
 // Order of sums: there are none.
 #include "base/name_list.h"

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op MATMUL_WMMA_F16: c = a b^T for 16-bit floats, the form of LINEAR for matrix units.
-// A matrix unit has its own order of sums, so a tier offers this op only in arithmetic `fast`. The tolerance of such
-// tiers is measured against this reference.
+// This is the CPU reference kernel of the op MATMUL_WMMA_F16. It computes c = a b^T for 16-bit floats, the form of
+// LINEAR for matrix units. A matrix unit has its own order of sums, so a tier offers this op only in arithmetic `fast`.
+// The tolerance of such tiers is measured against this reference.
 // Shapes: a [n, k] f16, b [m, k] f16 or bf16, c [n, m] f32.
 // Order of sums: the float dot of rule 4 over the values converted to float.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op MATMUL_WMMA_Q4K: c = a b^T, the form of LINEAR for matrix units. b is in Q4_K and
-// is dequantized while it is read; a was quantized by QUANTIZE.
+// This is the CPU reference kernel of the op MATMUL_WMMA_Q4K. It computes c = a b^T, the form of LINEAR for matrix
+// units. b is in Q4_K and is dequantized while it is read; a was quantized by QUANTIZE.
 // Shapes: a [n, k] q8a256, b [m, k] q4_k, c [n, m] f32.
 // Order of sums: the integer dot of quant/q4_k.cpp, so int8 matrix units compute the same bits.
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op MOE_DOWN_ACC: hidden = hidden + the sum over a token's k experts of weight_j *
-// LINEAR(x_j, down_w[id_j]), in place. It is MOE_LINEAR, MOE_SUM and ADD without the rows between them. It is meant for
-// few tokens, because an expert's weights are read once per token that chose it.
+// This is the CPU reference kernel of the op MOE_DOWN_ACC. It sets hidden = hidden + the sum over a token's k experts
+// of weight_j * LINEAR(x_j, down_w[id_j]), in place. It is MOE_LINEAR, MOE_SUM and ADD without the rows between them.
+// It is meant for few tokens, because an expert's weights are read once per token that chose it.
 // Shapes: x [n, k * f], down_w [e, d, f], ids, weights [n, k], expert_scale [e] or absent, hidden [n, d].
 // Order of sums: that of the three ops.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op MOE_GATE_UP: two MOE_LINEARs at once. For each of a token's k chosen experts, gate
-// = LINEAR(x, gate_w[id]) and up = LINEAR(x, up_w[id]). An id outside [0, e) yields NaN.
+// This is the CPU reference kernel of the op MOE_GATE_UP. It computes two MOE_LINEARs at once: for each of a token's k
+// chosen experts, gate = LINEAR(x, gate_w[id]) and up = LINEAR(x, up_w[id]). An id outside [0, e) yields NaN.
 // Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f].
 // Order of sums: as in LINEAR.
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op MOE_LINEAR: y[t][j] = LINEAR(x[t][rows == 1 ? 0 : j], w[ids[t][j]]) for the k
-// experts that token t has chosen. An id outside [0, e) yields NaN. A workgroup computes a tile of one expert's rows
-// for all tokens, so that each expert's weights are read once per step.
+// This is the CPU reference kernel of the op MOE_LINEAR. It computes y[t][j] = LINEAR(x[t][rows == 1 ? 0 : j],
+// w[ids[t][j]]) for the k experts that token t has chosen. An id outside [0, e) yields NaN. A workgroup computes a tile
+// of one expert's rows for all tokens, so that each expert's weights are read once per step.
 // Shapes: x [n, rows * d], w [e, f, d], ids [n, k], y [n, k * f].
 // Order of sums: as in LINEAR. Tokens, choices and outputs are independent of each other.
 #include <algorithm>

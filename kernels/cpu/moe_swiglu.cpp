@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, where act
-// is as in GLU. y may be the same buffer as gate.
+// This is the CPU reference kernel of the op MOE_SWIGLU. It computes y = act(gate) * up for the k chosen experts of
+// each token, where act is as in GLU. y may be the same buffer as gate.
 // Shapes: gate, up, y [n, k * f].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op QUANTIZE, which converts rows of floats to blocks of integers with one scale per
-// block (kernels/common/act_q8.h). The types are int8 in blocks of 32 (q8a32) or 256 (q8a256), with most = 127, and
-// codes of two digits in blocks of 256 (q16a256), with most = 32,639. In each block:
+// This is the CPU reference kernel of the op QUANTIZE, which converts rows of floats to blocks of integers with one
+// scale per block (kernels/common/act_q8.h). The types are int8 in blocks of 32 (q8a32) or 256 (q8a256), with most =
+// 127, and codes of two digits in blocks of 256 (q16a256), with most = 32,639. In each block:
 //   amax = max |x|
 //   d = amax / most
 //   q = round(x * (most / amax)), ties to even; both quotients by exact::div

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op RESIDUAL_RMS_NORM: residual = residual + x in place, then y = RMS_NORM(residual,
-// w).
+// This is the CPU reference kernel of the op RESIDUAL_RMS_NORM. It sets residual = residual + x in place, then y =
+// RMS_NORM(residual, w).
 // Shapes: residual, x, y [n, d], w [d].
 // Order of sums: that of ADD and RMS_NORM, so the bits are theirs.
 #include "base/name_list.h"

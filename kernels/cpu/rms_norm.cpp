@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group +
-// eps). If w is absent, y = x * r. The attribute `group` divides d: with group = d the whole row is normalized, with
-// group = head_dim each head.
+// This is the CPU reference kernel of the op RMS_NORM. In each group of a row it computes y = x * r * w with r =
+// rsqrt(sum(x^2) / group + eps). If w is absent, y = x * r. The attribute `group` divides d: with group = d the whole
+// row is normalized, with group = head_dim each head.
 // Shapes: x [n, d], w [group] or absent, y [n, d].
 // Order of sums: the sum of squares is the float dot of x with itself (rule 4). The mean is fma(sum, 1/group, eps).
 //   Then y = (x * r) * w.

@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op RMS_NORM_FUSED_MLP_GATE_UP: h = RMS_NORM(x, norm_w), then gate = LINEAR(h, gate_w)
-// and up = LINEAR(h, up_w). If quantize is 1, h is quantized to the type that each weight's format needs; if 0, it
-// stays float.
+// This is the CPU reference kernel of the op RMS_NORM_FUSED_MLP_GATE_UP. It computes h = RMS_NORM(x, norm_w), then gate
+// = LINEAR(h, gate_w) and up = LINEAR(h, up_w). If quantize is 1, h is quantized to the type that each weight's format
+// needs; if 0, it stays float.
 // Shapes: x [n, d]; gate_w, up_w [f, d]; gate, up [n, f].
 // Order of sums: that of the unfused ops, so the bits are theirs.
 #include <algorithm>

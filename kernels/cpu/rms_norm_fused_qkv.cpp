@@ -1,6 +1,7 @@
-// The CPU reference kernel of the op RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), then q = LINEAR(h, q_w, q_b), k =
-// LINEAR(h, k_w, k_b) and v = LINEAR(h, v_w, v_b). If quantize is 1, h is quantized to the type that each weight's
-// format needs; if 0, it stays float. A workgroup computes a tile of the concatenated rows of q, k and v.
+// This is the CPU reference kernel of the op RMS_NORM_FUSED_QKV. It computes h = RMS_NORM(x, norm_w), then q =
+// LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b) and v = LINEAR(h, v_w, v_b). If quantize is 1, h is quantized to the
+// type that each weight's format needs; if 0, it stays float. A workgroup computes a tile of the concatenated rows of
+// q, k and v.
 // Shapes: x [n, d]; q_w [nq, d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv].
 // Order of sums: that of the unfused ops, so the bits are theirs.
 #include <algorithm>

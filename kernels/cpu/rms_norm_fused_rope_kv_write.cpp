@@ -1,6 +1,6 @@
-// The CPU reference kernel of the op RMS_NORM_FUSED_ROPE_KV_WRITE: for each token q_out = ROPE(RMS_NORM(q, q_norm)) and
-// k' = ROPE(RMS_NORM(k, k_norm)), then KV_WRITE_BATCHED(k', v). The norms are per head. A norm whose weight is absent
-// is left out.
+// This is the CPU reference kernel of the op RMS_NORM_FUSED_ROPE_KV_WRITE. For each token it computes q_out =
+// ROPE(RMS_NORM(q, q_norm)) and k' = ROPE(RMS_NORM(k, k_norm)), then KV_WRITE_BATCHED(k', v). The norms are per head. A
+// norm whose weight is absent is left out.
 // Shapes: as in ROPE and KV_WRITE_BATCHED; q_norm, k_norm [head_dim] or absent.
 // Order of sums: that of the unfused ops, so the bits are theirs.
 #include <cmath>

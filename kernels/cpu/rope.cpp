@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op ROPE, which rotates pairs of the first n_rot values of each head by the angle of
-// the token's position. The other values are copied.
+// This is the CPU reference kernel of the op ROPE, which rotates pairs of the first n_rot values of each head by the
+// angle of the token's position. The other values are copied.
 //   neox = 1: pairs (i, i + n_rot/2)
 //   neox = 0: pairs (2i, 2i + 1)
 //   (a, b) -> (a c - b s, a s + b c)

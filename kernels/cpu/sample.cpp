@@ -1,4 +1,4 @@
-// The CPU reference kernel of the op SAMPLE, which draws one token for each row of logits.
+// This is the CPU reference kernel of the op SAMPLE, which draws one token for each row of logits.
 // Shapes: logits [n, v]; params [n, 18 words], a SampleParams for each row; history [h], the tokens of all rows so far;
 //   bias [b, 2], pairs (token id, float) of all rows; mask [m], the words of all rows; token [n].
 //

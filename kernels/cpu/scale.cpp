@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op SCALE: y = (x * w) * scale, where w is one stored number or absent. y may be the
-// same buffer as x.
+// This is the CPU reference kernel of the op SCALE. It computes y = (x * w) * scale, where w is one stored number or
+// absent. y may be the same buffer as x.
 // Shapes: x, y [n, d], w [1] or absent.
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

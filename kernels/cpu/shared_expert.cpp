@@ -1,6 +1,7 @@
-// The CPU reference kernel of the op SHARED_EXPERT, the expert that every token uses: y = LINEAR(GLU(LINEAR(x, gate_w),
-// LINEAR(x, up_w)), down_w). If gate_inp is present, y = y * sigmoid(dot(gate_inp, x)). Then hidden = hidden + y, in
-// place. If quantize is 1, x and the product of the GLU are quantized to the type that each weight's format needs.
+// This is the CPU reference kernel of the op SHARED_EXPERT. It computes the expert that every token uses: y =
+// LINEAR(GLU(LINEAR(x, gate_w), LINEAR(x, up_w)), down_w). If gate_inp is present, y = y * sigmoid(dot(gate_inp, x)).
+// Then hidden = hidden + y, in place. If quantize is 1, x and the product of the GLU are quantized to the type that
+// each weight's format needs.
 // Shapes: x [n, d], gate_w, up_w [f, d], down_w [d, f], gate_inp [d] or absent, hidden [n, d].
 // Order of sums: that of the single ops; the dot with gate_inp is the float dot.
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The CPU reference kernel of the op SIGMOID_MUL: y = x * sigmoid(gate). y may be the same buffer as x.
+// This is the CPU reference kernel of the op SIGMOID_MUL. It computes y = x * sigmoid(gate). y may be the same buffer
+// as x.
 // Shapes: x, gate, y [n, d].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

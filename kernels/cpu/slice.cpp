@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op SLICE, which copies the columns [first, first + width) of each group of a row:
-// y[t][g][i] = x[t][g][first + i].
+// This is the CPU reference kernel of the op SLICE, which copies the columns [first, first + width) of each group of a
+// row: y[t][g][i] = x[t][g][first + i].
 // Shapes: x [n, groups * group], y [n, groups * width].
 // Order of sums: there are none.
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp. y may be the same
-// buffer as x.
+// This is the CPU reference kernel of the op SOFTCAP. It computes y = cap * tanh(x / cap), with 1 / cap by exact::rcp.
+// y may be the same buffer as x.
 // Shapes: x, y [n, d].
 // Order of sums: there are none; each element is computed by itself.
 #include "base/name_list.h"

@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op SSM_CONV1D: causal depthwise convolution with `width` taps over each channel, then
-// silu. The state keeps the last width - 1 inputs.
+// This is the CPU reference kernel of the op SSM_CONV1D. It computes a causal depthwise convolution with `width` taps
+// over each channel, then silu. The state keeps the last width - 1 inputs.
 //   y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1 + i][c]); the last tap is the token itself
 // A token at position 0 begins with a state of zeros. Tokens of one slot are in order of their positions. A workgroup
 // computes a tile of channels for all tokens.

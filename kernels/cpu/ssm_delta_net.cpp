@@ -1,7 +1,7 @@
-// The CPU reference kernel of the op SSM_DELTA_NET: the gated delta rule, head by head and token by token. A row of x
-// is [q | k | v] of a token after the convolution, with q, k [n_k_heads, k_dim] and v [n_v_heads, v_dim]. v head h
-// reads key head h mod n_k_heads (tiled = 1) or h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its
-// state [k_dim, v_dim]:
+// This is the CPU reference kernel of the op SSM_DELTA_NET. It computes the gated delta rule, head by head and token by
+// token. A row of x is [q | k | v] of a token after the convolution, with q, k [n_k_heads, k_dim] and v [n_v_heads,
+// v_dim]. v head h reads key head h mod n_k_heads (tiled = 1) or h / (n_v_heads / n_k_heads) (tiled = 0). For each v
+// head, with S its state [k_dim, v_dim]:
 //   q = q / |q| / sqrt(k_dim), k = k / |k|, where |.|^2 has eps added
 //   g = exp(a[h] * softplus(alpha + dt[h]))
 //   b = sigmoid(beta)

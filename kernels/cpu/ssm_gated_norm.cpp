@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), with the norm over groups of `group`
-// values (one v head). y may be the same buffer as x.
+// This is the CPU reference kernel of the op SSM_GATED_NORM. It computes y = RMS_NORM(x, w) * silu(z), with the norm
+// over groups of `group` values (one v head). y may be the same buffer as x.
 // Shapes: x, z, y [n, d], w [group].
 // Order of sums: that of RMS_NORM, then one product.
 #include "base/name_list.h"

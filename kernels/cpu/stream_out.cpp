@@ -1,7 +1,7 @@
-// The CPU reference kernel of the op STREAM_OUT, which appends (sequence number, slot, token, row) for each output row
-// to the host's ring. Entry 0 of the ring is the number of entries written so far, and the i-th of them is at 1 + i mod
-// (entries - 1). The host reads up to the count. The engine sizes the ring so that one step cannot overwrite what the
-// host has not read.
+// This is the CPU reference kernel of the op STREAM_OUT, which appends (sequence number, slot, token, row) for each
+// output row to the host's ring. Entry 0 of the ring is the number of entries written so far, and the i-th of them is
+// at 1 + i mod (entries - 1). The host reads up to the count. The engine sizes the ring so that one step cannot
+// overwrite what the host has not read.
 // Shapes: token, slot [n], ring [entries, 4] u32, updated in place.
 // Order of writes: rows ascending, by one workgroup.
 #include "base/name_list.h"

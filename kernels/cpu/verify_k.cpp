@@ -1,5 +1,5 @@
-// The CPU reference kernel of the op VERIFY_K, which counts how many of k drafted tokens the target model would have
-// picked greedily. accept_len[b] is the length of the longest prefix with draft[b][i] = ARGMAX(logits[b][i]).
+// This is the CPU reference kernel of the op VERIFY_K, which counts how many of k drafted tokens the target model would
+// have picked greedily. accept_len[b] is the length of the longest prefix with draft[b][i] = ARGMAX(logits[b][i]).
 // Shapes: draft [b, k], logits [b, k, v], accept_len [b].
 // Order of sums: there are none.
 #include "base/name_list.h"

@@ -14,7 +14,7 @@ struct TenantLedger {
   std::uint64_t tokens_cached = 0;    // the part of tokens_prompted whose KV was in the prefix cache
   std::uint64_t slots_admitted = 0;   // how often a request got a slot, including after a preemption
   std::uint64_t slots_preempted = 0;  // how often a request lost its slot
-  // How requests ended. Requests that were cancelled, failed or too slow may have ended before they got a slot.
+  // Counts how requests ended. Requests that were cancelled, failed or too slow may have ended before they got a slot.
   std::uint64_t requests_finished = 0;   // ended by an end token, a stop string or a length limit
   std::uint64_t requests_cancelled = 0;  // ended by the client or by their deadline
   std::uint64_t requests_failed = 0;     // ended by a fault of the engine

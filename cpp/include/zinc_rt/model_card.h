@@ -28,7 +28,7 @@ struct ModelCard {
 
   std::string name, family, architecture, size_label;
   std::uint64_t n_parameters = 0;
-  // Number of parameters that are used for one token, which is fewer than all in a mixture of experts.
+  // Counts the parameters that are used for one token. They are fewer than all in a mixture of experts.
   std::uint64_t n_active_parameters = 0;
   std::uint32_t n_layers = 0, model_dim = 0, ffn_dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::uint32_t vocab_size = 0, context_length = 0;

@@ -163,7 +163,7 @@ struct Timings {
   double decode_ms = 0;   // time for all tokens after the first
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
-  // Number of tokens that steps guessed, and number of those that were picked.
+  // The steps guessed draft_tokens tokens, and accepted_draft_tokens of them were picked.
   std::uint32_t draft_tokens = 0, accepted_draft_tokens = 0;
   std::vector<std::string> clamps;  // which limits were lowered (such as max_tokens), and why
 };

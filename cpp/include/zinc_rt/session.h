@@ -66,7 +66,7 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
-// The number of a prompt's tokens, and the number of those whose KV is in the prefix cache.
+// Counts the tokens of a prompt, and those of them whose KV is in the prefix cache.
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
   std::uint32_t device = 0;  // device to which the request would go now; cached_tokens are counted there

@@ -43,7 +43,7 @@ struct EngineStats {
   ModelStats total;                      // sums over the models; `name` is empty, `tier` is the first model's
   double prefix_hit_rate = 0;            // cached tokens divided by prompt tokens
   float largest_prefill_difference = 0;  // found by ZINC_RT_BATCHED_PREFILL=validate
-  // How long the longest step that runs now on any device has been running. It is not in the JSON.
+  // Tells how long the longest step that runs now on any device has been running. It is not in the JSON.
   double step_ms = 0;
   std::vector<ModelStats> models;  // the loaded models; empty once the engine is closed
 };

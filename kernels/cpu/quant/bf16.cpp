@@ -1,4 +1,4 @@
-// The weight format BF16. A weight is w[k] = bf16_to_f32(element), which is exact. Activations are f32.
+// Defines the weight format BF16. A weight is w[k] = bf16_to_f32(element), which is exact. Activations are f32.
 // dot() sums in groups of 256 elements, groups ascending: acc = acc + v. Within a group there are 16 lanes that begin
 // at +0. For k ascending, lane (k mod 16) becomes fma(w, x, lane). Elements past the end are skipped. The lanes are
 // folded to v by adding lanes l and l + 8, then l and l + 4, then l + 2, then l + 1.

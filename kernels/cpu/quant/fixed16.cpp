@@ -1,6 +1,6 @@
-// The weight format FIXED16, to which F16 and BF16 matrices are converted when a model is loaded. A block has 256 codes
-// of 16 bits, |code| <= 32,639, as two planes of digits (kernels/common/digits.h), and a scale d, which is a power of
-// two.
+// Defines the weight format FIXED16, to which F16 and BF16 matrices are converted when a model is loaded. A block has
+// 256 codes of 16 bits, |code| <= 32,639, as two planes of digits (kernels/common/digits.h), and a scale d, which is a
+// power of two.
 // A weight is w = d * code, exactly.
 // dot(): a code of x has two digits, too. A = sum of code * high_x and B = sum of code * low_x are exact in 32 bits.
 //   For blocks ascending, v = fma(float(A), 256, float(B)) * d, then acc = fma(v, d_x, acc).

@@ -1,5 +1,5 @@
-// The weight format IQ4_XS. A block has 256 weights: 8 sub-blocks of 32 with a 6-bit scale each, 4-bit indices, and an
-// f16 d. A weight is w = (d * sc) * q, rounded twice, where sc = six bits - 32, and q = kIq4Values[index] is in
+// Defines the weight format IQ4_XS. A block has 256 weights: 8 sub-blocks of 32 with a 6-bit scale each, 4-bit indices,
+// and an f16 d. A weight is w = (d * sc) * q, rounded twice, where sc = six bits - 32, and q = kIq4Values[index] is in
 // -127..113.
 // dot(): isum = sum of sc * q * q_x over a block, which is exact. For blocks ascending, v = float(isum) * d, then acc =
 // fma(v, d_x, acc).

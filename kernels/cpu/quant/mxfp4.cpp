@@ -1,4 +1,5 @@
-// The weight format MXFP4. A block has 32 weights: one exponent byte e, and 16 bytes with two 4-bit floats each.
+// Defines the weight format MXFP4. A block has 32 weights: one exponent byte e, and 16 bytes with two 4-bit floats
+// each.
 // A weight is w = d * q (rounded once), where d = 2^(e - 128), and q = kFp4Values[code] is in -12..12.
 // dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
 // ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.

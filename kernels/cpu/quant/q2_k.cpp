@@ -1,5 +1,5 @@
-// The weight format Q2_K. A block has 256 weights: 16 sub-blocks of 16 with a 4-bit scale sc and a 4-bit minimum m
-// each, 2-bit codes q, f16 d and dmin.
+// Defines the weight format Q2_K. A block has 256 weights: 16 sub-blocks of 16 with a 4-bit scale sc and a 4-bit
+// minimum m each, 2-bit codes q, f16 d and dmin.
 // A weight is w = (d * sc) * q - (dmin * m), with each product and the difference rounded; q is in 0..3.
 // dot(): isum = sum of sc * q * q_x and msum = sum of m * (sum of the sub-block's q_x) over a block, both exact. For
 // blocks ascending, v = fma(float(isum), d, float(msum) * -dmin), then acc = fma(v, d_x, acc).

@@ -1,5 +1,5 @@
-// The weight format Q3_K. A block has 256 weights: 16 sub-blocks of 16 with a 6-bit scale each, codes of two low bits
-// and one high bit, and f16 d.
+// Defines the weight format Q3_K. A block has 256 weights: 16 sub-blocks of 16 with a 6-bit scale each, codes of two
+// low bits and one high bit, and f16 d.
 // A weight is w = (d * sc) * q, rounded twice, where sc = six bits - 32, and q = two bits - (high bit ? 0 : 4) is in
 // -4..3.
 // dot(): isum = sum of sc * q * q_x over a block, which is exact. For blocks ascending, v = float(isum) * d, then acc =

@@ -1,4 +1,4 @@
-// The weight format Q4_0. A block has 32 weights: an f16 scale d, and 16 bytes with two 4-bit codes each.
+// Defines the weight format Q4_0. A block has 32 weights: an f16 scale d, and 16 bytes with two 4-bit codes each.
 // A weight is w = d * q (rounded once), where q = code - 8 is in -8..7.
 // dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
 // ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.

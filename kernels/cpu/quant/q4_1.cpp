@@ -1,4 +1,4 @@
-// The weight format Q4_1. A block has 32 weights: f16 d and m, and 16 bytes with two 4-bit codes q each.
+// Defines the weight format Q4_1. A block has 32 weights: f16 d and m, and 16 bytes with two 4-bit codes q each.
 // A weight is w = d * q + m (rounded twice), where q is in 0..15.
 // dot(): isum = sum of q * q_x and sum_x = sum of q_x over a block, both exact. In each group of 8 blocks v begins at
 // 0, and for blocks ascending v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v). For groups

@@ -1,4 +1,5 @@
-// The weight format Q5_0. A block has 32 weights: an f16 scale d, 32 fifth bits, and 16 bytes with two 4-bit low parts.
+// Defines the weight format Q5_0. A block has 32 weights: an f16 scale d, 32 fifth bits, and 16 bytes with two 4-bit
+// low parts.
 // A weight is w = d * q (rounded once), where q = five bits - 16 is in -16..15.
 // dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
 // ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.

@@ -1,4 +1,5 @@
-// The weight format Q5_1. A block has 32 weights: f16 d and m, 32 fifth bits, and 16 bytes with two 4-bit low parts.
+// Defines the weight format Q5_1. A block has 32 weights: f16 d and m, 32 fifth bits, and 16 bytes with two 4-bit low
+// parts.
 // A weight is w = d * q + m (rounded twice), where q is in 0..31.
 // dot(): isum = sum of q * q_x and sum_x = sum of q_x over a block, both exact. In each group of 8 blocks v begins at
 // 0, and for blocks ascending v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v). For groups

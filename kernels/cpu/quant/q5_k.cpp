@@ -1,5 +1,5 @@
-// The weight format Q5_K. A block has 256 weights: 8 sub-blocks of 32 with a 6-bit scale sc and a 6-bit minimum m each,
-// 5-bit codes q, f16 d and dmin.
+// Defines the weight format Q5_K. A block has 256 weights: 8 sub-blocks of 32 with a 6-bit scale sc and a 6-bit minimum
+// m each, 5-bit codes q, f16 d and dmin.
 // A weight is w = (d * sc) * q - (dmin * m), with each product and the difference rounded; q is in 0..31.
 // dot(): isum = sum of sc * q * q_x and msum = sum of m * (sum of the sub-block's q_x) over a block, both exact. For
 // blocks ascending, v = fma(float(isum), d, float(msum) * -dmin), then acc = fma(v, d_x, acc).

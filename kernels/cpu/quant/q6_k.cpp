@@ -1,5 +1,5 @@
-// The weight format Q6_K. A block has 256 weights: 16 sub-blocks of 16 with a signed 8-bit scale sc each, 6-bit codes,
-// and f16 d. A weight is w = (d * sc) * q, rounded twice, where q = six bits - 32 is in -32..31.
+// Defines the weight format Q6_K. A block has 256 weights: 16 sub-blocks of 16 with a signed 8-bit scale sc each, 6-bit
+// codes, and f16 d. A weight is w = (d * sc) * q, rounded twice, where q = six bits - 32 is in -32..31.
 // dot(): isum = sum of sc * q * q_x over a block, which is exact. For blocks ascending, v = float(isum) * d, then acc =
 // fma(v, d_x, acc).
 #include "base/multiversion.h"

@@ -1,4 +1,4 @@
-// The weight format Q8_0. A block has 32 weights: an f16 scale d, and 32 signed bytes q.
+// Defines the weight format Q8_0. A block has 32 weights: an f16 scale d, and 32 signed bytes q.
 // A weight is w = d * q, where q is in -128..127.
 // dot(): isum = sum of q * q_x over a block, which is exact. In each group of 8 blocks v begins at 0, and for blocks
 // ascending v = fma(float(isum) * d, d_x, v). For groups ascending, acc = acc + v.
