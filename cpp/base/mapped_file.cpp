@@ -51,7 +51,9 @@ void replace_page(int signal, siginfo_t* info, void* context) {
   } else if (former_action.sa_handler != SIG_DFL && former_action.sa_handler != SIG_IGN) {
     former_action.sa_handler(signal);
   } else {
-    ::signal(signal, SIG_DFL);  // the repeated instruction then ends the process
+    // No handler was installed before this one. The processor repeats the instruction after this function, and the
+    // default action then ends the process.
+    ::signal(signal, SIG_DFL);
   }
   errno = error;
 }

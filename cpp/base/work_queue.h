@@ -29,11 +29,11 @@ class WorkQueue {
   // not slow the threads that compute steps of the model. Threads that a task starts inherit this.
   enum class Priority : std::uint8_t { kNormal, kBehindSteps };
 
-  // Limits the processor time that an owner may use through run(): `burst` at once, then `per_second` seconds per
-  // second.
+  // Limits the processor time that the tasks of an owner may use through run(). An owner may use `burst` at once. Its
+  // allowance then grows by per_second seconds per second.
   struct Budget {
     const char* what = "";               // names the kind of work in error messages
-    std::chrono::milliseconds burst{0};  // 0 means no limit
+    std::chrono::milliseconds burst{0};  // processor time that may be used at once; 0 means no limit
     double per_second = 0;
   };
 

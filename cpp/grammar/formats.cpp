@@ -26,12 +26,13 @@ std::string ipv4() {
   return fmt::format("{0}\\.{0}\\.{0}\\.{0}", kOctet);
 }
 
-// Returns a regex for IPv6 addresses (RFC 4291): eight groups, of which one run may be written as "::", and the last
-// two as an IPv4 address.
+// Returns a regex for IPv6 addresses (RFC 4291). An address has eight groups. One run of groups may be written as "::",
+// and the last two groups as an IPv4 address.
 std::string ipv6() {
   const std::string last = fmt::format("(?:{0}:{0}|{1})", kHex4, ipv4());
   std::string made = fmt::format("(?:{}:){{6}}{}", kHex4, last);
-  // Each alternative has at most n groups before "::" and exactly m after it. The last two may be written as `last`.
+  // Each alternative is for addresses with "::" and with `behind` groups and then `last` after it. The number of groups
+  // after "::" is exact, and before it there may be 0 to `before` groups.
   for (int behind = 5; behind >= 0; --behind) {
     const int before = 5 - behind;
     const std::string head = before == 0 ? "" : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", kHex4, before - 1);

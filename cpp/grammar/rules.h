@@ -51,10 +51,11 @@ struct ObjectRule {
   };
   std::vector<Member> members;
   std::vector<Member> rests;  // any number of these may follow the members
-  // Set by finish(). next_required contains, for each member, the first required member from it on. The two lists below
-  // map a lexeme to its member.
+  // finish() sets these. next_required contains, for each member, the index of the first required member from it on.
+  // The two lists below map the lexeme of a name to an index: i means members[i], and members.size() + i means
+  // rests[i].
   std::vector<std::uint32_t> next_required;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // lexeme and index in `rests`
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // sorted by lexeme
 };
 
 class Rules {

@@ -1,5 +1,6 @@
-// OwnWords names texts of a context that count as the template's own, although a client may have written them.
-// Thread rule: a plain value.
+// OwnWords names texts that count as the template's own, although a client may have sent them in the context.
+// render_marked() (chat_template.h) does not mark them as the client's, so special tokens in which they occur stay
+// special tokens.
 #pragma once
 
 #include <span>

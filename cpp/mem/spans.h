@@ -42,8 +42,9 @@ class SpanView {
   std::span<const std::int32_t> ids_;
 };
 
-// A list that owns its positions. It may also hold a guess (draft) of the positions that come next. size() and all
-// views except with_guess() leave the guess out. Changing the list drops the guess.
+// SpanList is a list that owns its positions, such as those of a request. It may also hold a guess (draft) of the
+// positions that come next. size() and all views except with_guess() leave the guess out. A change of the list drops
+// the guess.
 class SpanList {
  public:
   SpanList() = default;

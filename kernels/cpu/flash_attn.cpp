@@ -412,7 +412,8 @@ std::uint32_t n_prepare(const CpuArgs& args) {
   return n;
 }
 
-// Computes one group of chunks of a token and kv head, and stores the results in the token's records.
+// Runs before run(), once for each group of chunks of a split history and for each kv head. Computes the group's chunks
+// and stores a record per chunk and head, which run() then merges.
 void prepare(const CpuArgs& args) {
   const Cut cut(args);
   std::uint32_t item = args.wg[0], cut_idx = 0, t = 0;

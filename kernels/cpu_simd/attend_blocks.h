@@ -283,8 +283,9 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
   store(row_sum, waiting[kFoldLevels - 1]);
 }
 
-// Adds the values of a page to o of a block's rows. If all rows of a piece see a token, its value is added to these
-// rows together, otherwise row by row.
+// Adds the values of a page, times the scores' exponentials, to the sums `o` of a block's rows. The rows are handled in
+// pieces of up to kRowsAtOnce. A value that all rows of a piece see is loaded once for all of them, and any other value
+// once per row.
 ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                 const std::uint32_t* row_hi, WidePage v, std::uint32_t page, float* o,
                                 std::uint32_t width) {

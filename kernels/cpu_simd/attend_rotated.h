@@ -150,8 +150,9 @@ __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const Part
 struct BlockOfValues {
   alignas(64) std::int16_t of[kChunk * kv::kBlock];
 };
-// Looks up a block of n pages, of which the first is page `first` of the chunk. Prefetches n_lines lines ahead per four
-// tokens.
+// Looks up the values of n pages in kTable, for one block of columns, and stores them in `values`. Page `first` of the
+// chunk is the first of the pages. For each four tokens, prefetches n_lines cache lines of the pages that are read
+// next.
 __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64_t first, std::uint64_t n,
                                               std::uint64_t row_bytes, std::uint64_t block, std::uint32_t n_lines,
                                               PagesAhead& ahead, BlockOfValues& values) {

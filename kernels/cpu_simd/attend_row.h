@@ -27,7 +27,8 @@ struct Row {
 ZRT_SIMD void soften_chunk(Row& row) {
   constexpr std::uint32_t kPages = kChunk / kPage;
   Floats s[kPages];
-  Floats top = splat(-__builtin_inff()), depth = top;  // `depth` is the largest -s
+  // `depth` is the largest -s, so max + depth is the range of the scores. If it is at most 87, exp_near() suffices.
+  Floats top = splat(-__builtin_inff()), depth = top;
 #pragma GCC unroll 8
   for (std::uint32_t j = 0; j < kPages; ++j) {
     s[j] = load(row.scores + j * kPage) * splat(row.scale);
@@ -54,7 +55,8 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
   float* scores = row.scores;
   const auto is_whole = [&](std::uint32_t page)
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // over whole pages; `depth` is the largest -s
+  // `depth` is the largest -s of whole pages, and decides as in soften_chunk() whether exp_near() suffices for them.
+  Floats top = minus_inf, depth = minus_inf;
   for (std::uint32_t j = begin; j < hi; j += kPage) {
     Floats s = load(scores + j) * splat(row.scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));

@@ -117,7 +117,8 @@ ZRT_SIMD XGroup fill_up(const XGroup& from, std::uint32_t rows, std::uint32_t n,
   return {reinterpret_cast<const std::byte*>(to.x), sizeof(to.x[0])};
 }
 
-// Adds the products with the group to y, for n <= kTokens rows of x.
+// Adds to y the products of n <= kTokens rows of x with the weights of the group. f32 weights of many rows, and groups
+// whose length is not a multiple of kLanes, are copied to a WideGroup first.
 template <class W>
 ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   const bool is_full = w.n % kLanes == 0;

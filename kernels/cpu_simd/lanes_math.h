@@ -44,7 +44,8 @@ ZRT_SIMD Floats rsqrt(Floats x) {
   return r;
 }
 
-// Computes the parts of e^x = (1 + t) 2^n. Returns t, and sets `shifted` to the float n + 12582912.
+// Computes e^x as (1 + t) 2^n, where n is an integer. Returns t, and sets `shifted` to the float n + 1.5 * 2^23, whose
+// low bits are n (see exp_power()).
 template <class F>
 ZRT_SIMD F exp_part(const F& x, F& shifted) {
   const F round = splat(12582912.0f);

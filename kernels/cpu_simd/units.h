@@ -1,5 +1,6 @@
-// Declares the functions of the units, which exist per instruction set. cpp/ring/cpu/kernel_sets.cpp composes kernel
-// sets from them.
+// Declares the functions that exist once per instruction set, such as linear_rows_avx2(). A unit is the file that
+// defines one of them and is compiled for that instruction set. cpp/ring/cpu/kernel_sets.cpp composes the kernel sets
+// from these functions.
 // Thread rule: pure functions. A unit's functions may be called only if its has_<isa>() returns true.
 #pragma once
 

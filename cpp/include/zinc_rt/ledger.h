@@ -31,7 +31,7 @@ struct TenantLedger {
   std::uint32_t slots_now = 0;
   std::uint32_t waiting_now = 0;  // number of requests without a slot
   double prefix_hit_rate = 0;     // cached tokens / prompt tokens, over about the last 64 requests
-  double service = 0;             // what the scheduler has charged this tenant for fair sharing
+  double service = 0;             // for fair sharing: tokens served (a generated one counts twice) / weight
 };
 
 }  // namespace zinc_rt
