@@ -119,7 +119,7 @@ class Builder {
 
   std::uint32_t width(BufferId buffer) const;  // extent of the last dimension, whose values are contiguous
   ir::Dim rows(BufferId buffer) const;         // returns the extent of the outermost dimension
-  // Buffers of the step descriptor that every family reads.
+  // These return buffers of the step descriptor that every family reads.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
   // Returns the buffer that contains, for each token, its row in a RoPE table with variants (RopeTable).

@@ -11,7 +11,7 @@
 
 namespace zinc_rt {
 
-// How sums of floating-point products are ordered and rounded (docs/arithmetic.md).
+// Says how sums of floating-point products are ordered and rounded (docs/arithmetic.md).
 enum class Arithmetic : std::uint8_t {
   kExact,  // the default: the same bits on every tier and in every batch
   kFast,   // a tier may sum in any order and round to 16 bits where this is faster

@@ -30,7 +30,8 @@ enum class DType : std::uint8_t {
   kI32,
   kU32,
   kU8,
-  // Quantized activations with one scale per 32 or 256 values, which the QUANTIZE op writes (kernels/common/act_q8.h).
+  // These types are for quantized activations, which the QUANTIZE op writes, with one scale per 32 or 256 values
+  // (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
   // These types are only for the KV cache. Each head's vector is rotated, then stored in 8 or in 4 bits per value

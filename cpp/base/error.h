@@ -1,5 +1,4 @@
-// Helpers to create Error values (zinc_rt/status.h) and to return them to the caller.
-// Thread rule: any thread; reword_messages() only while no other thread creates an error.
+// Defines functions that create Error values (zinc_rt/status.h), and macros that return them to the caller.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +19,7 @@ void reword_messages(Reword reword);
 // Returns the message as reword_messages() changes it. fail() passes every message through this function.
 std::string worded(std::string message);
 
-// What fail() needs to know about an error besides its message: the code, the reason, and the request field at fault.
+// Tells fail() all about an error except its message: the code, the reason, and the request field at fault.
 struct Fault {
   StatusCode code;
   std::string field{};  // name of the request field at fault, as in Error::field

@@ -26,7 +26,7 @@ bool is_written_whole(std::string_view number);
 // Returns the nearest double, which is infinite if the number exceeds all doubles.
 double number_value(std::string_view number);
 
-// How dump_json() writes JSON: whether other characters than ASCII are escaped, and the text of separators.
+// Tells dump_json() whether it escapes characters other than ASCII, and which separators it writes.
 struct JsonLayout {
   bool ensure_ascii = false;
   std::string_view comma = ",", colon = ":";

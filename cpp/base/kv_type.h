@@ -24,7 +24,7 @@ const KvType* find_kv_type(std::string_view name);
 const KvType* find_kv_type(DType k, DType v);
 std::vector<std::string> kv_type_names();  // returns all names, in the order of the table
 
-// How the cells of a page of 16 tokens are laid out in memory.
+// Says how the cells of a page of 16 tokens are laid out in memory.
 enum class KvLayout : std::uint8_t {
   kTokens,    // one row of values per token, one token after another
   kRotated,   // rotated heads, see kernels/common/kv_rotate.h

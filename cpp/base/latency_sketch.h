@@ -13,7 +13,7 @@ namespace zinc_rt {
 
 class LatencySketch {
  public:
-  // 1 us to 1 h; values outside are recorded as the nearest limit.
+  // Latencies from 1 us to 1 h are recorded. Values outside are recorded as the nearest limit.
   static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;
   static constexpr double kRelativeError = 1.0 / 64;
 

@@ -16,8 +16,8 @@
 
 namespace zinc_rt {
 
-// An entry of the list of mapped files, in which the signal handler looks up an address. The list never gets shorter
-// and reuses its entries, because the handler walks it at any moment and on any thread.
+// MappedRange is an entry of the list of mapped files, in which the signal handler looks up an address. The list never
+// gets shorter and reuses its entries, because the handler walks it at any moment and on any thread.
 struct MappedRange {
   std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; both are 0 if the entry is free
   std::atomic<bool> was_cut{false};

@@ -26,10 +26,10 @@ struct OutputRow {
 // `bias` and `banned` of one row may have at most this many entries together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 
-// Whether a row can reuse the history or bias of the row before it, so that an executor copies the shared part once.
-// The rows of a slot that verify a draft read the same memory. A row's history begins with the previous row's history.
-// A row's biased and banned tokens are the first of those of the previous row, because stop tokens are banned only for
-// the first tokens of an answer.
+// These return whether a row can reuse the history or bias of the row before it, so that an executor copies the shared
+// part once. The rows of a slot that verify a draft read the same memory. A row's history begins with the previous
+// row's history. A row's biased and banned tokens are the first of those of the previous row, because stop tokens are
+// banned only for the first tokens of an answer.
 inline bool shares_history(const OutputRow& row, const OutputRow& before) {
   return !before.history.empty() && row.history.data() == before.history.data() &&
          row.history.size() >= before.history.size();

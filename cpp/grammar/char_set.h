@@ -27,7 +27,7 @@ class CharSet {
   std::vector<std::pair<char32_t, char32_t>> ranges_;  // ascending, with gaps between them, without surrogates
 };
 
-// How text is written. kPlain writes UTF-8. In JSON strings (kJson) a quote and a backslash are escaped, control
+// Says how text is written. kPlain writes UTF-8. In JSON strings (kJson) a quote and a backslash are escaped, control
 // characters and U+007F are \u00XX or their short escape, and every other character stands as it is. So only control
 // characters have two spellings, and a length or pattern checks exactly what is written.
 enum class Spelling : std::uint8_t { kPlain, kJson };

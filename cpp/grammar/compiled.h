@@ -14,7 +14,7 @@
 
 namespace zinc_rt::grammar {
 
-// What matchers compute and share for one vocabulary: the lexer's states and the tokens that each state allows.
+// Holds what matchers compute and share for one vocabulary: the lexer's states and the tokens that each state allows.
 struct MatcherCache {
   MatcherCache(const Rules& rules, const Limits& limits, std::shared_ptr<const Vocabulary> tokens)
       : vocabulary(std::move(tokens)), lexer(rules, limits), token_sets(*vocabulary) {}

@@ -1,5 +1,5 @@
-// Regular expressions for those values of JSON Schema's keyword `format` that are enforced, such as "date-time".
-// Thread rule: a constant table.
+// Declares regular expressions for those values of JSON Schema's keyword `format` that are enforced, such as
+// "date-time".
 #pragma once
 
 #include <optional>

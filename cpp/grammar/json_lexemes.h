@@ -14,7 +14,7 @@
 
 namespace zinc_rt::grammar {
 
-// How texts and names are written. In plain spelling nothing is escaped, so some texts cannot be written at all.
+// Says how texts and names are written. In plain spelling nothing is escaped, so some texts cannot be written at all.
 struct Notation {
   Spelling spelling = Spelling::kJson;
   std::string quote = "\"";                      // stands on both sides of a text

@@ -18,7 +18,8 @@
 
 namespace zinc_rt::grammar {
 
-// Stores sorted lists of numbers. Each list is stored once and is identified by a number. List 0 is empty.
+// Stores the lists of numbers that describe the lexer's states (Lexer::State). Each list is stored once and is
+// identified by a number. List 0 is empty.
 class ListTable {
  public:
   ListTable() { add({}); }

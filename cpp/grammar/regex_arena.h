@@ -93,8 +93,9 @@ class RegexArena {
     bool nullable;
     bool may_be_nothing;  // contains a conjunction or a complement, so only a search tells whether any text matches
     std::uint8_t known = 0;
-    // Parts or a set's number; for any_of and all_of the first part in lists_ and their count; a multiple's divisor and
-    // rest.
+    // The meaning of a and b depends on the kind. They are the parts, or the number of a set. For any_of and all_of
+    // they are the index of the first part in lists_ and the number of parts. For a multiple they are the divisor and
+    // the rest.
     std::uint32_t a, b;
     std::uint32_t min, max;  // bounds of a repeat; n_fraction and n_left of a multiple
   };
@@ -116,7 +117,7 @@ class RegexArena {
   std::vector<Regex> lists_;
   std::vector<ByteSet> sets_;
   std::map<ByteSet, std::uint32_t> set_numbers_;
-  // Hash table over nodes_ with open addressing: number of the node + 1, or 0 if free.
+  // slots_ is a hash table over nodes_ with open addressing. A slot holds the number of a node + 1, or 0 if it is free.
   std::vector<std::uint32_t> slots_;
   std::unordered_map<std::uint64_t, Regex> derivatives_;
   std::size_t n_classed_sets_ = 0;

@@ -10,7 +10,7 @@
 
 namespace zinc_rt::grammar {
 
-// How often a part may be repeated. RegexArena::kUnbounded means without limit.
+// Says how often a part may be repeated. RegexArena::kUnbounded means without limit.
 struct Repeats {
   std::uint32_t min = 0, max = 0;
 };

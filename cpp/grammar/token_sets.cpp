@@ -35,7 +35,7 @@ const TokenSet& TokenSets::of(std::uint32_t state, Way way, Lexer& lexer, Fuel& 
       set.ended_in_plain = std::move(reach.ended);
     }
   }
-  // Decided already are either all plain tokens, or those up to a length, or none.
+  // plain_reach() has already decided about all plain tokens, or about those up to a length, or about none.
   const std::uint8_t decided = others_are_out ? kNoGroup - 1 : group == kNoGroup ? 0 : group + 1;
   const bool is_whole = walk(state, decided, set, lexer, fuel);
   if (set.tokens.size() > vocabulary_.n_mask_words()) {
@@ -61,7 +61,7 @@ bool TokenSets::walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set,
   for (std::uint32_t number = 1; number < n_nodes;) {
     const Vocabulary::Node& node = vocabulary_.node(number);
     ++set.work;
-    // About all tokens at this node and below it is decided already.
+    // If this is true, all tokens at this node and below it have been decided about already.
     const bool is_decided = node.plain < n_decided;
     const std::uint32_t to = is_decided ? Lexer::kDead : lexer.step(states_[node.depth - 1u], node.byte);
     if (to == Lexer::kDead) {

@@ -50,8 +50,9 @@ class TokenSets {
   std::size_t n_bytes() const { return n_bytes_; }
 
  private:
-  // Walks the tree and adds tokens to `set`. Skips nodes below which all tokens are plain and in groups below
-  // n_decided. Returns false if the fuel ran out.
+  // Walks the tree and adds the allowed tokens to `set`. Skips a node if all tokens at and below it belong to one of
+  // the first n_decided groups of plain tokens, because those have been decided about. Returns false if the fuel ran
+  // out.
   bool walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set, Lexer& lexer, const Fuel& fuel);
 
   const Vocabulary& vocabulary_;

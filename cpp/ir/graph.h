@@ -60,8 +60,8 @@ struct Buffer {
   DType dtype = DType::kF32;
   std::uint8_t rank = 0;
   std::array<Dim, kMaxRank> dims{};  // outermost extent first; the elements along the last are contiguous
-  // Which rows of its tensor a kWeight buffer stands for: rows [first_row, first_row + dims[rank - 2]) of tensor_rows
-  // rows, in each matrix of a stack. If tensor_rows is 0, the buffer is the whole tensor.
+  // A kWeight buffer may stand for a part of its tensor: rows [first_row, first_row + dims[rank - 2]) of the tensor's
+  // tensor_rows rows, in each matrix of a stack. If tensor_rows is 0, the buffer is the whole tensor.
   std::uint32_t first_row = 0, tensor_rows = 0;
   std::span<const Dim> shape() const { return {dims.data(), rank}; }
 };

@@ -1,5 +1,5 @@
-// Access to a node's operands by name, such as operands_of<operand::Linear>(node).w. The type argument also says which
-// op the node must have.
+// Gives access to a node's operands by name, such as operands_of<operand::Linear>(node).w. The type argument also says
+// which op the node must have.
 // Thread rule: pure functions.
 #pragma once
 

@@ -44,8 +44,8 @@ struct Expr {
 };
 using ExprPtr = std::unique_ptr<Expr>;
 
-// Where a variable is stored: in slot `slot` of the activation of the function that is `hops` levels outward. An
-// activation is the variables of one run of a function.
+// Says where a variable is stored: in slot `slot` of the activation of the function that is `hops` levels outward. An
+// activation holds the variables of one run of a function.
 struct SlotRef {
   int hops = 0;
   int slot = -1;

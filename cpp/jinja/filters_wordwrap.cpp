@@ -18,7 +18,7 @@ struct WrapStyle {
   bool break_on_hyphens = true;
 };
 
-// A word or a run of white space: the bytes [begin, end) of a line.
+// A Chunk is a word or a run of white space: the bytes [begin, end) of a line.
 struct Chunk {
   std::size_t begin = 0, end = 0;
   std::int64_t n_chars = 0;

@@ -13,7 +13,7 @@
 
 namespace zinc_rt::jinja {
 
-// The variables of one run of a function (the template, a macro or a recursive loop). `parent` is the run of the
+// Holds the variables of one run of a function (the template, a macro or a recursive loop). `parent` is the run of the
 // surrounding function in which this function was defined.
 struct Activation {
   std::vector<Value> slots;

@@ -54,8 +54,8 @@ class Runtime {
   Value dict();
   Value range(std::int64_t start, std::int64_t stop, std::int64_t step);
   Value undefined(std::string hint);  // makes an undefined value whose error message is the hint
-  Value undefined_name(Value name);   // makes one whose error message is "'x' is undefined"
-  // Makes one whose error message is "'dict object' has no attribute 'x'".
+  Value undefined_name(Value name);   // makes an undefined value whose error message is "'x' is undefined"
+  // Makes an undefined value whose error message is "'dict object' has no attribute 'x'".
   Value undefined_member(const Value& owner, const Value& name);
   Value iterator(std::string_view type_name, NextFunction next, const Value& source);
   Value method(Value self, const Builtin* method);
@@ -98,7 +98,7 @@ class Runtime {
   StatusCode exceeded_code_ = StatusCode::kExhausted;
 };
 
-// How many bytes of stack one parse or render may use. This bound holds whatever frame sizes the build has.
+// One parse or render may use this many bytes of stack. The bound holds whatever frame sizes the build has.
 inline constexpr std::size_t kMaxStackBytes = 3u << 20;
 inline std::uintptr_t stack_position() {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

@@ -1,5 +1,5 @@
-// Tables of the character classes and case mappings of Python's str, sorted by first code point. A FlagRun covers the
-// code points from its `first` to the one before the next run's `first`.
+// Declares tables of the character classes and case mappings of Python's str, sorted by first code point. A FlagRun
+// covers the code points from its `first` to the one before the next run's `first`.
 #pragma once
 
 #include <cstddef>

@@ -178,7 +178,7 @@ struct NumberObject : Object {
 
 struct SeqObject : Object {
   std::vector<Value> items;
-  // Whether this is a tuple of the groupby filter; its two items are also called .grouper and .list.
+  // True for a tuple that the groupby filter made. Its two items are also called .grouper and .list.
   bool is_group = false;
 };
 

@@ -1,5 +1,5 @@
-// Passes that rewrite a graph without changing a bit of its results. A fused node computes what its unfused nodes
-// compute, in their order. QUANTIZE is the rounding that an integer dot applies to its input anyway
+// Declares the passes, which rewrite a graph without changing a bit of its results. A fused node computes what its
+// unfused nodes compute, in their order. QUANTIZE is the rounding that an integer dot applies to its input anyway
 // (docs/arithmetic.md, rule 3). All passes take and return graphs with a BARRIER after every node.
 // Thread rule: pure functions.
 #pragma once

@@ -1,4 +1,5 @@
-// Helpers of the passes. A pass works on nodes without barriers and produces a graph with a barrier after each node.
+// Defines functions that the passes (passes.h) share. A pass works on nodes without barriers and produces a graph with
+// a barrier after each node.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@
 
 namespace zinc_rt::mem {
 
-// A view of consecutive positions of a list, as std::string_view is of a string.
+// SpanView is a view of consecutive positions of a list, as std::string_view is of a string.
 class SpanView {
  public:
   SpanView() = default;

@@ -87,7 +87,7 @@ struct ModelConfig {
   std::uint32_t pooling_type =
       0;  // how token rows become one embedding: a number of base/pooling.h; 0 for no embedding
 
-  // Norms and scales.
+  // The following members are the constants of norms, and factors by which values are multiplied.
   double norm_eps = 0;
   double embedding_scale = 1;
   double residual_scale = 1;

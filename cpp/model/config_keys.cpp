@@ -83,7 +83,8 @@ bool is_reordered(const ModelConfig& c, const Value& value) {
   return scalar_of(value) == (c.architecture == "qwen3next" ? 0 : 1);
 }
 
-// Named sets of architectures, which the rows of kKeys refer to.
+// These are sets of architectures. A row of kKeys refers to the set of those that compute with its key, or to that of
+// those that do not.
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
@@ -215,7 +216,7 @@ constexpr KeyRow kKeys[] = {
 };
 // clang-format on
 
-// Keys that contain one of these belong to parts of the file other than the language model.
+// If a key contains one of these, it belongs to a part of the file other than the language model, which is not run.
 constexpr std::string_view kOtherParts[] = {".vision.", ".audio.", ".mm."};
 // A file is refused if it has a key that is not in kKeys and contains one of these, because such a key may change the
 // results.

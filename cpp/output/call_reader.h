@@ -94,7 +94,7 @@ std::unique_ptr<CallReader> make_bare_reader(const ReaderOptions& options, CallS
 std::unique_ptr<CallReader> make_named_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& sink);
 
-// Longest name or key, in bytes. It bounds how much text is held back to find a name's end.
+// A name or key has at most this many bytes, so that only so much text is held back to find a name's end.
 inline constexpr std::size_t kMaxNameBytes = 1024;
 inline constexpr std::string_view kSpaces = " \t\r\n";
 // Returns the length of the longest proper prefix of `marker` with which `text` ends. That much text must be held back.

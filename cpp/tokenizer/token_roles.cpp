@@ -17,8 +17,8 @@ struct KnownName {
   bool may_be_text;  // the name may occur in ordinary text, so a normal token with this name stays normal
 };
 
-// Well-known names of tokens and their roles. If no key names the token that ends a turn, the first of these names that
-// the vocabulary has is used.
+// Tokens with these well-known names end a turn, a message or a generation, even if no key of the file says so. If no
+// key names the token that ends a turn, the first of these names that the vocabulary has is used.
 constexpr KnownName kKnownNames[] = {
     {"<|eot_id|>", Role::kEndOfTurn, false},
     {"<|im_end|>", Role::kEndOfTurn, false},

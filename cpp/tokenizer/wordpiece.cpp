@@ -23,7 +23,7 @@ tables::Kind kind_of(char32_t c) {
   return std::prev(std::ranges::upper_bound(runs, c, {}, &tables::KindRun::first))->kind;
 }
 
-// What a character is replaced by: one to three characters, then 0.
+// Holds the characters that replace a character: one to three, then 0.
 struct Folded {
   char32_t to[3] = {};
 };

@@ -18,8 +18,8 @@ struct KindRun {
 extern const KindRun kind_runs[];
 extern const std::size_t n_kind_runs;
 
-// What a character is replaced by: its decomposition without marks, in lower case; up to three characters, then 0. The
-// table ascends and leaves out unchanged characters and Hangul syllables.
+// Maps a character to what replaces it: its decomposition without marks, in lower case. That is up to three characters,
+// then 0. The table ascends and leaves out unchanged characters and Hangul syllables.
 struct Fold {
   char32_t from;
   char32_t to[3];

@@ -96,7 +96,7 @@ struct HeadQuery {
 const std::byte* page_of(const void* cache, std::uint64_t pitch, const std::int32_t* pages, std::uint32_t pos) {
   return static_cast<const std::byte*>(cache) + static_cast<std::uint64_t>(pages[pos / 16]) * pitch;
 }
-// The positions [begin, end) of one chunk.
+// Span is a range of positions [begin, end) within one chunk.
 struct Span {
   std::uint32_t begin, end;
 };

@@ -17,8 +17,8 @@ struct LinearArgs;
 struct AttendTile;
 struct RowKernels;
 
-// Faster implementations of the work inside kernels, for one instruction set, with the same bits (kernels/cpu_simd). If
-// a member is null, the reference runs.
+// A KernelSet replaces the work inside kernels by faster functions for one instruction set, with the same bits
+// (kernels/cpu_simd). If a member is null, the reference runs.
 struct KernelSet {
   const char* name;
   bool reads_panels = false;  // whether this set reads quantized weights as row panels (quant/panels.h)
@@ -76,9 +76,9 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional work that runs before the first workgroup and leaves its results in args.shared. `prepare` is called
-  // n_prepare times, with the call's index in wg[0]. Like `run`, it may be called on any thread. n_prepare and
-  // shared_bytes may read the op's inputs.
+  // These describe optional work that runs before the first workgroup and leaves its results in args.shared, which has
+  // shared_bytes bytes. `prepare` is called n_prepare times, with the call's index in wg[0]. Like `run`, it may be
+  // called on any thread. n_prepare and shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
   std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;

@@ -16,7 +16,7 @@ using Operand = operand::MoeGateUp;
 constexpr NameList kSymbols{"dim:n",        "dim:d",      "dim:e",   "dim:f",        "dim:k",
                             "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"};
 
-// Which operands and symbols belong to gate, and which to up.
+// Lists the operands and symbols that belong to gate or to up.
 struct Part {
   unsigned w, y;
   std::size_t w_dtype, w_pitch;

@@ -165,8 +165,8 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
 
-// The arguments of `attend` (flash_attn.cpp), which computes query tokens [0, n) of a tile, from one or several slots,
-// for the query heads of one kv head.
+// AttendTile holds the arguments of `attend` (flash_attn.cpp), which computes query tokens [0, n) of a tile, from one
+// or several slots, for the query heads of one kv head.
 constexpr std::uint32_t kAttendChunk = 128;  // positions per chunk (docs/arithmetic.md, rule 5)
 constexpr std::uint32_t kAttendRows = 64;    // scratch memory has room for this many pairs (query token, head)
 struct AttendTile {

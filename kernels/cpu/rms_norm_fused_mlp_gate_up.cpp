@@ -29,7 +29,7 @@ NormArgs norm_of(const CpuArgs& args) {
           c.quantize != 0};
 }
 
-// Which operands and symbols belong to gate, and which to up.
+// Lists the operands and symbols that belong to gate or to up.
 struct Part {
   unsigned w, y;
   std::size_t w_dtype;

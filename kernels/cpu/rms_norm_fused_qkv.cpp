@@ -30,7 +30,7 @@ NormArgs norm_of(const CpuArgs& args) {
           c.quantize != 0};
 }
 
-// Which operands and symbols belong to each of q, k and v.
+// Lists the operands and symbols that belong to q, k or v.
 struct Part {
   unsigned w, bias, y;
   std::size_t rows, w_dtype;

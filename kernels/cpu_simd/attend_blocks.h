@@ -17,7 +17,7 @@ namespace {
 // From this many rows on, a block is faster than one row at a time, even if some of its lanes have no row.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// How many blocks compute their scores at once. They share the broadcast of a key. If only one block were computed at a
+// This many blocks compute their scores at once and share the broadcast of a key. If only one block were computed at a
 // time, loads would limit the multiply-adds. With AVX2 the registers hold the sums of only one block.
 constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
 // Returns how many keys n blocks multiply at once. With AVX2 the sums of 6 keys would fit into the registers, but that
@@ -25,7 +25,7 @@ constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
 constexpr std::uint32_t keys_at_once(std::uint32_t n) {
   return kParts == 1 && n == 1 ? 8 : 4;
 }
-// How many rows are multiplied by a value at once, and how many registers hold their sums.
+// kRowsAtOnce rows are multiplied by a value at once, and kValueSums registers hold their sums.
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 

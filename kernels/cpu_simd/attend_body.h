@@ -1,8 +1,8 @@
-// Attention on 16 lanes for few rows; attend_blocks.h is for many. A row is a query token together with a query head. A
-// row "sees" a position if its token attends to it. Each instruction set has one file that includes this one after its
-// lanes header. The order of sums is that of kernels/cpu/flash_attn.cpp. Rows share the other work: a page of K or V is
-// converted to floats once for all query heads of the kv head and all query tokens of the slot. A sum stays in
-// registers until it is complete.
+// Computes attention on 16 lanes for few rows; attend_blocks.h is for many. A row is a query token together with a
+// query head. A row "sees" a position if its token attends to it. Each instruction set has one file that includes this
+// one after its lanes header. The order of sums is that of kernels/cpu/flash_attn.cpp. Rows share the other work: a
+// page of K or V is converted to floats once for all query heads of the kv head and all query tokens of the slot. A sum
+// stays in registers until it is complete.
 //
 // The sums of different rows are independent. In scratch memory, widths are padded to 16. K is padded with +0 and q
 // with -0, because their product -0 does not change a lane. V is padded with +0, in lanes that are not read. A masked
@@ -20,7 +20,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many positions ahead memory is prefetched. This is far enough for the memory to arrive in time.
+// Memory is prefetched this many positions ahead, which is far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
 // Returns how many columns (1, 2 or 4) a loop computes at once if each has n sums. As many are chosen as fit into 16
 // registers, besides one operand of each row and one of the page, if 16 lanes are two registers.
@@ -35,7 +35,7 @@ constexpr int attend_columns(int n) {
 template <int kQ, class T>
 __attribute__((noinline)) void page_dots(const float* const* q, const T* k, std::uint64_t pitch, std::int64_t ahead,
                                          std::uint64_t width, std::uint64_t n, float* const* scores) {
-  // number of pairs of keys, and of keys, that are multiplied at once
+  // kPairs pairs of keys, that is, kKeys keys, are multiplied at once.
   constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;
   for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
   for (std::uint64_t group = 0; group < width; group += 256) {
@@ -241,8 +241,9 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
-// What attend_rows needs to know about the layout of cells. make_query writes a query to padded(dim) floats and returns
-// the factor of its scores. attend computes a chunk. finish does what the layout requires at the end of an output.
+// Tells attend_rows how the cells of f32, f16 and q8_0 are read. make_query writes a query to padded(dim) floats and
+// returns the factor of its scores. attend computes a chunk. finish does what the layout requires at the end of an
+// output.
 struct PlainCells {
   const cpu::AttendTile& tile;
   Cache k, v;

@@ -1,6 +1,6 @@
-// Attention over integer cells (kernels/common/kv_integer.h) on 16 lanes, for any number of rows. attend_body.h
-// includes this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies
-// two codes by two digits at once, so an integer sum needs no fold, and codes are used without conversion.
+// Computes attention over integer cells (kernels/common/kv_integer.h) on 16 lanes, for any number of rows.
+// attend_body.h includes this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane
+// multiplies two codes by two digits at once, so an integer sum needs no fold, and codes are used without conversion.
 #pragma once
 
 #include "kernels/common/kv_integer.h"

@@ -9,7 +9,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Where the codes and scales of one head and page are.
+// Says where the codes and scales of one head and page are.
 struct PartPage {
   const std::byte *codes, *scales;
   std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while they are read
@@ -80,7 +80,7 @@ ZRT_SIMD void make_integer_scales(const std::int32_t* largest, IntegerScales& sc
   store(scales.inverse, where_usable(div(all, amax), zero));
   store(scales.d, where_usable(div(amax, all), splat(__builtin_nanf(""))));
 }
-// Returns 32 weights as 16-bit codes.
+// Multiplies 32 weights by `inverse`, rounds the results to integers, and returns them as 16-bit codes.
 ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
   const Floats round = splat(12582912.0f);
   const auto code = [&](const float* w) __attribute__((always_inline)) {

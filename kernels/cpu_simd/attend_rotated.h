@@ -1,10 +1,10 @@
-// Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows. attend_body.h includes
-// this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies pairs of 16
-// bits, so an integer sum needs no fold. Codes of keys are stored as unsigned bytes, 128 above their value, so a sum
-// starts at -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a block of
-// 64 columns at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products with whole
-// codes fits 32 bits. float(sum) equals fma(float(A), 256, float(B)) of the reference, because both are the exact sum,
-// rounded once.
+// Computes attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows. attend_body.h
+// includes this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies
+// pairs of 16 bits, so an integer sum needs no fold. Codes of keys are stored as unsigned bytes, 128 above their value,
+// so a sum starts at -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a
+// block of 64 columns at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products
+// with whole codes fits 32 bits. float(sum) equals fma(float(A), 256, float(B)) of the reference, because both are the
+// exact sum, rounded once.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
@@ -17,9 +17,9 @@ namespace {
 constexpr std::uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
 constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // bytes of the codes of one block of values
 
-// Where the parts of a row's query are in its memory of head_dim floats. First come the words: for each word of four
-// bytes, its even and its odd bytes as pairs of 16 bits. Then come the start of each block's sum, and the scale of each
-// block.
+// Says where the parts of a row's query are in its memory of head_dim floats. First come the words: for each word of
+// four bytes, its even and its odd bytes as pairs of 16 bits. Then come the start of each block's sum, and the scale of
+// each block.
 struct QueryWords {
   const std::int32_t* pairs;
   const std::int32_t* starts;
@@ -75,7 +75,7 @@ constexpr int rotated_pages(int n) {
 template <int kQ, int kPages, bool kIsR8>
 __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t n_blocks, float* const* scores) {
-  // steps per block; a step prefetches a line and multiplies two words of r8 codes, or one of r4
+  // A block takes this many steps. A step prefetches a line and multiplies two words of r8 codes, or one of r4.
   constexpr std::uint64_t kWords = kv::kBlock / 8;
   const Ints low_bytes = splat(0x00FF00FF), nibbles = splat(0x0F0F0F0F);
   const Ints flip = splat(static_cast<std::int32_t>(0x80808080u));

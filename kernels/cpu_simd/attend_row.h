@@ -1,5 +1,5 @@
-// What attention of few rows (attend_body.h) needs for every type of cells: the state of a row, its softmax, and the
-// split of rows into pieces.
+// Defines what attention of few rows (attend_body.h) needs for every type of cells: the state of a row, its softmax,
+// and the split of rows into pieces.
 #pragma once
 
 #include "kernels/cpu_simd/attend_blocks.h"
@@ -7,7 +7,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows are multiplied by a page's keys or values at once. These are then loaded and converted once for all.
+// This many rows are multiplied by a page's keys or values at once. The keys or values are loaded and converted once
+// for all of them.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
 // Holds the state of one row, that is, of one query token and head.

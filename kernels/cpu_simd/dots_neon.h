@@ -84,7 +84,7 @@ struct Sum {
 };
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
-// Sums of products for two words of each row side by side, and for one or two rows of x. It uses the matrix product of
+// Sums the products for two words of each row side by side, for one or two rows of x. It uses the matrix product of
 // bytes, which takes 8 values of two rows of W and of two rows of x. The words are added in order, interleaved.
 template <int kSteps, int kRows>
 struct PairSum {

@@ -14,7 +14,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many Floats a loop may sum into at once, besides its operands, without running out of registers.
+// A loop may sum into this many Floats at once, besides its operands, without running out of registers.
 constexpr int kSums = 4;
 
 struct Floats {  // `lo` holds lanes 0 to 7, `hi` lanes 8 to 15

@@ -167,7 +167,7 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
-// How many vectors GLU computes at once. The operations on a single vector depend on each other, so a processor could
+// GLU computes this many vectors at once. The operations on a single vector depend on each other, so a processor could
 // not overlap them.
 constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>

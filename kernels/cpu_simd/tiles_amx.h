@@ -1,4 +1,4 @@
-// How the units for AMX use the tile registers: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
+// Uses the tile registers of AMX for the units: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
 // W]. B consists of words of 4 bytes of k, one word per row of W. A row panel has the same order.
 #pragma once
 

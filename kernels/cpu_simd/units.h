@@ -35,8 +35,8 @@ bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uin
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// For arithmetic `fast`: multiplies rows of x that round_x_amx_bf16 has rounded. Other rows are computed as in
-// linear_rows_amx_int8.
+// Is used in arithmetic `fast`. Multiplies the rows of x that round_x_amx_bf16 has rounded. Other rows are computed as
+// in linear_rows_amx_int8.
 bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
@@ -52,13 +52,13 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// For arithmetic `fast`: these implement RowKernels::float_linear, rounds_x and round_x, for bf16 weights and for f16
-// weights with many rows of x. float_linear_avx512 computes everything else.
+// These are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and round_x, for bf16 weights
+// and for f16 weights with many rows of x. float_linear_avx512 computes everything else.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
 void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
-// For arithmetic `fast`: these implement RowKernels::float_linear, rounds_x and round_x with AMX, for many rows of x
-// that were rounded before. The AVX-512 functions above compute everything else.
+// These are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and round_x with AMX, for many
+// rows of x that were rounded before. The AVX-512 functions above compute everything else.
 void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
 void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);

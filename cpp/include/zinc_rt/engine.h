@@ -45,7 +45,7 @@ class Engine {
   bool is_closed() const;
 
   std::string tier() const;  // tier of the first model, such as "t_cpu"; empty if no model is loaded
-  // Of the first model: "exact", or "fast" if it was requested and the tier supports it.
+  // Returns the first model's arithmetic: "exact", or "fast" if that was requested and the tier supports it.
   std::string arithmetic() const;
   // Returns the version of the arithmetic contract (docs/arithmetic.md), as in version.h.
   static unsigned arithmetic_version() { return kArithmeticVersion; }

@@ -38,19 +38,20 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // Bytes of weights by the formats in which the kernels read them. Most F16 and BF16 matrices become fixed16
-  // (docs/arithmetic.md, rule 4).
+  // Counts the bytes of weights by the formats in which the kernels read them. Most F16 and BF16 matrices become
+  // fixed16 (docs/arithmetic.md, rule 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
-  // Where and how the model runs.
+  // The following members say where and how the model runs.
   std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // `device` describes the first one
   std::vector<std::uint32_t> devices;  // the numbers of the devices that hold a replica
-  // The formats in which the chat template writes tool calls and reasoning (docs/agents.md lists them). tool_format is
+  // The chat template writes tool calls and reasoning in these formats (docs/agents.md lists them). tool_format is
   // empty if the template does not show tools.
   std::string tool_format, reasoning_format;
 
-  // What the model computes besides tokens. If it embeds texts, these are "mean", "cls" or "last", and the length of an
-  // embedding. If it scores pairs of texts, "rank" and 1. If it generates, empty and 0.
+  // These say what the model computes. If it embeds texts, `pooling` is "mean", "cls" or "last", and embedding_dim is
+  // the length of an embedding. If it scores pairs of texts, they are "rank" and 1. If it generates tokens, they are
+  // empty and 0.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 
@@ -80,7 +81,7 @@ struct ModelMemory {
   struct Region {
     std::string name, heap;  // for example "kv_pages" and "device_local"
     std::uint64_t bytes = 0;
-    // Whether the bytes are read in the mapped model file, so that nothing is allocated for the region.
+    // True if the bytes are read in the mapped model file, so that nothing is allocated for the region.
     bool mapped = false;
     std::string note;  // how the size was computed
   };

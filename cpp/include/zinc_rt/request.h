@@ -33,8 +33,8 @@ struct OutputFormat {
     kRegex,       // text is an expression that the whole answer must match
     kChoice,      // the answer is one of `choices`
     kGbnf,        // text is a grammar in llama.cpp's notation
-    // text is the JSON of an xgrammar structural tag: the answer is free text, except between tags, where a grammar
-    // applies
+    // `text` is the JSON of an xgrammar structural tag. The answer is free text, except between tags, where a grammar
+    // applies.
     kStructuralTag,
   };
   Kind kind = Kind::kText;
@@ -42,9 +42,9 @@ struct OutputFormat {
   std::vector<std::string> choices;
 };
 
-// Whether the model may call tools (kAuto), must call some tool (kRequired), or must call one given tool (kNamed). With
-// kAuto the arguments must match a tool's schema only if the tool has "strict": true. With the others they must always
-// match.
+// Says whether the model may call tools (kAuto), must call some tool (kRequired), or must call one given tool (kNamed).
+// With kAuto the arguments must match a tool's schema only if the tool has "strict": true. With the others they must
+// always match.
 enum class ToolChoice : std::uint8_t { kAuto, kRequired, kNamed };
 
 struct Conversation;  // messages, tools and template variables, which the server parsed; opaque to other callers
@@ -70,9 +70,10 @@ struct Request : SamplingParams {
   // This is the service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. It cannot be
   // more urgent than the tenant's class.
   std::string qos;
-  // How many tokens a step may guess (draft) for this request. "off": none. "1" to "32": that many wherever there is a
-  // guess. "auto": as many as save time. A guess changes no token and no logit. If empty, the engine's option is used,
-  // which is also the limit. Requests with a logits_processor and models with recurrent state take no guesses.
+  // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means that many
+  // whenever there is a guess. "auto" means as many as save time. A guess changes no token and no logit. If empty, the
+  // engine's option is used, which is also the limit. Requests with a logits_processor and models with recurrent state
+  // take no guesses.
   std::string speculate;
   // The answer will probably be like this text, for example code that the prompt asks to edit. Steps guess its tokens.
   // Only one of the two members may be given.
@@ -90,8 +91,8 @@ struct Request : SamplingParams {
   // This value of max_tokens means: as many as context and quota allow.
   static constexpr std::uint32_t kAllThatFit = UINT32_MAX;
   std::uint32_t max_tokens = 128;  // 0 generates nothing, and is allowed only with prompt_logprobs or embed
-  // The number of tokens that must be generated before a stop token or the model's end token can be picked. Stop
-  // strings are searched only in the text of later tokens. At most max_tokens.
+  // This many tokens must be generated before a stop token or the model's end token can be picked. Stop strings are
+  // searched only in the text of later tokens. At most max_tokens.
   std::uint32_t min_tokens = 0;
   // Maps a token id to a value of -100 to 100 that is added to its logit, before penalties and sampling. Logprobs are
   // those of the model, without the bias. Up to 1024 entries.
@@ -135,9 +136,9 @@ struct Request : SamplingParams {
   // while the request is checked, rendered or tokenized. After submit() has returned this is not read; use
   // RequestHandle::cancel() then.
   std::stop_token cancel;
-  // Number of events that a stream buffers for a slow reader. When the buffer is full the request pauses. If the reader
-  // does not return, the request ends as client_too_slow. 0 means room for all events of the request, so that no reader
-  // is too slow.
+  // A stream buffers up to this many events for a slow reader. When the buffer is full the request pauses. If the
+  // reader does not return, the request ends as client_too_slow. 0 means room for all events of the request, so that no
+  // reader is too slow.
   std::uint32_t stream_capacity = 0;
 };
 

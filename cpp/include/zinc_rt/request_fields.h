@@ -43,10 +43,11 @@ struct RequestField {
 
   const char* name;
   std::uint32_t taken_by;  // the APIs that accept the field, as bits of TakenBy
-  // The member that stores the value unchanged; if there is none, the API's own reader handles the field.
+  // `member` stores the value unchanged. If there is none, the API's own reader handles the field.
   Member member = {};
   const char* type = "";  // the expected type in words, if there is no member
-  // Bounds of a number; `most` also limits a text's bytes or a list's entries; 0 to 0 means no bounds.
+  // These are the bounds of a number. `most` also limits the bytes of a text or the entries of a list. 0 to 0 means no
+  // bounds.
   Bounds bounds = {};
   std::optional<Bounds> of_api = {};  // bounds in the server's bodies, if they are narrower
   const char* help = "";              // help text of one line

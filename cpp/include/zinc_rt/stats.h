@@ -29,7 +29,8 @@ struct ModelStats {
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
   std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum over all devices
   std::uint64_t allocated_bytes = 0;               // sum of the memory plans, in bytes
-  // One ModelStats for each device that has a replica of the model. The numbers above are their sums.
+  // `devices` has one entry for each device that has a replica of the model. The numbers above are the sums over these
+  // entries.
   struct Device;
   std::vector<Device> devices;
 };

@@ -37,12 +37,7 @@ struct ValidateOptions {
   std::vector<std::int32_t> token_ids;  // used instead of `prompt` if not empty
   std::vector<std::string> tiers;       // two sides, or one if `against` is given
   std::string layers = "all";
-  // The path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
-  //   logits    [rows, vocab] or [vocab]
-  //   prompt    optional, [n]: the token ids, which then need not be given
-  //   pos       optional, [rows]: the token position per row; absent: all n positions, or the last one for a single row
-  //   hidden.N  optional, [n, model_dim]: the residual stream after layer N; hidden.embed is the one before layer 0
-  // With layers = "all", the layers that the file contains are compared.
+  // This is the path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
   std::string against;
   double tolerance = 0;  // largest |a - b| that counts as equal; with 0 only equal bits do
   StopAsked is_stopped;  // called before each layer

@@ -24,7 +24,8 @@ class Cursor {
   std::uint64_t pos() const { return pos_; }
   std::uint64_t remaining() const { return bytes_.size() - pos_; }
   std::string_view place() const { return place_; }
-  // Name of the item that is being read, which error messages show: `key "a.b"`, `tensor table entry 5`.
+  // Returns the name of the item that is being read, such as `key "a.b"` or `tensor table entry 5`. Error messages show
+  // it.
   const std::string& where() const { return where_; }
   void set_where(std::string where) { where_ = std::move(where); }
 

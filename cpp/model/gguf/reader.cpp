@@ -28,8 +28,8 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
-// What the keys of one file say about the split of the model. `no` counts from 0. `count` is 1 for a file that is not
-// split.
+// Describes the split of the model, as the keys of one of its files do. `no` counts from 0. `count` is 1 for a file
+// that is not split.
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;

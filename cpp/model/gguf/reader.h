@@ -17,8 +17,8 @@
 
 namespace zinc_rt::gguf {
 
-// What the header of one file (or memory image) contains. parse() returns it; tensor data is not read. `place` is the
-// file name for messages.
+// Holds the contents of the header of one file (or memory image). parse() returns it; tensor data is not read. `place`
+// is the file name for messages.
 struct ParsedFile {
   std::uint32_t version = 0;
   Metadata metadata;

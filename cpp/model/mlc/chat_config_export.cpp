@@ -38,7 +38,8 @@ Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   c.rope_factor = *std::ranges::max_element(wanted);
   c.rope_low_freq = 1;
   c.rope_high_freq = 4;
-  // largest allowed difference of one divisor; both are f32, computed from f32 frequencies
+  // Two divisors count as equal if they differ by at most this part of the first. Both are f32, computed from f32
+  // frequencies.
   constexpr double kTolerance = 1e-4;
   if (c.rope_factor >= 1 && std::isfinite(c.rope_factor))
     for (c.rope_original_context = 64; c.rope_original_context <= 1U << 20; c.rope_original_context *= 2) {

@@ -68,8 +68,9 @@ struct Made {
   std::uint32_t last = 0;
 };
 
-// The runs of one character in a vocabulary, identified by their lengths. `rank` maps a pair of lengths that a merge
-// joins to the merge's rank. `score` maps the length of the joined run to the rank that its score would stand for.
+// Describes the runs of one character that are tokens of a vocabulary, by their lengths. `rank` maps a pair of lengths
+// that a merge joins to the merge's rank. `score` maps the length of the joined run to the rank that its score would
+// stand for.
 struct Runs {
   std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> rank;
   std::map<std::size_t, std::uint32_t> score;
@@ -197,8 +198,9 @@ Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::sp
       ranked.push_back({pair, id, n_characters(vocab.tokens[pair.left]), n_characters(vocab.tokens[pair.right])});
     });
   }
-  // Only runs have equal scores. Among those, the merge with the longest left side comes first, so that a run grows
-  // from its left end. That is also the result if the leftmost of equal pairs is joined first.
+  // Two tokens have equal scores only if both are runs of one character. Among those, the merge with the longest left
+  // side comes first, so that a run grows from its left end. That is also the result if the leftmost of equal pairs is
+  // joined first.
   std::ranges::stable_sort(ranked, [&](const Ranked& a, const Ranked& b) {
     return std::tuple(scores[b.token], b.left_length, b.right_length) <
            std::tuple(scores[a.token], a.left_length, a.right_length);
