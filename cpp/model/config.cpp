@@ -169,8 +169,8 @@ class ConfigReader {
   Result<double> number(std::string_view key, double min, double max, double absent) const {
     ZRT_TRY(const double value,
             metadata_.get_float_or(full(key), family_default(config_, metadata_, key).value_or(absent)));
-    if (!(value >= min && value <= max))
-      return out_of_range(key, min, max, value);  // the negated form also refuses NaN
+    // The negated form also refuses NaN.
+    if (!(value >= min && value <= max)) return out_of_range(key, min, max, value);
     return value;
   }
 

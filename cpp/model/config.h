@@ -82,10 +82,8 @@ struct ModelConfig {
   std::uint32_t per_layer_embedding_dim = 0;
 
   // These members are used only by encoders, which make embeddings.
-  std::uint32_t n_token_types =
-      0;  // number of rows of the tensor token_types.weight; 0 if the model has no such tensor
-  std::uint32_t pooling_type =
-      0;  // how token rows become one embedding: a number of base/pooling.h; 0 for no embedding
+  std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if there is none
+  std::uint32_t pooling_type = 0;   // how token rows become one embedding, by base/pooling.h; 0 for no embedding
 
   // The following members are the constants of norms, and factors by which values are multiplied.
   double norm_eps = 0;

@@ -131,8 +131,8 @@ ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width
   if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
-// Adds a page's values, times the weights p of its 16 tokens, to o. If all rows see a token, its value is added to the
-// rows together, otherwise row by row.
+// Adds a page's values, times the weights p of its 16 tokens, to o of kN rows. A value that all rows see is loaded once
+// for all of them, and any other value once per row.
 template <int kN, class T>
 ZRT_SIMD void add_weighted(Row* const* rows, const float* const* p, const Page<T>& v, std::uint32_t width,
                            std::uint32_t page, float* const* o) {

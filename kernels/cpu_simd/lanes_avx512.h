@@ -290,7 +290,7 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
 // lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Sums j and j + 4 after the first step of the fold, which leaves eight lanes of each.
+// Holds two of the eight sums, j and j + 4, after the first step of the fold, which leaves eight lanes of each.
 struct Pair {
   __m512 lanes;
 };
