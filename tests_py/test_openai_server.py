@@ -348,6 +348,7 @@ BAD = {
     "guided_choice": [[], [5], "a"],
     "grammar": [5, "root := x"],
     "reasoning_effort": ["extreme", 5],
+    "reasoning": [5, {"effort": "extreme"}, {"enabled": 3}, {"max_tokens": 20}, {"strength": 1}],
     "service_tier": ["gold", 5],
     "functions": [[{"name": "f"}]],
     "function_call": ["f", {"name": "f"}],

@@ -59,6 +59,9 @@ std::vector<RequestField> make_rows() {
       own("reasoning_effort", kChat, "none, minimal, low, medium, high, xhigh or max",
           "a variable of the template; none also sets `enable_thinking` false"),
       own("reasoning", kResponses, kObject, "`effort`: as `reasoning_effort`"),
+      own("reasoning", kChat, kObject,
+          "OpenRouter's: `effort` as `reasoning_effort`, `enabled` as `enable_thinking`, `exclude` for no "
+          "`include_reasoning`"),
       own("thinking", kMessages, kObject, "`type`: whether the model thinks; `display`: whether that is shown"),
       own("output_config", kMessages, kObject, "`effort`: a variable of the template; `format`: of the answer"),
       own("think", kOllama, "true, false, low, medium or high", "whether the model thinks, or its effort"),

@@ -54,6 +54,14 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
       r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
   }
   read_effort(r, "reasoning_effort", chat.variables);
+  r.object("reasoning", [&](BodyReader& one) {
+    if (r.fields().get("reasoning_effort") != nullptr && one.fields().get("effort") != nullptr)
+      one.wrong("effort", "reasoning_effort is given, too");
+    read_effort(one, "effort", chat.variables);
+    if (const auto enabled = one.boolean("enabled")) chat.variables["enable_thinking"] = *enabled;
+    if (const auto exclude = one.boolean("exclude")) call.include_reasoning = !*exclude;
+    one.refuse("max_tokens", "max_tokens bounds reasoning and answer together");
+  });
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   r.into(call.echo, r.boolean("echo"));

@@ -145,6 +145,17 @@ TEST(ChatBody, LengthThatIsNotGivenIsAllThatFits) {
   EXPECT_EQ(chat(R"(,"max_tokens":null)").requests[0].max_tokens, Request::kAllThatFit);
 }
 
+TEST(ChatBody, ReasoningOfOpenRouterIsTheTemplatesAndTheAnswers) {
+  const auto high = chat(R"(,"reasoning":{"effort":"high","enabled":true,"exclude":true})");
+  EXPECT_EQ(as_text(high.requests.at(0).conversation->variables),
+            R"({"reasoning_effort":"high","enable_thinking":true})");
+  EXPECT_EQ(high.include_reasoning, false);
+  const auto none = chat(R"(,"reasoning":{"effort":"none","max_tokens":null})");
+  EXPECT_EQ(as_text(none.requests.at(0).conversation->variables),
+            R"({"enable_thinking":false,"reasoning_effort":"none"})");
+  EXPECT_EQ(none.include_reasoning, true);
+}
+
 TEST(ChatBody, PartsOfTextStayPartsAndDevelopersAreTheSystem) {
   const auto body = parse_json(
       R"([{"role":"developer","content":[{"type":"text","text":"a","cache_control":{}},{"type":"text","text":"b"}]},{"role":"user","content":"c"}])");
