@@ -77,6 +77,10 @@ def test_a_tenant_is_made_changed_and_removed(server):
     assert server.request("POST", "/v1/tenants", {"id": "carol"}, key=ADMIN)[0] == 409
     code, _, answer = server.request("PATCH", "/v1/tenants/carol", {"weight": -1}, key=ADMIN)
     assert code == 400 and answer["error"]["param"] == "weight"
+    code, _, answer = server.request("PATCH", "/v1/tenants/carol", {"speculate": "often"}, key=ADMIN)
+    assert code == 400 and answer["error"]["param"] == "speculate"
+    code, _, answer = server.request("PATCH", "/v1/tenants/carol", {"speculate": "off"}, key=ADMIN)
+    assert code == 200 and answer["settings"]["speculate"] == "off"
     assert server.request("PATCH", "/v1/tenants/carol", {"max_context_tokens": 6}, key=ADMIN)[0] == 200
     assert ask(server, key, prompt=[5] * 10)[0] == 400
     second = server.request("POST", "/v1/tenants/carol/keys", {}, key=ADMIN)[2]["api_key"]

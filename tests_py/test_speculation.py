@@ -2,7 +2,7 @@
 
 import pytest
 
-from zinc_rt import Engine
+from zinc_rt import Engine, TenantQuota
 from zinc_rt.errors import InvalidArgument
 
 ASKED = {"token_ids": [5, 6, 7], "max_tokens": 40, "ignore_eos": True, "return_logits_hash": True}
@@ -48,6 +48,22 @@ def test_a_wrong_prediction_changes_nothing(session):
     assert got == wanted
     assert answer.timings.draft_tokens > 0
     assert answer.usage.rejected_prediction_tokens > 0
+
+
+def test_a_request_gets_no_more_than_its_tenant_allows(engine, session):
+    plain, wanted = answer_of(session)
+    quota = TenantQuota(speculate="off")
+    frugal = engine.tenant("frugal", quota)
+    answer, got = answer_of(frugal.session(), prediction_token_ids=plain.token_ids, speculate="8")
+    assert got == wanted and answer.timings.draft_tokens == 0
+    frugal.quota.speculate = "2"
+    answer, got = answer_of(frugal.session(), prediction_token_ids=plain.token_ids, speculate="8")
+    assert got == wanted and frugal.quota == TenantQuota(speculate="2")
+    assert 20 < answer.timings.draft_tokens == answer.timings.accepted_draft_tokens < 40
+    frugal.quota.speculate = None
+    assert answer_of(frugal.session())[1] == wanted and frugal.quota.speculate is None
+    with pytest.raises(InvalidArgument, match='speculate is "33", auto, off or 1 to 32 wanted'):
+        frugal.quota.speculate = "33"
 
 
 def test_a_request_gets_no_more_than_the_engine_allows(tiny_model):

@@ -43,7 +43,10 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
   }
   sampling_ = {request_, seed};
   // A logits processor may keep state that a wrong guess would spoil, so its requests get no guesses.
-  if (!request_.embed && !has_processor()) speculation_ = model_->speculation(request_);
+  if (!request_.embed && !has_processor()) {
+    const std::lock_guard lock(tenant_->mutex);
+    speculation_ = model_->speculation(request_, tenant_->quota.speculate);
+  }
   has_prediction_ = !prompt.expected.empty();
   if (speculation_.most == 0) return;
   const std::uint64_t n_limit = std::uint64_t{n_prompt_} + request_.max_tokens;

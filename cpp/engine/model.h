@@ -73,10 +73,13 @@ class Model {
   GrammarCache& grammars() { return grammars_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // tokens that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
-  // Returns how many tokens a step may guess for the request. A request may lower the engine's limit but not raise it.
-  Speculation speculation(const Request& request) const {
-    Speculation wanted = find_speculation(request.speculate).value_or(speculation_);
-    wanted.most = std::min(wanted.most, speculation_.most);
+  // Returns how many tokens a step may guess for a request. `of_tenant` is TenantQuota::speculate. The request's setting
+  // goes before the tenant's, and the tenant's before the model's. Each may lower the limit of those after it, but not
+  // raise it.
+  Speculation speculation(const Request& request, const std::string& of_tenant) const {
+    Speculation wanted = speculation_;
+    for (const std::string& text : {of_tenant, request.speculate})
+      if (const auto own = find_speculation(text)) wanted = {std::min(own->most, wanted.most), own->is_fixed};
     return wanted;
   }
   int n_threads() const { return n_threads_; }  // how many threads the model's work on the host may use

@@ -1,5 +1,6 @@
 // EngineCore's calls about tenants: quotas, reservations and ledgers.
 #include "base/error.h"
+#include "base/speculate.h"
 #include "engine/clock.h"
 #include "engine/core.h"
 
@@ -28,6 +29,9 @@ Status check_quota(const TenantQuota& q) {
        {std::pair("max_concurrent_slots", q.max_concurrent_slots), std::pair("max_kv_pages", q.max_kv_pages),
         std::pair("max_context_tokens", q.max_context_tokens)})
     if (n == 0) return fail({kCode, name}, "[quota] {} is 0, at least 1 wanted", name);
+  if (!q.speculate.empty() && !find_speculation(q.speculate))
+    return fail({kCode, "speculate"}, "[quota] speculate is \"{}\", auto, off or 1 to {} wanted", q.speculate,
+                kMostGuesses);
   if (q.reserved_kv_pages > q.max_kv_pages)
     return fail({kCode, "reserved_kv_pages"}, "[quota] {} pages reserved, {} allowed in all (max_kv_pages)",
                 q.reserved_kv_pages, q.max_kv_pages);

@@ -60,6 +60,7 @@ max_context_tokens = 128000
 decode_tokens_per_s = 1000.0
 prefill_tokens_per_s = 100000.0
 isolation_group = ""           # tenants of one group share cached prefixes
+speculate = ""                 # auto, off or 1 to 32 guessed tokens a step; "": as the model
 requests_per_minute = 0.0      # 0: no limit
 tokens_per_minute = 0.0
 max_open_requests = 4096       # choices: prompts times n

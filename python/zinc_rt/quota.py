@@ -32,6 +32,7 @@ class TenantQuota:
     weight: float = 1.0  # relative to other tenants: twice the weight, twice the share
     qos_class: Literal["interactive", "standard", "batch"] = "standard"
     isolation_group: str | None = None  # tenants with the same group share cached prefixes
+    speculate: str | None = None  # "auto", "off" or "1" to "32" tokens that a step may guess; None: as the model
 
     def _repr_html_(self) -> str:
         return table("Quota", _values(self))

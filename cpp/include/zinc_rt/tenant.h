@@ -22,6 +22,9 @@ struct TenantQuota {
   std::string qos_class = "standard";  // "interactive", "standard" or "batch"
   // Tenants with the same group share cached prefixes; if empty, this tenant shares with none.
   std::string isolation_group;
+  // How many tokens a step may guess for the tenant's requests: "auto", "off" or a number, up to what the model allows
+  // (EngineOptions::speculate). If empty, the model's own setting holds.
+  std::string speculate;
 };
 
 class Tenant {

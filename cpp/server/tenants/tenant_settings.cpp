@@ -30,6 +30,7 @@ Json TenantSettings::to_json() const {
               {"decode_tokens_per_s", quota.decode_tokens_per_s},
               {"prefill_tokens_per_s", quota.prefill_tokens_per_s},
               {"isolation_group", quota.isolation_group},
+              {"speculate", quota.speculate},
               {"requests_per_minute", requests_per_minute},
               {"tokens_per_minute", tokens_per_minute},
               {"max_open_requests", max_open_requests},
@@ -72,6 +73,7 @@ ApiResult<void> TenantSettings::change(const Json& json) {
   number("decode_tokens_per_s", quota.decode_tokens_per_s, 1e-3, 1e12);
   number("prefill_tokens_per_s", quota.prefill_tokens_per_s, 1e-3, 1e12);
   take(fields.get_string("isolation_group", kMaxTenantNameBytes), quota.isolation_group);
+  take(fields.get_string("speculate", kMaxTenantNameBytes), quota.speculate);
   number("requests_per_minute", requests_per_minute, 0, 1e9);
   number("tokens_per_minute", tokens_per_minute, 0, 1e15);
   count("max_open_requests", max_open_requests, 1);

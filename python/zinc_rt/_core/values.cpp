@@ -78,13 +78,14 @@ py::object to_python(const ValidateReport& r) {
 }
 
 py::object to_python(const TenantQuota& q) {
-  const auto group = q.isolation_group.empty() ? std::nullopt : std::optional(q.isolation_group);
+  const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
   return make(
       "zinc_rt.quota", "TenantQuota",
       py::dict("max_concurrent_slots"_a = q.max_concurrent_slots, "max_kv_pages"_a = q.max_kv_pages,
                "reserved_kv_pages"_a = q.reserved_kv_pages, "max_context_tokens"_a = q.max_context_tokens,
                "decode_tokens_per_s"_a = q.decode_tokens_per_s, "prefill_tokens_per_s"_a = q.prefill_tokens_per_s,
-               "weight"_a = q.weight, "qos_class"_a = q.qos_class, "isolation_group"_a = group));
+               "weight"_a = q.weight, "qos_class"_a = q.qos_class, "isolation_group"_a = given(q.isolation_group),
+               "speculate"_a = given(q.speculate)));
 }
 
 TenantQuota to_quota(py::handle value) {
@@ -98,8 +99,11 @@ TenantQuota to_quota(py::handle value) {
   take("prefill_tokens_per_s", q.prefill_tokens_per_s);
   take("weight", q.weight);
   take("qos_class", q.qos_class);
-  if (const py::object group = value.attr("isolation_group"); !group.is_none())
-    q.isolation_group = group.cast<std::string>();
+  const auto take_given = [&](const char* name, std::string& field) {
+    if (const py::object given = value.attr(name); !given.is_none()) field = given.cast<std::string>();
+  };
+  take_given("isolation_group", q.isolation_group);
+  take_given("speculate", q.speculate);
   return q;
 }
 
