@@ -77,23 +77,32 @@ constexpr TimedDigits kTimedDigits[] = {
     {"linear_digits_16", 100}, {"linear_digits_2x16", 58}, {"linear_digits_4x16", 40},
     {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
 static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
+// The same of a tile of linear_digits_tile.cuh.
+constexpr std::uint32_t kTileTime = 520;
 
-// Returns the shape of linear_digits.cuh that is fastest for this number of rows of x; null if these kernels do not
-// take that many rows (then linear_digits_tile.cuh is used). All tiles of x use the same block of rows of W. Blocks
-// that exceed the GPU's capacity run after the others. All matrices get one shape, so that matrices of several types
-// can read the same output of digit_rows.
+// Returns the shape of linear_digits.cuh that is fastest for this number of rows of x; null if linear_digits_tile.cuh
+// is faster. All tiles of x use the same block of rows of W. Blocks that exceed the GPU's capacity run after the others.
+// All matrices get one shape, so that matrices of several types can read the same output of digit_rows. FIXED16 has
+// other tiles for more rows than one of these tiles holds (fixed_shape).
 const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vector<Matrix>& matrices,
                                     std::uint32_t rows) {
-  if (rows > cuda::kMostDigitsColumns) return nullptr;
-  const auto time = [&](const cuda::DigitsShape& shape) -> std::uint64_t {
+  if (rows > cuda::kMostDigitsColumns && matrices[0].dtype == DType::kFixed16) return nullptr;
+  const auto in_turn = [&](std::uint32_t blocks, std::uint32_t columns, std::uint32_t time) {
+    return blocks == 0 ? ~std::uint64_t{0}
+                       : std::uint64_t{ceil_div(blocks * ceil_div(rows, columns), device.multiprocessors)} * time;
+  };
+  const auto time = [&](const cuda::DigitsShape& shape) {
     std::uint32_t blocks = 0;
     for (const DType dtype : types_of(matrices))
       blocks += has_shape(dtype, shape) ? blocks_of(matrices, dtype, cuda::digits_rows(shape.groups)) : 0;
-    if (blocks == 0) return ~std::uint64_t{0};
-    return std::uint64_t{ceil_div(blocks * ceil_div(rows, shape.columns), device.multiprocessors)} *
-           kTimedDigits[&shape - cuda::kDigitsShapes].time;
+    return in_turn(blocks, shape.columns, kTimedDigits[&shape - cuda::kDigitsShapes].time);
   };
-  return &*std::ranges::min_element(cuda::kDigitsShapes, {}, time);
+  const auto& few = *std::ranges::min_element(cuda::kDigitsShapes, {}, time);
+  if (rows <= cuda::kMostDigitsColumns) return &few;
+  std::uint32_t tiles = 0;
+  for (const DType dtype : types_of(matrices))
+    tiles += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::kDigitsTile) : 0;
+  return time(few) < in_turn(tiles, cuda::kDigitsTile, kTileTime) ? &few : nullptr;
 }
 
 // The shape of linear_digits_tile.cuh.
@@ -198,9 +207,8 @@ Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matri
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const cuda::DigitsShape* few = few_digits(device, matrices, rows);
   if (few == nullptr) {
-    const std::uint32_t tiles = ceil_div(blocks_of(matrices, dtype, 64), 2) * ceil_div(rows, cuda::kDigitsTile);
     const Shape tile = digits_tile_shape(device, dtype);
-    return tiles < measured.least_tiles || tile.shared > device.most_shared ? Shape{} : tile;
+    return tile.shared > device.most_shared ? Shape{} : tile;
   }
   const std::uint32_t block_rows = cuda::digits_rows(few->groups), blocks = blocks_of(matrices, dtype, block_rows);
   if (rows < measured.least_digits &&
