@@ -62,6 +62,13 @@ constexpr uint32_t kAttendIntegerThreads = 128;
 constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
   return (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
+// Of runs of tokens (token_runs.cuh): the most columns of a workgroup, which are its tokens by its heads; the most tokens
+// of a step; bytes that the kernels have besides, and more; over integers, bytes of shared memory for the digits of q and
+// its scales.
+constexpr uint32_t kAttendRunColumns = 32, kAttendIntegerRunStep = 128, kAttendRunShared = 27 * kKilobyte;
+constexpr uint32_t attend_integer_run_bytes(uint32_t columns, uint32_t head_dim) {
+  return (columns + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16);
+}
 // Of tiles of tokens (flash_attn_integer_tile.cu): rows; bytes for K, V and the digits of q, and where rows are wide for
 // the sums of values; bytes that the kernel has besides, and more; workgroups of a multiprocessor.
 constexpr uint32_t kAttendIntegerRows = 64, kAttendIntegerMostWidth = 256, kAttendIntegerShared = 2560;

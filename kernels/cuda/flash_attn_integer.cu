@@ -9,14 +9,10 @@
 // With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound; with several
 // each chunk leaves a record for flash_attn_merge. Kernels flash_attn_1_* are also the RMS_NORM_FUSED_ROPE_KV_WRITE
 // before FLASH_ATTN; they then have parts in z.
+#include "kernels/cuda/integer_chunk.cuh"
 #include "kernels/cuda/rope_head.cuh"
-#include "kernels/cuda/token_chunks.cuh"
 
 using namespace zinc_rt::cuda;
-
-constexpr uint32_t kThreads = kAttendIntegerThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
-constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head at a time
-static_assert(kThreads == 128 && kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 
 template <uint32_t kTiles>  // of four heads, that share a pass over K and V
 struct Shared {
@@ -27,28 +23,6 @@ struct Shared {
   uint2 weights[kTiles][4][32];  // digits, as the products of 32 tokens want them
 };
 
-// q of the workgroup's heads as digits: of four heads and 32 values, lane l of a product has column l / 4, which is head
-// l / 8 and digit l / 4 % 2.
-__device__ __forceinline__ uint8_t* q_digits(uint2* q, uint32_t steps, uint32_t head, uint32_t digit, uint32_t i) {
-  const uint32_t word = i / 2, step = word / 16, j = word / 4 % 4, lane = (head % 4 * 2 + digit) * 4 + word % 4;
-  return reinterpret_cast<uint8_t*>(q + ((head / 4) * steps + step) * 32 + lane) + j * 2 + i % 2;
-}
-// Head h by a warp; x: its values, null: none, which gives digits that are 0. scales: what the scores of a head are
-// multiplied by.
-__device__ __forceinline__ void quantize_head(const push::FlashAttn& c, const float* x, uint32_t h, uint2* q,
-                                              float* scales) {
-  const uint32_t lane = threadIdx.x % 32, steps = (c.head_dim + 31) / 32;
-  float most = 0.0f;
-  if (x != nullptr)
-    for (uint32_t i = lane; i < c.head_dim; i += 32) most = max_or_nan(most, x[i] < 0 ? -x[i] : x[i]);
-  const CodeScale scale = code_scale(largest_or_nan_of_warp(most));
-  for (uint32_t i = lane; i < steps * 32; i += 32) {
-    const uint32_t bits = code_bits(x != nullptr && i < c.head_dim ? x[i] : 0.0f, scale.inverse);
-    *q_digits(q, steps, h, 0, i) = static_cast<uint8_t>(bits >> 8);
-    *q_digits(q, steps, h, 1, i) = static_cast<uint8_t>(bits ^ 0x80);
-  }
-  if (lane == 0 && x != nullptr) scales[h] = c.scale * scale.d;
-}
 // A warp a head.
 __device__ __forceinline__ void quantize_q(const push::FlashAttn& c, const float* q_row, uint32_t n_heads, uint2* q,
                                            float* scales) {
@@ -123,106 +97,10 @@ struct OwnHeads {
 };
 
 template <uint32_t kTiles>
-struct Attend {
+struct Attend : IntegerChunk {
   static constexpr uint32_t kHeads = 4 * kTiles;
 
-  const OpArgs& args;
   const RopeArgs* rope;  // null: q and the cells of the cache are there
-  const push::FlashAttn c;
-  const uint32_t kv_head;
-
-  static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
-  static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
-
-  // own_pages: own_page().
-  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there stays as it
-  // was: it is multiplied by digits that are 0, or makes scores that are not read.
-  using Codes = uint4[kSteps][4];
-  // The scales of the lane's four keys.
-  struct KeyPlace {
-    const uint8_t* page;  // codes of the head in it; null: not seen
-    uint2 scales;
-  };
-  __device__ __forceinline__ uint2 scales_of_keys(const uint8_t* codes) const {
-    return *reinterpret_cast<const uint2*>(codes - kv_integer::codes_at(kv_head, c.head_dim) +
-                                           kv_integer::scales_at(kv_head, c.n_kv_heads, c.head_dim) +
-                                           lane() / 4 % 4 * 8);
-  }
-  __device__ __forceinline__ KeyPlace find_keys(int32_t own_pages, Range range) const {
-    const uint32_t own = warp() * 2 + lane() / 16;
-    const int32_t page = page_of(own_pages, own);
-    if (!has_page(range, own)) return {nullptr, {0, 0}};
-    const uint8_t* codes = page_at(args, true, page) + kv_integer::codes_at(kv_head, c.head_dim);
-    return {codes, scales_of_keys(codes)};
-  }
-  __device__ __forceinline__ void ask_keys(Codes& k, const uint8_t* page, uint32_t first) const {
-    const uint32_t words = page != nullptr ? c.head_dim / 2 : 0, word = first / 2 + lane() % 4;
-    const uint8_t* from = page + word * 64 + lane() / 4 % 4 * 16;
-#pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s)
-#pragma unroll
-      for (uint32_t j = 0; j < 4; ++j) {
-        if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
-      }
-  }
-  // Values [first, first + kBlock) of the chunk.
-  __device__ __forceinline__ void ask_values(Codes& v, int32_t own_pages, Range range, uint32_t first) const {
-    const uint32_t value = first + warp() * 32 + lane() / 4 * 4;
-    const bool has_value = value < c.v_head_dim;
-    const uint64_t at = kv_integer::codes_at(kv_head, c.v_head_dim) + (lane() % 4 * c.v_head_dim + value) * 4;
-#pragma unroll
-    for (uint32_t i = 0; i < kPages; ++i) {
-      const int32_t page = page_of(own_pages, i);
-      const bool is_there = has_value && has_page(range, i);
-      const uint8_t* from = page_at(args, false, page) + at;
-#pragma unroll
-      for (uint32_t j = 0; j < 2; ++j) {
-        if (is_there) v[i / 2][i % 2 * 2 + j] = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
-      }
-    }
-  }
-  // Of the tokens whose weights a lane makes.
-  __device__ __forceinline__ void ask_value_scales(float (&d)[4], int32_t own_pages, Range range) const {
-#pragma unroll
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t own = 2 * i + lane() / 16;
-      const int32_t page = page_of(own_pages, own);
-      d[i] = 0.0f;
-      if (!has_page(range, own)) continue;
-      const auto* scales = reinterpret_cast<const uint16_t*>(
-          page_at(args, false, page) + kv_integer::scales_at(kv_head, c.n_kv_heads, c.v_head_dim));
-      d[i] = __uint_as_float(static_cast<uint32_t>(scales[lane() % 16]) << 16);
-    }
-  }
-
-  // Sums of upper and of lower bytes of two tiles of 16 rows, by the digits of four heads.
-  using Sums = int[kTiles][2][2][4];
-  static __device__ __forceinline__ void add(Sums& sums, const uint4 (&of)[4], const uint2* digits, uint32_t pitch,
-                                             uint32_t n) {
-#pragma unroll
-    for (uint32_t rows = 0; rows < 2; ++rows) {
-      const auto first = [&](uint32_t j) { return rows == 0 ? of[j].x : of[j].z; };
-      const auto second = [&](uint32_t j) { return rows == 0 ? of[j].y : of[j].w; };
-      const uint32_t upper[4] = {upper_bytes(first(0), first(1)), upper_bytes(second(0), second(1)),
-                                 upper_bytes(first(2), first(3)), upper_bytes(second(2), second(3))},
-                     lower[4] = {lower_bytes(first(0), first(1)), lower_bytes(second(0), second(1)),
-                                 lower_bytes(first(2), first(3)), lower_bytes(second(2), second(3))};
-#pragma unroll
-      for (uint32_t tile = 0; tile < kTiles; ++tile) {
-        if (tile * 4 >= n) continue;
-        const uint2 b = digits[tile * pitch + lane()];
-        mma32<true>(sums[tile][rows][0], upper, b);
-        mma32<false>(sums[tile][rows][1], lower, b);
-      }
-    }
-  }
-  // Of head lane % 4 of a tile and four rows.
-  static __device__ __forceinline__ float4 join(const int (&sums)[2][2][4]) {
-    const auto of = [&](int rows, int i) {
-      return joined(sums[rows][0][i], sums[rows][1][i], sums[rows][0][i + 1], sums[rows][1][i + 1]);
-    };
-    return make_float4(of(0, 0), of(0, 2), of(1, 0), of(1, 2));
-  }
 
   __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
     const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group];
@@ -275,7 +153,7 @@ struct Attend {
         const uint32_t n = min(kHeads, group - h0);
         const uint2* digits = memory + h0 / 4 * q_steps * 32;
         {
-          Sums sums = {};
+          Sums<kTiles> sums = {};
 #pragma unroll 1
           for (uint32_t at = 0; at < c.head_dim; at += kBlock) {
             if (at > 0 || h0 > 0) ask_keys(codes, keys.page, at);
@@ -309,7 +187,7 @@ struct Attend {
 #pragma unroll 1
         for (uint32_t at = 0; at < c.v_head_dim; at += kBlock) {
           if (at > 0) ask_values(codes, own_pages, range, at);
-          Sums sums = {};
+          Sums<kTiles> sums = {};
 #pragma unroll
           for (uint32_t s = 0; s < 4; ++s) add(sums, codes[s], shared.weights[0][s], 4 * 32, n);
           const uint32_t i = at + warp() * 32 + lane() / 4 * 4;
@@ -355,7 +233,7 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args, const RopeArg
     wait_for_inputs();
     return;
   }
-  Attend<kTiles>{args, rope, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(shared, memory);
+  Attend<kTiles>{{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}, rope}.run(shared, memory);
 }
 
 // Of kv heads with up to four query heads, and with more; of heads of 128 values, of 64, and of others.

@@ -123,6 +123,10 @@ ZRT_NAMES(RopeKvWrite, rows, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_
 // runs. is_runs_only: only tokens of runs have left records.
 ZRT_NAMES(Attention, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, chunks, floats, quantized_dtype, parts_at_once, group,
           run_tokens, is_runs_only, digit_columns)
+// flash_attn_integer_runs.cu. run_tokens: tokens of a run at most, a power of two. least_workgroups: with work, for which
+// runs are made shorter.
+ZRT_NAMES(AttentionRuns, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, chunks, floats, quantized_dtype, least_workgroups,
+          group, run_tokens, is_runs_only, digit_columns)
 // tile_tokens: tokens of a tile at most. tiles_at_once: tiles that run side by side.
 ZRT_NAMES(AttentionTiles, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, tile_tokens, tiles_at_once)
 // columns: choices of an item at most.

@@ -21,6 +21,14 @@ constexpr uint32_t attend_rotated_token_bytes(uint32_t group, uint32_t head_dim,
   return 2 * attend_rotated_value_bytes(v_head_dim) + attend_rotated_bytes(heads, head_dim, v_head_dim, is_merged);
 }
 
+// Of runs of tokens (flash_attn_rotated_runs.cu): bytes of a chunk's values, of the digits of weights, and of the codes
+// of q with their scales.
+constexpr uint32_t attend_rotated_run_bytes(uint32_t columns, uint32_t head_dim, uint32_t v_head_dim) {
+  const uint32_t whole = (columns + kAttendRotatedHeads - 1) / kAttendRotatedHeads * kAttendRotatedHeads;
+  return attend_rotated_value_bytes(v_head_dim) + v_head_dim / 64 * kAttendRunColumns * 256 +
+         attend_rotated_bytes(whole, head_dim, v_head_dim, false);
+}
+
 // Of tiles of tokens (flash_attn_rotated_tile.cu): bytes for K and V as products want them, their codes as they come
 // from the cache but for keys of eight bits, codes of q, and where rows are wide the sums of values; bytes besides, and
 // more.

@@ -67,6 +67,12 @@ inline float __int_as_float(std::int32_t x) {
 inline int __popc(std::uint32_t x) {
   return std::popcount(x);
 }
+inline int __clz(int x) {
+  return std::countl_zero(static_cast<unsigned>(x));
+}
+inline int __ffs(int x) {
+  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
+}
 inline int __clzll(long long x) {
   return std::countl_zero(static_cast<unsigned long long>(x));
 }

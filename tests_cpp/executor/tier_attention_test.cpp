@@ -463,6 +463,33 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPromptsOfOtherHeads)
                [&](const Attention& s, const StepTokens& step) { expect_same_step(s, step.pos, step.slots); });
 }
 
+// Over integers all tokens of such steps go by runs, however few and shallow they are; those of groups of more than 16
+// heads do not. A run has several tokens if the runs, their chunks and the kv heads are workgroups for the whole GPU:
+// so some shapes have many kv heads, and the last step is behind many chunks.
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPromptsOverIntegers) {
+  auto steps = steps_of_runs();
+  steps.push_back(StepTokens{}.add(0, 125, 8).add(1, 0, 2).add(2, 635, 5).add(3, 255, 3).add(1, 2, 1));
+  steps.push_back(StepTokens{}.add(0, 300, 8));
+  each_of_half(steps,
+               {{DType::kI16, 4, 1, 128, 128},
+                {DType::kI16, 32, 16, 64, 64, 100},
+                {DType::kI16, 48, 16, 16, 32, 0, 20.0f},
+                {DType::kI16, 64, 64, 16, 16, 3},
+                {DType::kI16, 7, 1, 80, 48},
+                {DType::kI16, 128, 16, 16, 32, 500},
+                {DType::kI16, 17, 1, 16, 32, 300},
+                {DType::kI16, 4, 1, 256, 240, 130}},
+               [&](const Attention& s, const StepTokens& step) { expect_same_step(s, step.pos, step.slots); });
+  const auto deep = StepTokens{}.add(1, 8999, 9).add(0, 4, 3).add(2, 9595, 5).add(1, 9470, 1);
+  for (Attention s : {Attention{DType::kI16, 8, 2, 128, 128},
+                      {DType::kI16, 6, 2, 48, 144, 0, 15.0f},
+                      {DType::kI16, 8, 2, 256, 32},
+                      {DType::kI16, 2, 2, 32, 256, 8700}}) {
+    s.pages = 600;
+    expect_same_step(s, deep.pos, deep.slots);
+  }
+}
+
 // Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score errs by about
 // 2^-11 of the root of its products' summed squares, which is up to 4 here, so p by some 2^-9. y is a mean of v by p:
 // its errors are below 2^-9 of the largest v, and mostly far below.

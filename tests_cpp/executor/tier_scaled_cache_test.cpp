@@ -160,7 +160,7 @@ class TierScaledCache : public TierGraphTest {
 };
 
 #define SKIP_WITHOUT(kv) \
-  if (!has_kernels(kv)) GTEST_SKIP() << "tier " << GetParam()->name << " has no kernels for " kv
+  if (!has_kernels(kv)) GTEST_SKIP() << "tier " << GetParam()->name << " has no kernels for " << (kv)
 
 TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpu) {
   SKIP_WITHOUT("i16");
@@ -229,6 +229,20 @@ TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuBehindManyChunks) {
   SKIP_WITHOUT("k8v4");
   expect_same({2, 1, 64, 64, 0, 0, "k8v4", kManyPages}, {{0, kManyChunks * 128 + 5}}, true);
   expect_same({1, 1, 64, 256, 0, 0, "k4v4", 296}, {{0, 34 * 128 - 1}}, true);
+}
+
+// Several tokens of a slot in a step, as guesses are: behind so many chunks a tier may let them share a read of K and V.
+// They go over an end of a chunk, and there are more of them than one workgroup takes.
+TEST_P(TierScaledCache, RunsHaveTheBitsOfTCpu) {
+  for (const char* kv : {"i16", "k8v4", "k4v4"}) {
+    SKIP_WITHOUT(kv);
+    const std::vector<Tokens> parts{{0, 16 * 128 - 3, 9}, {1, 3, 2}, {2, 2500, 5}, {3, 1800}};
+    for (Shape s : {Shape{8, 4, 64, 64}, {12, 4, 64, 128, 0, 5.0f}, {4, 4, 128, 256, 2000}, {8, 2, 256, 256}}) {
+      s.kv = kv, s.pages = 160;
+      expect_same(s, parts, false);
+    }
+    expect_same({8, 4, 128, 128, 0, 0, kv, 160}, {{0, 2400, 6}, {1, 0, 3}}, false, true);
+  }
 }
 
 TEST_P(TierScaledCache, WritesOddHeadsOfRotatedCodesAsTCpu) {

@@ -16,9 +16,9 @@ namespace {
 // Operands in host memory up to this size are copied to the device when a step begins. Larger ones (histories, biases)
 // are read in place by the few steps that need them.
 constexpr std::uint64_t kCopiedBytes = 16u << 10;
-// Bytes of shared memory that every kernel may use on every GPU without raising its limit (cuFuncSetAttribute), less a
-// reserve.
-constexpr std::uint32_t kUnaskedShared = 32u << 10;
+// Bytes of shared memory that a launch may ask for on every GPU without raising the kernel's limit (cuFuncSetAttribute):
+// 48 KiB, less what a kernel declares itself, which is 32 KiB at most.
+constexpr std::uint32_t kUnaskedShared = 16u << 10;
 
 }  // namespace
 

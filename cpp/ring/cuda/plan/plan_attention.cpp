@@ -21,21 +21,35 @@ constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;
 
 // The kernels. kMma and kTile: tiles of tokens with or without tensor cores. kIntegerTile, kRotatedTile: tiles of
-// tokens over integer caches and over rotated codes. The others: single tokens, with or without chunks in shared
-// memory, and over integer caches and rotated codes.
-enum class Kind : std::uint8_t { kMma, kTile, kIntegerTile, kRotatedTile, kStaged, kAny, kInteger, kRotated };
+// tokens over integer caches and over rotated codes. kIntegerRuns, kRotatedRuns: runs of a few tokens over them. The
+// others: single tokens, with or without chunks in shared memory, and over integer caches and rotated codes.
+enum class Kind : std::uint8_t {
+  kMma,
+  kTile,
+  kIntegerTile,
+  kRotatedTile,
+  kStaged,
+  kAny,
+  kInteger,
+  kRotated,
+  kIntegerRuns,
+  kRotatedRuns
+};
 bool is_tile(Kind kind) {
   return kind < Kind::kStaged;
+}
+bool is_of_runs(Kind kind) {
+  return kind >= Kind::kIntegerRuns;
 }
 struct Plan {
   Kind kind = Kind::kAny;
   std::uint32_t tokens = 1;      // the most tokens of one slot that share a workgroup
   std::uint32_t width = 0;       // values per row in shared memory
-  std::uint32_t parts = 1;       // workgroups per token and kv head
+  std::uint32_t parts = 1;       // workgroups per token and kv head; of is_of_runs, per kv head
   std::uint64_t shared = 0;      // bytes of shared memory
   std::uint32_t run_tokens = 0;  // the most tokens in a tile of flash_attn_runs.cu; 0: that kernel is not used
   std::uint64_t run_shared = 0;
-  bool has_records() const { return parts > 1 || run_tokens > 0; }
+  bool has_records() const { return parts > 1 || run_tokens > 0 || is_of_runs(kind); }
 };
 
 // Returns the type of the cache's keys.
@@ -96,11 +110,37 @@ std::optional<Plan> tiles_of_codes(const Planner& p, const OpCall& c, Kind kind,
     return plan;
   return std::nullopt;
 }
+// Returns the plan with runs of tokens over an integer or rotated cache; nullopt if each slot has one token, if a
+// workgroup's columns do not hold two tokens, or if tiles are better: the step is long, or its records would take much
+// memory. There is at least one workgroup per token and kv head, because each token may be a run. bytes(columns): the
+// kernel's shared memory.
+template <class Bytes>
+std::optional<Plan> runs_of_codes(const Planner& p, const OpCall& c, Kind kind, const Bytes& bytes) {
+  const DeviceProfile::Attention& measured = p.device().attention;
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t group = push.n_heads / push.n_kv_heads, tokens = std::bit_floor(cuda::kAttendRunColumns / group);
+  if (c.op != ir::Op::FLASH_ATTN_BATCHED || c.rows() == 1 || c.rows() > cuda::kAttendIntegerRunStep || tokens < 2)
+    return std::nullopt;
+  const Records records = records_of(c);
+  if (c.rows() > measured.integer_tile_from_tokens && records.bytes > measured.most_integer_run_bytes)
+    return std::nullopt;
+  const Plan plan{.kind = kind,
+                  .tokens = tokens,
+                  .width = width_of(std::max(push.head_dim, push.v_head_dim)),
+                  .parts = c.rows() * parts_of(p, c, push.n_kv_heads, records.chunks),
+                  .shared = bytes(tokens * group)};
+  if (plan.shared + cuda::kAttendRunShared > p.most_shared()) return std::nullopt;
+  return plan;
+}
 Plan plan_of_integers(const Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  if (const auto runs = runs_of_codes(p, c, Kind::kIntegerRuns, [&](std::uint32_t columns) {
+        return cuda::attend_integer_run_bytes(columns, push.head_dim);
+      }))
+    return *runs;
   if (const auto tiles =
           tiles_of_codes(p, c, Kind::kIntegerTile, cuda::attend_integer_tile_bytes, cuda::kAttendIntegerShared))
     return *tiles;
-  const auto push = c.constants<push::FlashAttn>();
   Plan plan{.kind = Kind::kInteger,
             .width = width_of(std::max(push.head_dim, push.v_head_dim)),
             .parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks)};
@@ -109,10 +149,14 @@ Plan plan_of_integers(const Planner& p, const OpCall& c) {
   return plan;
 }
 Plan plan_of_rotated(const Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  if (const auto runs = runs_of_codes(p, c, Kind::kRotatedRuns, [&](std::uint32_t columns) {
+        return cuda::attend_rotated_run_bytes(columns, push.head_dim, push.v_head_dim);
+      }))
+    return *runs;
   const bool is_r8 = keys_of(c) == DType::kR8;
   const auto bytes = [&](std::uint32_t width) { return cuda::attend_rotated_tile_bytes(is_r8, width); };
   if (const auto tiles = tiles_of_codes(p, c, Kind::kRotatedTile, bytes, cuda::kAttendRotatedShared)) return *tiles;
-  const auto push = c.constants<push::FlashAttn>();
   Plan plan{.kind = Kind::kRotated, .parts = parts_at_once(p, c, push.n_kv_heads, records_of(c).chunks)};
   plan.shared =
       cuda::attend_rotated_token_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
@@ -189,10 +233,10 @@ struct MergeKernel {
   std::uint64_t shared;
 };
 MergeKernel merge_kernel(const Planner& p, Kind kind, std::uint32_t chunks, const OpCall* quantize) {
-  const std::string name = kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
+  const bool is_rotated = kind == Kind::kRotated || kind == Kind::kRotatedRuns;
+  const std::string name = is_rotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
   if (chunks <= cuda::kMergeFew) {
-    const bool is_fixed =
-        kind != Kind::kRotated && quantize != nullptr && gpu::quantized(*quantize).type == DType::kQ16A256;
+    const bool is_fixed = !is_rotated && quantize != nullptr && gpu::quantized(*quantize).type == DType::kQ16A256;
     return {name + (is_fixed ? "_few_fixed" : "_few"), 0};
   }
   if (const std::uint64_t deep = cuda::merge_bytes(chunks, cuda::kMergeDepth); deep + kOwnShared <= p.most_shared())
@@ -255,11 +299,16 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[Symbol::parts_at_once] = std::min(plan.parts, p.device().multiprocessors / (c.rows() * push.n_kv_heads));
   args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
   args.symbols[Symbol::run_tokens] = plan.run_tokens;
-  args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
+  if (is_of_runs(plan.kind)) {
+    args.symbols[symbol::AttentionRuns::run_tokens] = plan.tokens;
+    args.symbols[symbol::AttentionRuns::least_workgroups] =
+        p.device().attention.least_of_each * p.device().multiprocessors;
+  }
+  args.symbols[Symbol::is_runs_only] = plan.run_tokens > 0 && plan.parts == 1 ? 1 : 0;
   const auto are_all = [&](std::uint32_t values) { return push.head_dim == values && push.v_head_dim == values; };
-  const std::string of_heads = are_all(128)                                 ? "_128"
-                               : are_all(64) && plan.kind == Kind::kInteger ? "_64"
-                                                                            : "",
+  const std::string of_heads = are_all(128) ? "_128"
+                               : are_all(64) && (plan.kind == Kind::kInteger || plan.kind == Kind::kIntegerRuns) ? "_64"
+                                                                                                                 : "",
                     of_group = push.n_heads <= 4 * push.n_kv_heads ? "4" : "8";
   if (plan.kind == Kind::kInteger && kv_write != nullptr)
     p.launch("flash_attn_integer", "flash_attn_1_i16_4" + of_heads, c.rows(), push.n_kv_heads, plan.parts,
@@ -270,6 +319,10 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   else if (plan.kind == Kind::kInteger)
     p.launch("flash_attn_integer", "flash_attn_i16_" + of_group + of_heads, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendIntegerThreads, plan.shared, args);
+  else if (is_of_runs(plan.kind))
+    p.launch(plan.kind == Kind::kIntegerRuns ? "flash_attn_integer_runs" : "flash_attn_rotated_runs",
+             "flash_attn_runs_" + type + of_heads, plan.parts, push.n_kv_heads, 1, cuda::kAttendIntegerThreads,
+             plan.shared, args);
   else if (plan.kind == Kind::kRotated)
     p.launch("flash_attn_rotated", "flash_attn_" + type + of_heads, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendRotatedThreads, plan.shared, args);

@@ -45,9 +45,14 @@ struct DeviceProfile {
     std::uint32_t integer_tile_from_tokens = 64;
     // Steps of up to this many tokens are planned by the class of their longest history: 1,024, 4,096, 16,384 or 65,536
     // positions, or all that the cache has room for.
-    std::uint32_t most_tokens_by_positions = 64, least_positions = 1024, most_positions = 65536;
+    std::uint32_t most_tokens_by_positions = 128, least_positions = 1024, most_positions = 65536;
     // Workgroups per multiprocessor, over which the chunks of few tokens are spread.
     std::uint32_t workgroups_of_each = 4;
+    // For records of runs over integers in steps that tiles could compute: 128 tokens of 32 heads of 128 values in 16,384
+    // positions.
+    std::uint64_t most_integer_run_bytes = 5ull << 26;
+    // Runs of tokens over integers are made shorter until this many workgroups per multiprocessor have work.
+    std::uint32_t least_of_each = 1;
     std::uint64_t most_run_bytes = 5ull << 28;  // for records that only runs need: 256 tokens of 32 heads of
                                                 // 128 values in 36k positions
   } attention;
