@@ -1,4 +1,5 @@
-// What host and device agree on for all kernels: their arguments, passed by value, and the shapes of launches.
+// This header collects the structs that the host fills and a kernel receives by value, for all kernels, together with
+// the constants by which the host sizes a launch. Shared by host and device.
 #pragma once
 
 #include "kernels/cuda/attention_args.h"

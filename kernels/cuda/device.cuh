@@ -1,4 +1,5 @@
-// What the kernels share: edges between launches, reductions, and the sums of the contract by half warps.
+// Device functions that most kernels share: the waits at a kernel's beginning, reductions and sums in the fixed order
+// of docs/arithmetic.md, and the ops that several kernels contain (RMS_NORM, QUANTIZE, ROPE, GLU, ARGMAX).
 #pragma once
 
 #include "kernels/common/digits.h"
@@ -11,7 +12,7 @@
 
 namespace zinc_rt::cuda {
 
-// The files of kernels say `using namespace zinc_rt::cuda` and no more.
+// Aliases, so that a kernel's file needs no other using directive than `using namespace zinc_rt::cuda`.
 namespace exact = zinc_rt::exact;
 namespace push = zinc_rt::push;
 
@@ -19,17 +20,20 @@ __device__ __forceinline__ float nan_value() {
   return __uint_as_float(0x7fc00000u);
 }
 
-// Whether there is a row t. A step has at least one token, so nobody need ask for row 0.
+// Returns whether the step has a row t. Row 0 needs no look at the step's header if the number of rows is the number of
+// tokens, because a step has at least one token.
 __device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
   return (t == 0 && args.symbols[symbol::Rows::rows] == kSymbolicTokens) || t < args.dim(symbol::Rows::rows);
 }
 
-// Called before positions, slots and pages are read. Everything else wants wait_for_inputs(), which may follow.
+// Waits until positions, slots and page tables may be read: not at all if step_begin has copied them already
+// (has_places). For all other inputs a kernel calls wait_for_inputs(), which it may do later.
 __device__ __forceinline__ void wait_for_places(const OpArgs& args) {
   if (args.has_places == 0) wait_for_inputs();
 }
 
-// The fold of kernels/common/fold.h over the 16 lanes of a half warp. Every lane gets the result.
+// Folds the values of the 16 lanes of a half warp as kernels/common/fold.h does: GPU lane i holds lane i % 16 of the
+// order of sums. All 16 lanes get the result.
 __device__ __forceinline__ float fold_half_warp(float v) {
   const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);
 #pragma unroll
@@ -37,8 +41,9 @@ __device__ __forceinline__ float fold_half_warp(float v) {
   return v;
 }
 
-// Up to 256 values of a group; a lane of a half warp has every 16th. All loads are issued at once, without a condition
-// on each: indexes from n on read the last value instead.
+// LaneOfGroup is what one lane of a half warp holds of a group of up to 256 values: v[i] = x[i * 16 + lane % 16]. All
+// loads are issued at once and without a condition: indexes from n on load the last value instead. n: values of the
+// group.
 struct LaneOfGroup {
   float v[16];
   uint32_t n;
@@ -56,7 +61,7 @@ __device__ __forceinline__ LaneOfGroup load_lane_of_group(const float* x, uint32
   }
   return of;
 }
-// Their float dot with themselves.
+// Returns the sum of squares of the group in the fixed order (16 lanes, fold). All lanes of the half warp get it.
 __device__ __forceinline__ float sum_of_squares(const LaneOfGroup& of) {
   const uint32_t l = threadIdx.x & 15;
   float lane = 0.0f;
@@ -69,11 +74,12 @@ __device__ __forceinline__ float square_group(const float* x, uint32_t n) {
   return sum_of_squares(load_lane_of_group(x, n));
 }
 
-// Floats of shared memory that rms_norm_row wants.
+// Returns the size, in floats, of the shared memory that rms_norm_row needs.
 ZRT_CUDA_HD uint32_t rms_floats(uint32_t d, uint32_t group) {
   return d / group * ((group + 255) / 256 + 1);
 }
-// RMS_NORM of a row by a workgroup. y may be x. The threads are together again at its end.
+// RMS_NORM of one row of d values, in groups of `group` values that are normalized separately, by all threads of a
+// workgroup. w is null if there are no weights. y may be x. Ends with a barrier, so all threads may read y.
 __device__ inline void rms_norm_row(const float* x, const float* w, float* y, uint32_t d, uint32_t group, float eps,
                                     float* shared) {
   const uint32_t parts = (group + 255) / 256, n_groups = d / group;
@@ -91,7 +97,9 @@ __device__ inline void rms_norm_row(const float* x, const float* w, float* y, ui
     factor[g] = exact::rsqrt(__fmaf_rn(sum, inverse, eps));
   }
   __syncthreads();
-  constexpr uint32_t kAhead = 4;  // values that are asked for before the first is written, since y may be x
+  // Loads of this many values are issued before the first result is stored. The compiler could not reorder them itself,
+  // because y may be x.
+  constexpr uint32_t kAhead = 4;
   for (uint32_t first = threadIdx.x; first < d; first += kAhead * blockDim.x) {
     float v[kAhead], scale[kAhead];
 #pragma unroll
@@ -111,32 +119,37 @@ __device__ inline void rms_norm_row(const float* x, const float* w, float* y, ui
   __syncthreads();
 }
 
-// The beginning of a kernel that quantizes n rows for a product. Its workgroups all have a place by now, so workgroups
-// of the product that wait take no place from them, and ask for weights meanwhile. For one row this is slower (2 % of a
-// step): the launch beside it is then a product, which is held up by those weights.
+// The beginning of a kernel that quantizes n rows for a product: waits for the inputs, and lets the next launch (the
+// product) start.
+// With several rows, the product may start at once. All of this kernel's workgroups already run on a multiprocessor by
+// then, so the product's workgroups do not displace them, and can load weights while they wait.
+// With one row that is slower (2 % of a step), because a product runs beside this launch, and the next product's loads
+// of weights would delay it.
 __device__ __forceinline__ void begin_rows(uint32_t n) {
   if (n > 1) let_next_start();
   wait_for_inputs();
   if (n <= 1) let_next_start();
 }
 
-// The values of a lane out of 256: four of the first 16 and four of the last 16 of a block of 32. The first of them is
-// value first_of_eight().
+// Eight is what one lane of a warp holds of 256 values. The lanes 4 b to 4 b + 3 hold block b of 32 values. Within the
+// block, the lane holds values c to c + 3 and c + 16 to c + 19, where c = lane % 4 * 4. first_of_eight() returns the
+// index of the lane's first value among the 256.
 struct Eight {
   float v[8];
 };
 __device__ __forceinline__ uint32_t first_of_eight() {
   return threadIdx.x % 32 / 4 * 32 + threadIdx.x % 4 * 4;
 }
-// From value `at` on of a row of k, the lane's first; zeros from k on.
+// Loads the lane's eight values of a row of k values. at: index of the lane's first value. Returns zeros if at >= k.
 __device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint32_t k) {
   if (at >= k) return Eight{};
   const float4 a = *reinterpret_cast<const float4*>(row + at), b = *reinterpret_cast<const float4*>(row + at + 16);
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
-// Of codes of two digits (q16a256) the high ones, then the low ones, and no sum.
+// QuantizedEight is the lane's part of 256 quantized values (QUANTIZE). words: the eight codes. sum: the sum of the
+// codes of the block of 32 that the lane is in; for q8a256, two sums of 16 in the halves of the word. d: the scale.
+// For q16a256, whose codes have two digits, `words` holds the high digits and `low` the low ones, and `sum` is 0.
 struct QuantizedEight {
   uint32_t words[2], low[2], sum;
   float d;
@@ -146,7 +159,7 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
   constexpr bool kBlocks256 = kType != kQ8A32;
   constexpr float kMost = kType == kQ16A256 ? digits::kMost : 127.0f;
-  uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
+  uint32_t most = 0;  // The magnitudes are compared as bits, because NaN and infinities are then the largest.
 #pragma unroll
   for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.v[i]) & 0x7FFFFFFFu);
   if constexpr (kBlocks256) {
@@ -157,7 +170,7 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   }
   const float amax = __uint_as_float(most);
   const bool is_usable = amax >= 0x1p-100f && amax <= 0x1p120f;
-  // Where d is NaN, codes and sums do not matter: they are multiplied by NaN.
+  // If d is NaN, codes and sums do not matter, because products multiply them by d.
   const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(kMost, safe) : 0.0f,
               other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, kMost) : other;
   uint32_t words[2], low[2] = {};
@@ -171,13 +184,14 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
     if constexpr (kType == kQ16A256) {
       low[half] = words[half];
 #pragma unroll
-      for (uint32_t& code : q) code += 128;  // whose second byte is the high digit
+      for (uint32_t& code : q) code += 128;  // Byte 1 of code + 128 is the high digit.
       words[half] = __byte_perm(__byte_perm(q[0], q[1], 0x0051), __byte_perm(q[2], q[3], 0x0051), 0x5410);
     }
     sums[half] = __dp4a(static_cast<int>(words[half]), 0x01010101, 0);
   }
   if constexpr (kType == kQ16A256) return QuantizedEight{{words[0], words[1]}, {low[0], low[1]}, 0, d};
-  // q8a256: two sums of 16 as the halves of a word; the lower one, where negative, has taken 1 off the upper one.
+  // q8a256: the two sums of 16 share a word and are added across lanes together. If the lower sum is negative, it has
+  // borrowed 1 from the upper one; the line behind the shuffles gives that back.
   uint32_t sum = static_cast<uint32_t>(kBlocks256 ? sums[0] + sums[1] * 65536 : sums[0] + sums[1]);
   sum += __shfl_xor_sync(kAll, sum, 1);
   sum += __shfl_xor_sync(kAll, sum, 2);
@@ -185,8 +199,8 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   return QuantizedEight{{words[0], words[1]}, {}, sum, d};
 }
 
-// Stores them as values of row t of `to`. Rows have k values, `at` is the lane's first value; values from k on are not
-// stored.
+// Stores the lane's codes, sums and scale in row t of `to` (layout: ActRows). Rows have k values. at: index of the
+// lane's first value in the row; nothing is stored if at >= k.
 template <ActType kType>
 __device__ __forceinline__ void store_eight(const QuantizedEight& q, const ActRows& to, uint64_t t, uint32_t k,
                                             uint32_t at) {
@@ -208,7 +222,8 @@ template <ActType kType>
 __device__ __forceinline__ void quantize_eight(const Eight& x, const ActRows& to, uint64_t t, uint32_t k, uint32_t at) {
   store_eight<kType>(quantized<kType>(x), to, t, k, at);
 }
-// Of a type that the launch knows; to: n rows.
+// Quantizes and stores the lane's values in a type that is known only at run time. to: memory of n rows; t: the row; k
+// and at as in store_eight.
 __device__ __forceinline__ void quantize_eight(uint32_t type, const Eight& x, void* to, uint64_t n, uint64_t t,
                                                uint32_t k, uint32_t at) {
   switch (type) {
@@ -217,18 +232,21 @@ __device__ __forceinline__ void quantize_eight(uint32_t type, const Eight& x, vo
     default: return quantize_eight<kQ8A256>(x, q8_rows(to, n, k), t, k, at);
   }
 }
-// QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
+// QUANTIZE of a row x of k values into row t of `to`. n_warps warps share the row, and the calling warp is number
+// `warp` of them.
 template <ActType kType>
 __device__ inline void quantize_row(const float* x, const ActRows& to, uint64_t t, uint32_t k, uint32_t warp,
                                     uint32_t n_warps) {
-  // Whole warps go round together; of the last 256 values some lanes may have none.
+  // The loop's condition is the same for all lanes of a warp. In the last group of 256, lanes behind the end of the row
+  // store nothing.
   for (uint32_t first = warp * 256; first < k; first += n_warps * 256) {
     const uint32_t at = first + first_of_eight();
     quantize_eight<kType>(load_eight(x, at, k), to, t, k, at);
   }
 }
 
-// ROPE of `heads` heads by a workgroup; y may be x. table_row null: NaN.
+// ROPE of `heads` consecutive heads by all threads of a workgroup. y may be x. table_row: cosines and sines of the
+// token's position; if it is null, the position is outside the table and all values become NaN.
 __device__ inline void rope_heads(const float* x, const float* table_row, float* y, uint32_t heads, uint32_t head_dim,
                                   uint32_t n_rot, bool neox) {
   const uint32_t half = n_rot / 2, steps = half + (head_dim - n_rot);
@@ -254,8 +272,8 @@ __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
 }
 
-// The whole kernel of an op that treats each value alone: calls f(i) for every value i of the rows (symbol::Row). Grid:
-// rows, and parts of a row.
+// The whole kernel of an op that computes each value by itself: calls f(i) for each index i of the rows (symbol::Row).
+// Grid: (rows, parts of a row).
 template <class F>
 __device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
   wait_for_inputs();
@@ -265,15 +283,16 @@ __device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
   const uint64_t row = static_cast<uint64_t>(t) * width;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) f(row + i);
 }
-// y = act(gate) * up; y may be gate.
+// Computes y = act(gate) * up. y may be the same memory as gate.
 __device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
   const float *gate = args.buffer<const float>(binding::Glu::gate), *up = args.buffer<const float>(binding::Glu::up);
   float* y = args.buffer<float>(binding::Glu::y);
   each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
 }
 
-// The largest of n values, found by a workgroup of up to 1,024 threads. The lower index wins a tie, NaN never wins; 0
-// where all are NaN. Every thread gets the result. shared: 64 words.
+// argmax_row() returns the index of the largest of n values; all threads of the workgroup (up to 1,024) get it. On a
+// tie the lower index wins. NaN never wins; if all values are NaN, the result is 0. shared: 64 words of scratch memory.
+// Best is a candidate for the result, with index kAbsent if there is none yet.
 struct Best {
   float value;
   uint32_t index;
@@ -285,7 +304,7 @@ __device__ __forceinline__ Best better(Best a, Best b) {
 }
 __device__ inline uint32_t argmax_row(const float* x, uint32_t n, uint32_t* shared) {
   Best best{0.0f, kAbsent};
-  constexpr uint32_t kAhead = 8;  // values that are asked for before the first is looked at
+  constexpr uint32_t kAhead = 8;  // Loads of this many values are issued before the first is compared.
   for (uint32_t first = threadIdx.x; first < n; first += kAhead * blockDim.x) {
     float v[kAhead];
 #pragma unroll

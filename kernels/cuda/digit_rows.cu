@@ -1,17 +1,21 @@
-// Rows of x for the products by digits of sub-scales (linear_digits.cuh): quantized rows, blocks of 256, to the groups
-// of digits_args.h; and for those of FIXED16. Eight lanes have a group of a row, each 32 values.
+// Copies quantized rows of x into the layouts that tensor-core products read: digit_rows for linear_digits.cuh (layout:
+// digits_args.h), fixed_rows for linear_fixed.cuh (fixed_args.h), digit_rows_of_items for experts. They run only if no
+// earlier kernel wrote that layout itself.
+// Eight threads copy one group (256 values) of a row; each copies a step of 32 values.
 #include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;
 
 namespace {
 
-// Step `step` of group g of row `row` of k values.
+// Copies step `step` (32 values) of group g of row `row`, with its sums; the thread of step 0 also copies the group's
+// scale. k: values per row.
 __device__ __forceinline__ void put_step(const ActRows& x, uint64_t row, uint32_t k, uint32_t g, uint32_t step,
                                          const DigitGroup& to) {
   const auto* from = reinterpret_cast<const uint4*>(x.qs + row * k + g * 256 + step * 32);
   const uint4 a = from[0], b = from[1];
-  *reinterpret_cast<uint4*>(to.values(step, 0)) = make_uint4(a.x, a.z, b.x, b.z);  // word_of undone
+  // Puts the words back into the order of k, undoing word_of().
+  *reinterpret_cast<uint4*>(to.values(step, 0)) = make_uint4(a.x, a.z, b.x, b.z);
   *reinterpret_cast<uint4*>(to.values(step, 1)) = make_uint4(a.y, a.w, b.y, b.w);
   const uint64_t block = row * (k / 256) + g;
   to.set_sums(step, static_cast<const uint32_t*>(x.sums)[block * 8 + step]);
@@ -20,7 +24,8 @@ __device__ __forceinline__ void put_step(const ActRows& x, uint64_t row, uint32_
 
 }  // namespace
 
-// All rows. Grid: groups of k, fours of rows.
+// Converts all rows of x (q8a256). Grid: (groups of k, rows / 4). A workgroup of 32 threads copies one group of four
+// rows.
 extern "C" __global__ void __launch_bounds__(32) digit_rows(const __grid_constant__ DigitRowsArgs args) {
   const uint32_t n = dim_of(args.rows_symbol, args.step), g = blockIdx.x, row = blockIdx.y * 4 + threadIdx.x / 8;
   begin_rows(n);
@@ -29,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(32) digit_rows(const __grid_constan
            DigitGroup(args.to, args.columns, row, args.k, g));
 }
 
-// The same of codes of two digits (linear_fixed.cuh).
+// Converts rows whose codes have two digits (q16a256), for linear_fixed.cuh. Grid and threads are those of digit_rows.
 extern "C" __global__ void __launch_bounds__(32) fixed_rows(const __grid_constant__ DigitRowsArgs args) {
   const uint32_t n = dim_of(args.rows_symbol, args.step), g = blockIdx.x, row = blockIdx.y * 4 + threadIdx.x / 8,
                  step = threadIdx.x % 8;
@@ -45,7 +50,8 @@ extern "C" __global__ void __launch_bounds__(32) fixed_rows(const __grid_constan
   if (step == 0) to.set_scale(x.d[block]);
 }
 
-// Those of items of experts, a tile each. Grid: groups of k, items.
+// Converts the rows that were sorted by expert. An item is a tile of rows of x that chose the same expert; each item's
+// rows become a tile. Grid: (groups of k, items).
 static_assert(kItemRowsThreads == 256);
 extern "C" __global__ void __launch_bounds__(256) digit_rows_of_items(const __grid_constant__ DigitRowsArgs args) {
   const uint32_t g = blockIdx.x, item = blockIdx.y;

@@ -1,12 +1,14 @@
-// The numbers of DType (cpp/base/dtype.h) that kernels know. The planner holds them against it while compiling
-// (cpp/ring/cuda/plan/kernels.cpp). Shared by host and device (C++17).
+// The values of the enum DType (cpp/base/dtype.h) that kernels use, repeated here because device code cannot include
+// that header. cpp/ring/cuda/plan/kernels.cpp checks at compile time that both agree. Shared by host and device
+// (C++17).
 #pragma once
 
 #include <stdint.h>
 
 namespace zinc_rt::cuda {
 
-// Of weights. Images are compiled for one, which the build gives by name (ZRT_WEIGHTS).
+// Format is the type of a weight matrix. Each image (compiled device program) is built for one of them, which the build
+// passes as the macro ZRT_WEIGHTS.
 enum Format {
   kF32 = 0,
   kF16 = 1,
@@ -26,9 +28,11 @@ enum Format {
   kMXFP4 = 15,
   kFixed16 = 24
 };
-// Of caches.
+// CacheType is the type of a KV cache. kCacheR8 and kCacheR4 are the types of rotated codes (k8v4, k4v4), kCacheI16 is
+// 16-bit integers.
 enum CacheType { kCacheF32 = kF32, kCacheF16 = kF16, kCacheQ8 = kQ8_0, kCacheR8 = 21, kCacheR4 = 22, kCacheI16 = 23 };
-// Of quantized rows (kernels/common/act_q8.h).
+// ActType is the type of a quantized row of activations (kernels/common/act_q8.h): 8-bit codes with a scale per 32 or
+// per 256 values, or codes of 16 bits (two digits) with a scale per 256.
 enum ActType : uint32_t { kQ8A32 = 19, kQ8A256 = 20, kQ16A256 = 25 };
 
 }  // namespace zinc_rt::cuda

@@ -1,5 +1,5 @@
-// Products of FIXED16 weights on a warpgroup's integer products (linear_fixed.cuh): the layout of x, and shapes. Shared
-// by host and device; POD, C++17.
+// Layouts and launch shapes of the products with FIXED16 weights: linear_fixed.cuh (many rows of x) and
+// linear_fixed_row.cuh (one row). Shared by host and device; POD, C++17.
 #pragma once
 
 #include "kernels/cuda/op_args.h"
@@ -7,8 +7,12 @@
 
 namespace zinc_rt::cuda {
 
-// A group of a tile of x: for each half of its values the rows' high digits and then their low ones, 128 bytes a row,
-// as a group for linear_digits.cuh has its values. Then the scales. Who quantizes makes it, or digit_rows.cu.
+// The layout of one group (256 values of k) of a tile of `columns` rows of x, in the order of addresses:
+// - the first 128 values: 128 bytes of high digits for each row, then 128 bytes of low digits for each row
+// - the second 128 values: the same
+// - one float scale per row
+// Within a row the 128 bytes are ordered as for linear_digits.cuh (digits_args.h). The kernel that quantizes x writes
+// this layout, else digit_rows.cu converts the rows.
 ZRT_CUDA_HD constexpr uint32_t fixed_half_bytes(uint32_t columns) {
   return columns * 256;
 }
@@ -16,8 +20,9 @@ ZRT_CUDA_HD constexpr uint32_t fixed_x_bytes(uint32_t columns) {
   return 2 * fixed_half_bytes(columns) + columns * 4;
 }
 
-// A workgroup has 128 rows of W by `columns` rows of x, two warpgroups half of these rows of W each. It keeps halves of
-// groups of x, planes of groups of W, and the scales of both, in a ring of stages each.
+// Shape of a workgroup of linear_fixed.cuh: it computes 128 rows of W by `columns` rows of x. Two warpgroups multiply,
+// each for 64 of the rows of W; a third one copies. Shared memory holds three rings of stages: halves of groups of x,
+// planes (high or low digits) of groups of W, and the scales of both.
 constexpr uint32_t kFixedColumns[] = {128, 64};
 constexpr uint32_t kFixedRows = 128, kFixedThreads = 384;
 constexpr uint32_t kFixedXStages = 4, kFixedScaleStages = 2;
@@ -32,27 +37,31 @@ constexpr uint32_t fixed_ring_bytes(uint32_t columns, uint32_t w_stages) {
 constexpr uint32_t fixed_w_stages(uint32_t columns) {
   return columns > 64 ? 3 : 4;
 }
-// What is left in front of the first stage to begin at a multiple of 1,024, and barriers.
+// Returns the shared memory of a workgroup: up to 1,024 bytes so that the first stage can begin at a multiple of 1,024,
+// the rings, and the barriers.
 constexpr uint32_t fixed_shared_bytes(uint32_t columns) {
   return 1024 + fixed_ring_bytes(columns, fixed_w_stages(columns)) + 2 * 8 * 10;
 }
 static_assert(fixed_shared_bytes(128) <= shared_of(1));
 
-// One row of x (linear_fixed_row.cuh): a block is half a tile of W, 8 warps take its groups in turn, and v of the groups
-// of so many blocks is kept before it is added up. That many blocks are whole pairs of units for each warp.
-constexpr uint32_t kFixedRowRows = 8, kFixedRowThreads = 256, kFixedRowWorkgroups = 2;  // workgroups: of a
-                                                                                        // multiprocessor
-ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {                    // n_groups: of a block
+// Shape of linear_fixed_row.cuh, the product with one row of x. A block is half a tile of W (8 rows). The 8 warps of a
+// workgroup take the block's groups in turn. The groups' sums (v) of fixed_row_blocks() blocks are kept in shared
+// memory before they are added up in order. That number of blocks is chosen so that each warp has whole pairs of units.
+// kFixedRowWorkgroups: workgroups per multiprocessor.
+constexpr uint32_t kFixedRowRows = 8, kFixedRowThreads = 256, kFixedRowWorkgroups = 2;
+ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {  // n_groups: groups per block.
   return 16 * (n_groups < 32 ? 32 / n_groups : 1);
 }
-// Shared memory: x, its scales, v. parts: halves of tiles of a block. most_blocks: that a workgroup has.
+// Bytes of shared memory: x as operands, then its scales (fixed_row_x_bytes), then v. parts: half tiles per block (2
+// for gate and up together). most_blocks: the most blocks that a workgroup computes.
 ZRT_CUDA_HD constexpr uint32_t fixed_row_x_bytes(uint32_t n_groups) {
   return n_groups * 512 + (n_groups + 3) / 4 * 16;
 }
 constexpr uint32_t fixed_row_shared_bytes(uint32_t n_groups, uint32_t parts, uint32_t most_blocks) {
   const uint32_t n_all = parts * n_groups, at_once = fixed_row_blocks(n_all),
                  bytes = (most_blocks < at_once ? most_blocks : at_once) * n_all * kFixedRowRows * 4;
-  return fixed_row_x_bytes(n_groups) + (bytes < 512 ? 512 : bytes);  // a norm's sums lie there before
+  // The sums of a norm use this memory before v does.
+  return fixed_row_x_bytes(n_groups) + (bytes < 512 ? 512 : bytes);
 }
 
 }  // namespace zinc_rt::cuda

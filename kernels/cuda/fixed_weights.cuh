@@ -1,7 +1,10 @@
-// FIXED16 weights as kernels read them: the group of a tile of 16 rows by 256 of k (weights.cuh) is two halves of 8
-// rows, each its plane of high digits, its plane of low ones and its scales. A plane is four pairs of steps of 32
-// values, each lane by lane of an mma: 16 bytes of row lane / 4, four values of each step from lane % 4 * 4 on and four
-// 16 further. So 16 bytes of the same place of both halves are the rows of an operand, and so are those of both planes.
+// The device layout of FIXED16 weights. A tile is 16 rows of W. One group (256 values of k) of a tile is two halves of
+// 8 rows. A half is, in order: the plane of high digits, the plane of low digits, and 8 scales (bf16).
+// A plane holds 8 rows by 256 values as four pairs of steps of 32 values, 512 bytes a pair. In a pair, each lane of a
+// warp has 16 bytes, those that it passes to an mma. For lane L these are values of row L / 4 of the half: for each of
+// the two steps, 4 values from L % 4 * 4 on and 4 values from L % 4 * 4 + 16 on. fixed_place() is the formula.
+// An mma operand has 16 rows. They are either the same plane of both halves, or both planes of the same half; in either
+// case a lane reads its 16 bytes at the same offset of both.
 #pragma once
 
 #include "kernels/common/quant_blocks.h"
@@ -12,7 +15,8 @@ namespace zinc_rt::cuda {
 constexpr uint32_t kFixedPlane = 8 * 256, kFixedHalf = 2 * kFixedPlane + 16, kFixedGroup = 2 * kFixedHalf;
 static_assert(kFixedGroup == 16 * sizeof(BlockFixed16), "a tile takes the room of its rows");
 
-// Where a group of a tile has a digit of value i of row `row`; plane: 0 for the high digits, 1 for the low ones.
+// Returns the offset, in bytes from the beginning of a tile's group, of a digit of value i (0 to 255) of row `row` (0
+// to 15). plane: 0 for the high digits, 1 for the low ones.
 __device__ __forceinline__ uint32_t fixed_place(uint32_t row, uint32_t plane, uint32_t i) {
   const uint32_t step = i / 32, quad = i % 32 / 4, lane = row % 8 * 4 + quad % 4;
   return row / 8 * kFixedHalf + plane * kFixedPlane + step / 2 * 512 + lane * 16 + step % 2 * 8 + quad / 4 * 4 + i % 4;
@@ -21,8 +25,9 @@ __device__ __forceinline__ uint32_t fixed_scale_place(uint32_t row) {
   return row / 8 * kFixedHalf + 2 * kFixedPlane + row % 8 * 2;
 }
 
-// A lane's part of a half of a group, from rows that lie as in the file, of which row 0 begins the group at `rows` and
-// the next `pitch` bytes after it. There are 8 parts. Rows from n_rows on are zeros.
+// Writes one lane's share of half a group (8 rows) at upload. There are 8 parts of 32 lanes each: part = plane * 4 +
+// pair. `rows` points to the group of row 0 in the file's layout, and row r begins r * pitch bytes further. Rows from
+// n_rows on are written as zeros. Lanes 0 to 7 of part 0 also write the scales.
 __device__ inline void pack_fixed_half(uint8_t* half, const uint8_t* rows, uint64_t pitch, uint32_t n_rows,
                                        uint32_t part, uint32_t lane) {
   const uint32_t row = lane / 4, plane = part / 4, pair = part % 4;
@@ -42,7 +47,8 @@ __device__ inline void pack_fixed_rows(uint8_t* group, const uint8_t* rows, uint
   pack_fixed_half(group + kFixedHalf, rows + 8 * pitch, pitch, n_rows > 8 ? n_rows - 8 : 0, part, lane);
 }
 
-// Value i of row r of a matrix, as dequantize_row of kernels/cpu/quant/fixed16.cpp makes it.
+// Returns value i of row r of a matrix as a float, as dequantize_row of kernels/cpu/quant/fixed16.cpp does. Rows behind
+// the last whole tile are stored in the file's layout.
 __device__ inline float fixed_weight(const uint8_t* w, uint32_t rows, uint32_t k, uint32_t r, uint32_t i) {
   const uint64_t row_bytes = static_cast<uint64_t>(k) / 256 * sizeof(BlockFixed16);
   const bool is_tile = r < rows / 16 * 16;

@@ -1,6 +1,8 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens, at the bits of flash_attn.cu: a workgroup has a tile of
-// up to tile_tokens tokens and all of its chunks (flash_attn_tile.cuh). Grid: kv heads, and as many tiles as are
-// likely; a workgroup may have to take several.
+// FLASH_ATTN and FLASH_ATTN_BATCHED in steps of many tokens, with the same bits as flash_attn.cu. A workgroup computes
+// a tile of up to tile_tokens tokens of one slot, for one kv head, over all chunks of its history
+// (flash_attn_tile.cuh).
+// Grid: (kv heads, tiles that run at once). If a step has more tiles than that, each workgroup computes several, one
+// after another.
 #include "kernels/cuda/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;

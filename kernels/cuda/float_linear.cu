@@ -1,6 +1,10 @@
-// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for few rows of x or of W
-// (also one row with the RMS_NORM before it), and for several by columns; what these do not take (k that is no multiple
-// of 16) goes to linear_widened. EMBED for the same.
+// LINEAR and every op that multiplies by float matrices. The file is compiled into one image per weight type
+// (ZRT_WEIGHTS: F32, F16 or BF16). Which kernel the planner chooses:
+// - linear_4: few rows of x, or few rows of W (float_few.cuh). linear_4_norm: the same for one row, with the RMS_NORM
+//   before it
+// - linear_columns_*: several rows of x; each kernel holds 4, 8 or 16 of them in registers (float_columns.cuh)
+// - linear_widened: shapes that the others do not support, where k is not a multiple of 16
+// - embed: EMBED, which reads rows of the same matrices
 #include "kernels/cuda/float_columns.cuh"
 #include "kernels/cuda/float_few.cuh"
 #include "kernels/cuda/float_linear.cuh"
@@ -8,7 +12,7 @@
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = ZRT_WEIGHTS;
-constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // workgroups of linear_4 on a multiprocessor
+constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // Workgroups of linear_4 that share a multiprocessor.
 
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);
@@ -31,7 +35,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) linear_columns_16(const __g
 extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
   embed_row<kFormat>(args);
 }
-// The values of a row into the order of lanes (weights.cuh), or as they are.
+// Copies a piece of a matrix at upload. The values of a row are put into the order in which the lanes of the order of
+// sums read them (lane_place in weights.cuh) if the matrix uses that layout (has_lanes), else they keep their order.
+// F32 matrices always keep it.
 extern "C" __global__ void repack(const RepackArgs args) {
   const uint64_t n = static_cast<uint64_t>(args.rows) * args.k,
                  n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;

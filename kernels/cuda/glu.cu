@@ -1,4 +1,4 @@
-// GLU: y = act(gate) * up; y may be gate.
+// GLU: y = act(gate) * up, value by value. y may be the same memory as gate. Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,7 +1,10 @@
-// Attention over caches of 16-bit integers (kernels/common/kv_integer.h), by the integer products of tensor cores. A
-// code is 256 * upper + lower, the bytes as they lie: upper with its sign, lower without. What codes are multiplied by,
-// q or the weights of a chunk, is two signed digits (kernels/common/digits.h). So a sum over codes and one digit is 256
-// times that of the upper bytes plus that of the lower ones, exactly; the order of its terms is free.
+// Helpers for attention over KV caches of 16-bit integers (kernels/common/kv_integer.h), which uses the integer
+// products of tensor cores. These multiply bytes, so every 16-bit factor is split:
+// - a code of K or V is 256 * upper + lower. These are its two bytes as stored: upper is signed, lower is unsigned
+// - the other factor (a code of q, or a weight of a chunk) is 256 * high + low, two signed digits
+//   (kernels/common/digits.h)
+// For either digit, the sum of code * digit is 256 * (sum of upper * digit) + (sum of lower * digit). All of these sums
+// are exact integers, so the order of their terms is free.
 #pragma once
 
 #include "kernels/common/kv_integer.h"
@@ -12,7 +15,7 @@ namespace zinc_rt::cuda {
 namespace kv_integer = zinc_rt::kv_integer;
 constexpr float kMostOfCode = zinc_rt::digits::kMost, kLeastLargest = 0x1p-100f, kMostLargest = 0x1p120f;
 
-// The bytes of two words, each of two codes: an operand's register of four.
+// Return the upper (lower) bytes of the four 16-bit codes in words a and b, as one register of an mma operand.
 __device__ __forceinline__ uint32_t upper_bytes(uint32_t a, uint32_t b) {
   return __byte_perm(a, b, 0x7531);
 }
@@ -20,14 +23,17 @@ __device__ __forceinline__ uint32_t lower_bytes(uint32_t a, uint32_t b) {
   return __byte_perm(a, b, 0x6420);
 }
 
-// Sums of products with the high and with the low digit, out of those of the bytes, as a float.
+// Returns 256 * high + low as a float (rule 5 of docs/arithmetic.md), where high and low are the sums of products with
+// the high and the low digits. Each argument is the sum of products of one kind of byte with one kind of digit:
+// upper_high is that of upper bytes with high digits.
 __device__ __forceinline__ float joined(int upper_high, int lower_high, int upper_low, int lower_low) {
   const int high = static_cast<int>(static_cast<uint32_t>(upper_high) * 256 + static_cast<uint32_t>(lower_high)),
             low = static_cast<int>(static_cast<uint32_t>(upper_low) * 256 + static_cast<uint32_t>(lower_low));
   return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low));
 }
 
-// The scale of codes by the largest magnitude among the values, which is NaN where one of them is, and its inverse.
+// The scale of a row of codes, and its inverse. code_scale() computes both from the largest magnitude among the values.
+// d is NaN if `largest` is NaN or too large, and 0 if it is too small to be divided by.
 struct CodeScale {
   float d, inverse;
 };
@@ -37,8 +43,10 @@ __device__ __forceinline__ CodeScale code_scale(float largest) {
   return {is_usable ? d : largest < kLeastLargest ? 0.0f : nan_value(), is_usable ? inverse : 0.0f};
 }
 
-// A code plus 128 in the lower half: its byte 1 is the high digit, its byte 0 the low one with the top bit inverted.
-// Adding 1.5 * 2^23 rounds, as exact::round_int does; 128 more change no parity. Infinities and NaN give some digits.
+// Returns the bits of a float whose lower half is code + 128, where code = round(x * inverse). Of these bits, byte 1 is
+// the high digit, and byte 0 is the low digit with its top bit inverted (kLowBits inverts it back in four codes).
+// Adding 1.5 * 2^23 rounds to an integer, as exact::round_int does. Adding 128 as well does not change how ties round,
+// because 128 is even. For infinities and NaN the digits are meaningless; the row's scale is NaN then.
 __device__ __forceinline__ uint32_t code_bits(float x, float inverse) {
   return __float_as_uint(x * inverse + (exact::kRound + 128.0f));
 }

@@ -1,4 +1,5 @@
-// Products of many rows of x with FIXED16 weights, by rows of x of a tile (kFixedColumns).
+// Products of many rows of x with FIXED16 weights. There is one kernel for each number of rows of x that a workgroup's
+// tile holds (kFixedColumns).
 #include "kernels/cuda/linear_fixed.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,6 @@
-// One row of x by FIXED16 weights, also with the RMS_NORM or QUANTIZE before it, or the GLU behind it.
+// Products of one row of x with FIXED16 weights (linear_fixed_row.cuh). Each variant is a kernel of its own: x may be
+// already quantized, floats that the kernel quantizes (linear_row_floats), or floats that it normalizes and quantizes
+// (_norm); _glu also applies GLU to the products; _short is for rows so short that each warp has only one unit of work.
 #include "kernels/cuda/linear_fixed_row.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,6 +1,8 @@
-// Products of one row, and the RMS_NORM before them, by matrices of two types side by side, as q, k and v are in files
-// of mixed types: one of ZRT_WEIGHTS, and Q6_K. The first workgroups have the one type, the others the other. A second
-// launch would normalize the row again, and only once the first has its inputs.
+// One RMS_NORM of one row of x and, in the same launch, its products with matrices of two weight types. Files of mixed
+// types store q, k and v like this: some as ZRT_WEIGHTS (the type that this image is compiled for), some as Q6_K.
+// Workgroups 0 to n_first - 1 multiply by the matrices of the first type, the other workgroups by those of the second.
+// With one launch per type, the second launch would normalize the row again, and could begin to do so only after the
+// first launch had received its inputs.
 #include "kernels/cuda/linear.cuh"
 
 using namespace zinc_rt::cuda;

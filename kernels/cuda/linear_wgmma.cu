@@ -1,4 +1,6 @@
-// The products of arithmetic `fast`, one image a weight format (ZRT_WEIGHTS), in the shapes of kWgmmaShapes.
+// The products of arithmetic `fast` on tensor cores (linear_wgmma.cuh), compiled into one image per weight format
+// (ZRT_WEIGHTS). There is one kernel for each shape of kWgmmaShapes; its name has the rows of W and of x of a
+// workgroup's block.
 #include "kernels/cuda/linear_wgmma.cuh"
 
 using namespace zinc_rt::cuda;

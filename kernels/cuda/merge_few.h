@@ -1,11 +1,14 @@
-// flash_attn_merge_few. It has a header of its own because attention_args.h reaches every kernel, and this only two files.
+// The limit of flash_attn_merge_few, the kernel that merges the attention chunks of short histories. It is not in
+// attention_args.h because every kernel includes that header, so a change of this number would recompile all of them.
+// Only the planner and that kernel need it.
 #pragma once
 
 #include <stdint.h>
 
 namespace zinc_rt::cuda {
 
-// The chunks of a head up to which its records are read where they lie, without shared memory: the first, and one a lane.
+// flash_attn_merge_few merges a head of at most this many chunks. The first chunk's record is read by all lanes of the
+// warp, and each of the 32 lanes holds the factors of one further chunk, so no shared memory is needed.
 constexpr uint32_t kMergeFew = 33;
 
 }  // namespace zinc_rt::cuda

@@ -1,5 +1,7 @@
-// MOE_SUM (moe_sum.cuh); with a hidden row that is added to in place, also the ADD behind it and the end of
-// MOE_DOWN_ACC. choices_y [n, k d]; expert_scale, z and hidden may be null.
+// MOE_SUM: z[t] = sum over token t's choices of weight * y (moe_sum.cuh). If `hidden` is given, the kernel also
+// computes hidden[t] += z[t], so that it serves the ADD that follows a MOE_SUM, and the end of MOE_DOWN_ACC.
+// choices_y is [tokens, k * d], where k is the number of experts per token. expert_scale, z and hidden may be null.
+// Grid: (tokens, parts of a row). Each thread computes every n-th column.
 #include "kernels/cuda/moe_sum.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// MOE_SWIGLU: GLU of the rows of the chosen experts.
+// MOE_SWIGLU: y = act(gate) * up for the rows that the chosen experts' gate and up products wrote. Grid: (rows, parts
+// of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

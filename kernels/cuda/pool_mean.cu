@@ -1,5 +1,7 @@
-// POOL_MEAN: the mean of a text's rows up to each of its tokens. Grid: tiles of columns; tokens, where the first token
-// of each slot does all of the slot's tokens in order. Order: kernels/cpu/pool_mean.cpp.
+// POOL_MEAN: y[t] is the mean of the rows of x from the first token of t's text up to and including t. The running sum
+// of each slot is kept in `sum` between steps. The order of sums is that of kernels/cpu/pool_mean.cpp.
+// Grid: (tiles of columns, tokens). Each thread computes one column. Only the workgroup of a slot's first token in this
+// step works: it goes through all of the slot's tokens in order.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,5 +1,7 @@
-// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and
-// 2,048 values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
+// QUANTIZE: turns rows of floats into codes with one scale per block of 32 or 256 values. kernels/cpu/quantize.cpp
+// defines the result, linear_args.h (ActRows) the layout.
+// Grid: (rows, parts of a row of 2,048 values). Each warp quantizes 256 values at a time, eight per lane (Eight in
+// device.cuh).
 #include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;
@@ -10,7 +12,8 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
   if (t >= n) return;
   const float* x = args.buffer<const float>(binding::Quantize::x) + static_cast<uint64_t>(t) * k;
   const uint32_t n_warps = blockDim.x / 32, warp = blockIdx.y * n_warps + threadIdx.x / 32;
-  // Whole warps go round together; of the last 256 values some lanes may have none.
+  // The loop's condition is the same for all lanes of a warp, because they exchange values. In the last group of 256,
+  // lanes whose values would lie behind the end of the row load zeros and store nothing.
   for (uint32_t first = warp * 256; first < k; first += gridDim.y * n_warps * 256) {
     const uint32_t at = first + first_of_eight();
     quantize_eight(args.symbols[symbol::Quantize::dtype_y], load_eight(x, at, k), args.buffers[binding::Quantize::y], n,
@@ -18,9 +21,11 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
   }
 }
 
-// GLU and QUANTIZE of its rows. `quantized` lies apart from the others; digits, what digit_rows.cu would make of it,
-// may be null. Push: act. Grid: rows, and four groups of 256, a warp each: eight values of a lane are enough to overlap
-// what one is made of.
+// GLU and the QUANTIZE of its rows in one launch. y receives the float rows and `quantized` the codes; it must not
+// share memory with the other buffers. `digits` receives the same codes in the layout that digit_rows.cu would write;
+// it may be null. Push constant: act, the activation function.
+// Grid: (rows, parts of a row of four groups of 256 values). Each warp computes one group. The eight values of a lane
+// are independent, which is enough to overlap the long chain of instructions that each value takes.
 extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_constant__ OpArgs args) {
   const uint32_t n = args.dim(symbol::GluQuantize::rows), k = args.dim(symbol::GluQuantize::k), t = blockIdx.x,
                  first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256, at = first + first_of_eight();

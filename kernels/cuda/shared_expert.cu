@@ -1,5 +1,7 @@
-// The end of SHARED_EXPERT: hidden = hidden + y, y times sigmoid(gate_inp . x) where there is a gate_inp. A workgroup a
-// token. gate_inp may be null. Shared: d / 256 floats.
+// The last step of SHARED_EXPERT: hidden += y * sigmoid(gate_inp . x), or hidden += y if gate_inp is null. y is the
+// shared expert's output, x the layer's input row.
+// Grid: one workgroup per token. Each half warp computes the dot product of every n-th group of 256 values, in the
+// order of docs/arithmetic.md, rule 4. Shared memory: one float per group of 256, d / 256 of them rounded up.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

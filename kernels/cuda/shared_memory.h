@@ -1,4 +1,5 @@
-// The shared memory that kernels are shaped for: a multiprocessor's of compute capability 9.0, in bytes.
+// The amount of shared memory for which kernels choose their tile and ring sizes: that of a multiprocessor of compute
+// capability 9.0, in bytes.
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +8,10 @@ namespace zinc_rt::cuda {
 
 constexpr uint32_t kKilobyte = 1u << 10;
 constexpr uint32_t kSharedOfMultiprocessor = 228 * kKilobyte;
-constexpr uint32_t kSharedOfEach = kKilobyte;  // that a workgroup takes besides what it asks for
-// What each of so many workgroups of a multiprocessor may ask for.
+// The driver reserves this much for each workgroup, in addition to what the launch requests.
+constexpr uint32_t kSharedOfEach = kKilobyte;
+// Returns the bytes that each workgroup may request if `workgroups` of them are to run on one multiprocessor at the
+// same time.
 constexpr uint32_t shared_of(uint32_t workgroups) {
   return kSharedOfMultiprocessor / workgroups - kSharedOfEach;
 }

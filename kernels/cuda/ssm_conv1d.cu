@@ -1,5 +1,7 @@
-// SSM_CONV1D: causal depthwise convolution, then silu. Grid: tiles of channels; tokens, where the first token of each
-// slot does all of the slot's tokens in order. Order: kernels/cpu/ssm_conv1d.cpp.
+// SSM_CONV1D: a causal depthwise convolution, then silu. Its state is each slot's last `taps` inputs. The order of sums
+// is that of kernels/cpu/ssm_conv1d.cpp.
+// Grid: (tiles of channels, tokens). Each thread computes one channel. Only the workgroup of a slot's first token in
+// this step works: it goes through all of the slot's tokens in order.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

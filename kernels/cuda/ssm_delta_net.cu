@@ -1,6 +1,8 @@
-// SSM_DELTA_NET: the gated delta rule, token by token. Grid: v heads; tokens, where the first token of each slot does
-// all of the slot's tokens in order. A thread has a column of the state, which is in shared memory meanwhile. Order:
-// kernels/cpu/ssm_delta_net.cpp. Shared: k_dim v_dim + 2 k_dim + 2 (k_dim / 256 + 1) floats.
+// SSM_DELTA_NET: the gated delta rule, token by token. The order of sums is that of kernels/cpu/ssm_delta_net.cpp.
+// Grid: (v heads, tokens). Only the workgroup of a slot's first token in this step works: it goes through all of the
+// slot's tokens in order. Each thread computes one column of the head's state [k_dim, v_dim].
+// Shared memory, in floats: the state (k_dim * v_dim), q and k of the token (2 * k_dim), and the sums of squares of q
+// and k per group of 256.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

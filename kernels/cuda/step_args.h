@@ -1,43 +1,46 @@
-// The kernels that begin and end a step, and the one that lays weights out. Shared by host and device; POD, C++17.
+// Arguments of step_begin and step_end, the first and last kernel of every step, and of repack, which reorders weights
+// at upload. Shared by host and device; POD, C++17.
 #pragma once
 
 #include "kernels/cuda/op_args.h"
 
 namespace zinc_rt::cuda {
 
-// step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
+// A copy of `words` 32-bit words from host to device memory, made by step_begin. Later kernels of the step then read
+// device memory, because each read over the bus takes more than a microsecond.
 struct CopyJob {
   const uint32_t* from;
   uint32_t* to;
   uint32_t words;
 };
-// Of a page table [slots, width]: for each token the pages up to its position.
+// A copy of the used part of a page table [slots, width]: for each token, step_begin copies the pages of its slot up to
+// its position.
 struct PageJob {
-  const int32_t *from, *pos, *slot;  // pos, slot: [room]
+  const int32_t *from, *pos, *slot;  // pos and slot are [room] values: the position and slot of each token of the step.
   int32_t* to;
   uint32_t width, room;
 };
 constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kBeginThreads = 1024;
-// Grid: a workgroup a copy, then one for each page table, at least one.
+// Arguments of step_begin. Grid: one workgroup per copy, then one per page table; at least one workgroup in all.
 struct StepBeginArgs {
-  const StepHeader* headers;  // [kHeaders], host memory
+  const StepHeader* headers;  // A ring of kHeaders headers in host memory. Step i reads entry i % kHeaders.
   StepHeader* header;
-  const uint32_t* n_steps;  // device memory: steps so far
+  const uint32_t* n_steps;  // Device memory: the number of steps that have completed.
   uint32_t n_copies, n_pages;
   CopyJob copies[kMaxCopyJobs];
   PageJob pages[kMaxPageJobs];
 };
 struct StepEndArgs {
   uint32_t* n_steps;
-  uint32_t* done;  // host memory: the steps that are complete
+  uint32_t* done;  // Host memory that the host polls: the number of completed steps.
 };
 
-// repack: a matrix from a file's layout to that of the kernels (weights.cuh).
+// Arguments of repack: copies a piece of a weight matrix from the file's layout to the kernels' layout (weights.cuh).
 struct RepackArgs {
   const void* from;
   void* to;
   uint32_t rows, k;
-  uint32_t matrix_rows;  // of all pieces of the matrix
+  uint32_t matrix_rows;  // Rows of the whole matrix, of which `rows` are in this piece.
 };
 
 }  // namespace zinc_rt::cuda

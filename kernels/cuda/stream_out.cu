@@ -1,5 +1,7 @@
-// STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring; entry 0 holds the
-// count, written after the entries. One workgroup.
+// STREAM_OUT: appends an entry (sequence number, slot, token, row) for each output row to a ring in host memory. Word 0
+// of the ring is the count of entries written so far. It is updated after the entries, so the host never reads an
+// unfinished one.
+// Grid: one workgroup; each thread writes every blockDim.x-th entry.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -10,7 +12,8 @@ extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
   let_next_start();
   const uint32_t n = args.dim(symbol::StreamOut::rows), entries = args.dim(symbol::StreamOut::entries);
   auto* ring = args.buffer<volatile uint32_t>(binding::StreamOut::ring);
-  if (threadIdx.x == 0) first = ring[0];  // by one thread: see step_begin
+  // Only one thread reads this word, because reads of host memory wait for each other (step_begin).
+  if (threadIdx.x == 0) first = ring[0];
   __syncthreads();
   const uint32_t count = first;
   for (uint32_t r = threadIdx.x; r < n; r += blockDim.x) {
