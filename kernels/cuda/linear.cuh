@@ -1,10 +1,12 @@
-// Rows of W (quantized, weights.cuh) times rows of x (quantized, linear_args.h): y[t][m] = dot(w[m], x[t]) + bias[m],
-// in the order of docs/arithmetic.md, rule 3.
-// A workgroup has a few rows of x and goes through blocks of kT tiles of 16 rows of W; its blocks are a grid apart.
-// Eight of its warps take the groups of 256 of its blocks in turn, each by mma.m16n8k32 (or k16, where scales are of 16
-// values), and leave the group's v in shared memory. The other warps add them up in order meanwhile. A warp's next
-// groups are always on their way to shared memory, across blocks. Integer sums are exact in any order, so no shape
-// changes a bit.
+// Rows of W (quantized, weights.cuh) times up to 32 rows of x (quantized, linear_args.h): y[t][m] = dot(w[m], x[t]) +
+// bias[m], in the order of docs/arithmetic.md, rule 3. linear.cu instantiates it for 1, 8, 16 and 32 rows.
+// - workgroup: a few rows of x by blocks of kT tiles of 16 rows of W. Workgroup i of n computes the blocks i, i + n,
+//   ...
+// - multiplying warps (eight): they take the groups of 256 values of the workgroup's blocks in turn, multiply each by
+//   mma.m16n8k32 (k16 if scales are for 16 values), and write the group's v to shared memory. Each warp copies its next
+//   groups to shared memory ahead, across the ends of blocks
+// - adding warps: they add up the v in the order of k while the next ones are computed
+// Integer sums are exact in any order, and v are always added in order, so the shape does not change a bit.
 #pragma once
 
 #include "kernels/cuda/fixed_columns.cuh"
@@ -12,12 +14,13 @@
 
 namespace zinc_rt::cuda {
 
-// Which of the workgroups that share all blocks this one is.
+// The number of this workgroup among those that share all blocks, and how many they are.
 struct Sharer {
   uint32_t index, count;
 };
 
-// The groups of a workgroup's blocks, one after another; its blocks are as far apart as there are workgroups.
+// Walk goes through the groups of a workgroup's blocks, one block after another: `block` is counted over all blocks of
+// all items, `group` is the group within the block.
 struct Walk {
   Sharer sharer;
   uint32_t block = sharer.index, group = 0;  // of all blocks of all items; in the block
@@ -28,7 +31,8 @@ struct Walk {
   }
 };
 
-// C::kUnits: a group of FIXED16 may be two units of half its rows, which warps take in turn as they take groups.
+// Sizes that follow from a format and from C, a class such as OneColumn or Columns that multiplies a group. kUnits:
+// units of a group that warps take in turn: 1, or 2 for FIXED16, where a unit is half of the tile's rows.
 template <Format F, class C>
 struct FewShape {
   static constexpr uint32_t kVectors = 256 / Traits<F>::kBlock * Traits<F>::kBytes / C::kUnits, kTile = 16 * kVectors,
@@ -36,28 +40,29 @@ struct FewShape {
                             kAdders = linear_adders(C::kColumnTiles);
 };
 
-// Copies a group of the n_rows rows behind the last whole tile, which begins at `from`, to where it is used.
+// Copies a group of the matrix's last n_rows rows, which are fewer than a tile and are stored in the file's layout, to
+// `slot` in the layout of a tile. `from`: the group of the first of these rows.
 template <Format F>
 __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t n_steps, uint32_t lane) {
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
-// The same of a half of a group of FIXED16.
+// Does the same for half a group (8 rows) of FIXED16.
 __device__ __noinline__ void pack_last_half(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t half, uint32_t lane) {
   const uint32_t n_own = n_rows > 8 * half ? n_rows - 8 * half : 0;
   for (uint32_t s = 0; s < 8; ++s) pack_fixed_half(slot, from + 8 * half * row_bytes, row_bytes, n_own, s, lane);
 }
 
-// GLU of a warp's sums: the first 16 are gate's, the others up's. All of them are read before y is written, which may
-// be gate.
+// Computes GLU from the sums of an adding warp: its lanes 0 to 15 hold sums of gate, lanes 16 to 31 those of up for the
+// same rows. The shuffle comes before the store, because the output may be the memory of gate.
 __device__ __forceinline__ void put_glu(const LinearArgs& args, const Target& target, float sum) {
   const float up = __shfl_xor_sync(0xFFFFFFFFu, sum, 16);
   if (threadIdx.x % 32 < 16 && target.y != nullptr) args.glu[target.y - args.parts[0].y] = activate(args.act, sum) * up;
 }
 
-// What the other warps do: they add the v of each round's groups to sums, and whole sums to y. Where the sums of a
-// block go, and what is added to them, is loaded when the block before is done.
+// The work of the adding warps: in each round, they add the v of the round's groups to the sums of the block, and store
+// complete sums in y. The targets of a block (with bias and residual) are loaded when the block before is complete.
 template <Format F, class C, bool kGlu, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
                                              uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
@@ -85,7 +90,7 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   begin_block();
   for (uint32_t round = 0; round < n_rounds; ++round) {
     __syncthreads();
-    // The groups of a block that this round has.
+    // A round of 8 groups may end one block and begin the next.
     for (uint32_t i = 0; i < kWarps && added.block < n_blocks;) {
       const uint32_t n = min(kWarps - i, n_groups - added.group);
       const bool is_last = added.group + n == n_groups;
@@ -113,22 +118,25 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   }
 }
 
-// Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. With more
-// than one tile a block, all matrices have whole blocks. kNorm: x is one row of floats; each workgroup makes the
-// quantized row itself, behind its groups or in scratch memory. kGlu: a block is a tile of gate and a tile of up.
+// The kernel. Grid: (workgroups that share the blocks of all parts and all items of experts, parts of the rows of x).
+// If a block has more than one tile, all matrices consist of whole blocks.
+// kNorm: x is one row of floats. Each workgroup normalizes and quantizes it for itself, and keeps it in shared memory
+// behind the groups, or in scratch memory.
+// kGlu: a block is one tile of gate and the same tile of up.
 template <Format F, class C, bool kNorm = false, bool kGlu = false>
 __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sharer) {
   using T = Traits<F>;
   using S = FewShape<F, C>;
   static_assert(!kGlu || (C::kT == 2 && C::kColumns == 1), "lanes of the warp that adds up");
-  constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of a group's v
-  constexpr int kOwnTiles = kGlu ? 1 : C::kT;                      // of a block, of one matrix
+  constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of v of a group
+  constexpr int kOwnTiles = kGlu ? 1 : C::kT;                      // tiles that a block has of one matrix
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256 * C::kUnits, last_steps = (k + 224) % 256 / 32 + 1;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = kNorm || args.choices == 0, is_worker = warp < kWarps;
-  const bool is_known = is_dense || args.knows_choices != 0;  // before the inputs are there, which weights it will be
+  // whether the weights to read are known before the inputs are ready
+  const bool is_known = is_dense || args.knows_choices != 0;
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
@@ -136,7 +144,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     return is_dense ? job_of<kOwnTiles>(args, block, all_rows(n_rows))
                     : job_of<kOwnTiles>(args, block % args.n_blocks, item_of(args, block / args.n_blocks, n_rows));
   };
-  // From a tile of a block to the next; experts of both matrices of kGlu are as far apart.
+  // The distance from a tile of a block to the next. With kGlu it is the distance from gate to up, which is the same
+  // for all experts.
   const auto tile_pitch =
       kGlu ? static_cast<const uint8_t*>(args.parts[1].w) - static_cast<const uint8_t*>(args.parts[0].w)
            : static_cast<int64_t>(16 * row_bytes);
@@ -144,10 +153,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   asked.advance(warp, n_groups);
   uint32_t asked_block = kAbsent;
   const uint8_t* asked_from = nullptr;
-  // Groups of rows behind the last whole tile lie as in the file, and are not asked for ahead: a bit for each slot, the
-  // lowest for the slot that is used next.
+  // Groups of the rows behind the last whole tile are not copied ahead, because they must be reordered first. Bit i
+  // says whether the i-th next slot is for such a group.
   uint32_t is_plain = 0;
-  // The weights of the warp's next group.
+  // Starts the copy of the warp's next group of weights.
   const auto ask = [&](uint8_t* slot) {
     is_plain >>= 1;
     if (asked.block < n_blocks) {
@@ -183,11 +192,11 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     const uint32_t own_blocks = sharer.index < n_blocks ? (n_blocks - 1 - sharer.index) / sharer.count + 1 : 0;
     n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
   };
-  // Weights never change. So where they do not depend on the inputs, the first of them are asked for before the inputs
-  // are there, and so is all else that is known before. Loads queue up behind copies: the row of a norm is asked for
-  // behind one group a warp and in front of the other groups, and x of experts in front of their weights.
+  // Everything that does not depend on the inputs happens before the wait for them, also the first copies of weights.
+  // Loads queue up behind earlier copies. So the row for a norm is loaded after one group per warp and before the other
+  // groups, and the x of experts is loaded before their weights.
   constexpr uint32_t kBefore = kNorm ? 1 : S::kDepth;
-  constexpr bool kSetsFirst = C::kColumnTiles == 0;  // more columns have no registers for it
+  constexpr bool kSetsFirst = C::kColumnTiles == 0;  // Shapes with more columns have no registers to spare for this.
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && is_worker) ask_some(0, kBefore);
   n_rows = kNorm ? 1 : rows_of_x(args);
@@ -222,13 +231,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     Walk used{sharer};
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
-    uint32_t slot = 0;  // bytes from the first
+    uint32_t slot = 0;  // in bytes from the first slot
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
       if ((!kSetsFirst && used_block == kAbsent) || (!is_dense && used.block != used_block)) {
         used_block = used.block;
         const Job job = job_at(used_block);
-        columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
+        columns.set_rows([&](uint32_t column) {  // Columns behind the last one read the last one's row again.
           return x_row(args, job, min(first_column + column, job.n_columns - 1));
         });
       }

@@ -1,4 +1,5 @@
-// Matrix products: arguments, shapes of launches, and the memory of activations. Shared by host and device; POD, C++17.
+// Matrix products: the kernels' arguments, the layout of quantized activations, and the constants from which the
+// planner computes a launch's threads and shared memory. Shared by host and device; POD, C++17.
 #pragma once
 
 #include "kernels/cuda/dtypes.h"
@@ -7,11 +8,14 @@
 
 namespace zinc_rt::cuda {
 
-// Quantized activations of n rows of k values: first the values, then the sums, then the scales of all rows. That is as
-// many bytes as the blocks of kernels/common/act_q8.h take. In a block of 32, value i lies at word_of(i / 4) * 4 + i %
-// 4, so that a lane of an integer matrix product loads its two words at once. Sums: int16 of 16 values (q8a256), int32
-// of 32 values (q8a32). Codes of two digits (q16a256) have no sums: of each group of a row first 256 high digits, then
-// 256 low ones, in the order of k.
+// The layout of n quantized rows of k values: first the codes of all rows, then the sums of all rows, then the scales
+// of all rows. It takes as many bytes as the blocks of kernels/common/act_q8.h.
+// - codes of q8a32 and q8a256: in each block of 32, value i is at byte word_of(i / 4) * 4 + i % 4. So the two words
+//   that a lane passes to an integer product are adjacent, and it loads both at once
+// - sums: an int16 per 16 values (q8a256) or an int32 per 32 values (q8a32), as products with minimums and offsets need
+//   them
+// - q16a256, whose codes have two digits: each group of 256 values of a row has 256 bytes of high digits, then 256
+//   bytes of low ones, both in the order of k. There are no sums
 struct ActRows {
   int8_t* qs;
   void* sums;
@@ -32,74 +36,88 @@ ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
   return quad < 4 ? 2 * quad : 2 * (quad - 4) + 1;
 }
 
-// A matrix product with up to three weight matrices side by side (q, k, v), or with the experts that rows have chosen.
+// One of up to three weight matrices that a launch multiplies by, side by side (such as q, k and v). With experts, the
+// matrices of all experts follow each other at a fixed distance (LinearArgs::expert_pitch).
 struct LinearPart {
   Address<const void> w;
-  Address<const float> bias;          // null: none
-  Address<float> y;                   // y[row of x * pitch + row of w]
-  uint32_t rows, pitch, first_block;  // kAbsent: no part
+  Address<const float> bias;  // null: no bias
+  Address<float> y;           // y[row of x * pitch + row of W]
+  // first_block: the part's first block in the grid; kAbsent: this part does not exist
+  uint32_t rows, pitch, first_block;
 };
 struct LinearArgs {
   LinearPart parts[3];
-  uint32_t n_blocks;     // blocks of rows of W of all parts
-  uint32_t rows_symbol;  // rows of x: a number, kSymbolicTokens or kSymbolicOutputs
+  uint32_t n_blocks;     // the number of blocks of rows of W of all parts together
+  uint32_t rows_symbol;  // number of rows of x, or kSymbolicTokens or kSymbolicOutputs
   uint32_t k;
-  uint32_t choices;  // experts: of a token; else 0
+  uint32_t choices;  // experts: the choices (chosen experts) per token; 0: a dense product
   Address<const void> x;
   Address<const StepHeader> step;
-  Address<float> residual;  // not null: residual += y
-  // Not 0: the launch before this one is a product with the same inputs, and it let this one start only after it had
-  // waited for them. So the inputs are there.
+  Address<float> residual;  // if not null, the product is also added to this: residual += y
+  // Not 0: the launch before this one is a product with the same inputs, which let this one start only after its own
+  // wait for them. So this launch need not wait before it reads its inputs.
   uint32_t is_beside;
-  // Experts. x_rows is 1 or `choices`: rows of x of a token. ids: the chosen experts, one a choice.
+  // The following members are used with experts. x_rows is the number of rows of x per token: 1 (all choices of a token
+  // share a row) or `choices`. ids: the chosen expert of each choice.
   Address<const int32_t> ids;
-  Address<const int32_t> items;  // null: an item is a choice; else [n_items], then (expert, first, count) each
-  Address<const int32_t> order;  // choices by expert, for items
+  // null: each choice is an item of its own; else [n_items], then (expert, first, count) per item
+  Address<const int32_t> items;
+  // the choices sorted by expert; an item's rows are order[first] to order[first + count - 1]
+  Address<const int32_t> order;
   uint32_t x_rows, n_experts;
-  // Not 0: a product that waited for them before it let the next launch start has read ids, items and order.
+  // Not 0: ids, items and order may be read before the wait. An earlier product waited for them before it let the next
+  // launch start.
   uint32_t knows_choices;
   uint64_t expert_pitch[3];
-  // RMS_NORM, where the product makes x of a row of floats itself: normed_bytes a workgroup, or null: shared memory.
+  // If the product itself normalizes the row of x (RMS_NORM of one row of floats): the weights of the norm, and where
+  // each workgroup keeps its quantized row (normed_bytes per workgroup). normed is null if that is shared memory.
   Address<const float> norm_w;
   Address<uint8_t> normed;
   float norm_eps, inverse_k;
-  uint32_t block_rows, sharers;  // float_columns.cuh
-  // Where x is one row of floats (of experts: one a choice) that the product quantizes itself: where it leaves the
-  // quantized row.
+  uint32_t block_rows, sharers;  // shape of float_columns.cuh: rows of W per block, and warps that share a group of k
+  // If x is floats that the product itself quantizes (one row, or with experts one row per choice): the memory to which
+  // it also writes the quantized row.
   Address<void> quantized;
-  // Where parts[0] is gate and parts[1] up, as many rows of one type: act(gate) * up, laid out as y of both.
+  // If not null, parts[0] is the gate matrix and parts[1] the up matrix of a GLU, with equally many rows of the same
+  // type. The product writes act(gate) * up here, in the layout of both y.
   Address<float> glu;
   uint32_t act;
 };
-// linear_mixed.cu: of matrices of two types, the first of n_first workgroups.
+// The arguments of linear_mixed.cu, which multiplies by matrices of two types: the first n_first workgroups compute
+// of[0], the others of[1].
 struct MixedArgs {
   LinearArgs of[2];
   uint32_t n_first;
 };
-// The product of a float matrix and one row that is normalized first (linear_4_norm). The normalized row besides, as
-// floats and quantized, for others that read it. Null: nobody does.
+// The arguments of linear_4_norm, the product of a float matrix and one row that the kernel normalizes first. The
+// kernel also writes the normalized row, as floats and quantized, to those of the last four members that are not null,
+// because other launches read it.
 struct NormedArgs {
   LinearArgs linear;
   Address<float> floats;
   Address<void> q8a32, q8a256, q16a256;
 };
-// Bytes of a quantized row, rounded up so that each workgroup's is aligned, and at least the sums of its groups.
+// Returns the bytes of the memory that a workgroup needs for a row that it normalizes and quantizes. They suffice also
+// for the sums of the row's groups, and are rounded up so that each workgroup's memory is aligned.
 ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, ActType type) {
   return (k + (type == kQ8A32 ? k / 4 : (type == kQ8A256 ? k / 8 : k) + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
 
-// The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
-// and warps that add up. In front of the groups lies v of a group a warp, twice, 20 floats a tile and row of x.
-// column_tiles: tiles of 8 rows of x; 0: one row. A multiprocessor has 228 KB, and a workgroup takes 1 KB more than it
-// asks for: three workgroups fit of a tile by up to 8 rows of x, two of more.
+// The product with few rows of x (linear.cuh). A workgroup has 8 warps that multiply and a few that add up
+// (linear_adders). Its shared memory holds:
+// - v of one group per multiplying warp, twice (one is written while the other is read): 20 floats per tile and row of
+//   x
+// - per multiplying warp, a ring of linear_depth groups of W of a block, which is `tiles` tiles
+// column_tiles: tiles of 8 rows of x; 0 means one row. Three workgroups fit on a multiprocessor if a block is one tile
+// and there are up to 8 rows of x, else two.
 constexpr uint32_t linear_adders(uint32_t column_tiles) {
   return column_tiles < 2 ? 1 : column_tiles;
 }
 constexpr uint32_t linear_threads(uint32_t column_tiles) {
   return 32 * (8 + linear_adders(column_tiles));
 }
-constexpr uint32_t linear_workgroups(uint32_t tiles, uint32_t column_tiles) {  // of a multiprocessor
+constexpr uint32_t linear_workgroups(uint32_t tiles, uint32_t column_tiles) {  // workgroups per multiprocessor
   return tiles == 1 && column_tiles < 2 ? 3 : 2;
 }
 constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
@@ -108,22 +126,26 @@ constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
 constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   const uint32_t most = shared_of(linear_workgroups(tiles, column_tiles)) - kKilobyte;
   const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
-  const uint32_t enough = column_tiles == 0 ? 2 : 4;  // of one row, more leave the next launch no place to begin in
+  // With one row, deeper rings would take the memory that workgroups of the next launch need to begin.
+  const uint32_t enough = column_tiles == 0 ? 2 : 4;
   return depth < 2 ? 2 : depth > enough ? enough : depth;
 }
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   return linear_v_bytes(tiles, column_tiles) + 8 * linear_depth(tiles, column_tiles, tile_bytes) * tiles * tile_bytes;
 }
-constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {  // with which as many fit
+// The most shared memory with which that many workgroups still fit.
+constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {
   return shared_of(linear_workgroups(tiles, column_tiles));
 }
-// Where a warp keeps the scales and sums of its x for a group of blocks of 32: 16 bytes for two columns of a step.
+// Bytes of scratch memory in which a warp keeps the scales and sums of its columns of x, for a group of a format with
+// blocks of 32: 16 bytes per two columns and step.
 ZRT_CUDA_HD constexpr uint32_t column_scratch_bytes(uint32_t column_tiles) {
   return column_tiles * 8 * 4 * 16;
 }
 
-// The same of items of experts by warps of their own (linear_by_warp.cuh): 8 warps with room for some groups each,
-// three workgroups a multiprocessor, which leave a fourth of its memory to the L1.
+// The shape of linear_by_warp.cuh, which computes the same for experts' items with up to 8 rows of x, each warp by
+// itself. 8 warps have a ring of some groups each. Three workgroups share a multiprocessor; they leave a fourth of its
+// shared memory to the L1 cache, which x is read through.
 constexpr uint32_t kByWarpColumns = 8, kByWarpThreads = 256, kByWarpWorkgroups = 3;
 constexpr uint32_t by_warp_depth(uint32_t tile_bytes) {
   const uint32_t depth = shared_of(kByWarpWorkgroups + 1) / (8 * tile_bytes);
@@ -133,39 +155,42 @@ constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes, bool is_block_32) {
   return 8 * (by_warp_depth(tile_bytes) * tile_bytes + (is_block_32 ? column_scratch_bytes(1) : 0));
 }
 
-// The products of many rows of x (linear_tile.cuh): workgroups of 128 rows of W by 128 of x, and of 32 by 64. tiles: of
-// 16 rows of W. columns: rows of x. Shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a
-// row), the sums of x (32 bytes a row), its scales (one a row, or one a block of 32).
+// The products of many rows of x (linear_tile.cuh). A workgroup computes 128 rows of W by 128 of x, or 32 by 64. tiles:
+// tiles of 16 rows of W. columns: rows of x. Each stage of shared memory holds one group of 256 values of k: the rows
+// of W, the rows of x (kTileXPitch bytes each), the sums of x (32 bytes per row), and its scales (one per row, or one
+// per block of 32).
 struct TileShape {
   uint32_t tiles, columns, threads;
 };
 constexpr TileShape kLargeTile{8, 128, 512}, kFewWarpsTile{8, 128, 256}, kSmallTile{2, 64, 256};
-// Of codes of two digits a row has the high ones and kTileXLow bytes further the low ones, so that eight lanes that
-// read both of four rows use all banks, and its scale.
+// The layout of a row of x in a stage, for codes of two digits (q16a256): the high digits at byte 0, the low digits at
+// byte kTileXLow. That distance makes eight lanes, which read both digits of four rows, use all banks. The row's scale
+// is stored separately.
 constexpr uint32_t kTileXPitch = 288, kTileXLow = 272, kTileXPitch16 = kTileXLow + 256;
 constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, ActType type) {
   return tiles * 16 * group_bytes +
          columns * (type == kQ16A256 ? kTileXPitch16 + 4 : kTileXPitch + 32 + (type == kQ8A32 ? 32 : 4));
 }
-// A multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: one of large tiles, three of
+// Returns the number of stages in shared memory, for one workgroup per multiprocessor with large tiles and three with
 // small ones.
 constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
   const uint32_t most = shared_of(tiles == kLargeTile.tiles ? 1 : 3) - kKilobyte;
   return 3 * stage_bytes <= most ? 3 : 2;
 }
 
-// Products of float matrices. Rows of W and of x of a workgroup of float_linear.cuh, whose rows of W float_few.cuh has
-// too for up to kLeastColumns rows of x.
+// Products of float matrices. A workgroup of float_linear.cuh computes kFloatRows rows of W by kFloatColumns rows of x.
+// float_few.cuh, which has the same number of rows of W, is used for up to kLeastColumns rows of x.
 constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
-// Several rows of x (float_columns.cuh), by 8 warps, each with the next kColumnsDepth rounds of W loaded ahead. A round
-// is the rows of W that a warp multiplies at once: 32 values of v, kColumnsPitch floats apart from the next round's so
-// that rows and columns are read as they are written. Shared memory has 256 values of each column for each warp, y, v
-// of 8 groups twice, and where the columns' rows begin.
+// The product of a float matrix with several rows of x (float_columns.cuh), by 8 warps. A round is the rows of W that a
+// warp multiplies at once; each warp loads kColumnsDepth rounds ahead. A round has 32 values of v, and the next round's
+// begin kColumnsPitch floats further, so that writing by rows and reading by columns both avoid bank conflicts. Shared
+// memory holds 256 values of each column for each warp, y, v of 8 groups twice, and pointers to the columns' rows.
 constexpr uint32_t kColumnsThreads = 256, kColumnsDepth = 2, kColumnsPitch = 33;
 struct FloatColumnsShape {
   uint32_t columns;
 
-  // Half warps have the same columns, or half of them each, laid out so that they use different banks.
+  // The two half warps either compute the same columns (halves() == 1) or half of the columns each. In the second case
+  // the second half's columns are shifted by 16 floats, so that both halves use different banks.
   ZRT_CUDA_HD constexpr uint32_t halves() const { return columns == 16 ? 2 : 1; }
   ZRT_CUDA_HD constexpr uint32_t round() const { return 32 / columns; }
   ZRT_CUDA_HD constexpr uint32_t x_place(uint32_t column) const {

@@ -1,21 +1,23 @@
-// What the workgroups of a product share: matrices side by side, experts, rows of x; and where results go.
+// What all kernels of products share: which matrix, expert and rows of x a workgroup computes (Item, Job), how a lane
+// reads a group of W (Group), the integer arithmetic of formats with blocks of 256, and the output (put, Target).
 #pragma once
 
 #include "kernels/cuda/weights.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr int kWarps = 8;         // of a workgroup of an integer product
-constexpr float kNoBias = -0.0f;  // which changes no number
+constexpr int kWarps = 8;         // The number of warps of a workgroup that multiply.
+constexpr float kNoBias = -0.0f;  // Adding -0 changes no number, so a row without a bias adds this.
 
-// What a lane of a warp reads of a group of a tile, which lies in shared memory.
+// Group reads one group (256 values of k) of a tile of 16 rows of W from shared memory, as one lane of a warp needs it
+// for mma.m16n8k32. The lane computes for two rows of the tile: lane / 4 and lane / 4 + 8.
 template <Format F>
 struct Group {
   const uint8_t* at;
-  uint32_t n_steps, lane;  // steps: 8, or fewer in the last group
+  uint32_t n_steps, lane;  // n_steps: steps of 32 values, 8 or fewer in the last group
 
   __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
-  // Of the lane's first or second row.
+  // Return the scale bytes of row lane / 4 + 8 * r: for step s of a 32-value format, or all of a 256-value format.
   __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
     const uint8_t* row = at + planes_bytes<F>(n_steps) + (lane / 4 + 8 * r) * Traits<F>::kA;
     return load_scale<F, FromShared>(row, s, 0);
@@ -27,7 +29,8 @@ struct Group {
   }
 };
 
-// isum += one step of a tile of a 256-value format, each sub-block by its sub-scale.
+// Multiplies one step (32 values) of a tile of a 256-value format by x, and adds the result to isum after scaling each
+// sub-block by its sub-scale.
 template <Format F, bool kSigned>
 __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4], uint2 b, const KScales (&scales)[2],
                                          int s) {
@@ -47,28 +50,31 @@ __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4],
   }
 }
 
-// Offsets of codes and minimums of 256-value formats: both are multiplied by the sums of 16 values of x, so one product
-// with 16 values of k does them.
+// Whether a 256-value format has offsets of codes or minimums. Both are multiplied by the sums of 16 values of x, of
+// which a group has 16, so one product with k = 16 computes either.
 template <Format F>
 constexpr bool kHasSums = Traits<F>::kBlock == 256 && (Traits<F>::kOffset != 0 || Traits<F>::kMin != 0);
 
-// Four numbers below 128, each less `by`, as signed bytes.
+// Returns four bytes below 128 with `by` subtracted from each, as signed bytes.
 __device__ __forceinline__ uint32_t less_in_bytes(uint32_t bytes, uint32_t by) {
   return ((bytes | 0x80808080u) - by * 0x01010101u) ^ 0x80808080u;
 }
-// The lane's four bytes of A: what the sums of 16 values from lane % 4 * 4 on are multiplied by.
+// Returns the lane's four bytes of operand A for the product with the sums of x: the minimums or sub-scales for the
+// four sums from lane % 4 * 4 on.
 template <Format F>
 __device__ __forceinline__ uint32_t sums_operand(const KScales& s, uint32_t lane) {
   using T = Traits<F>;
   const uint32_t part = lane % 4;
-  if constexpr (T::kMin != 0 && T::kSub == 32)  // a minimum is two sums'
+  // A minimum is valid for 32 values, so it is multiplied by two sums of 16.
+  if constexpr (T::kMin != 0 && T::kSub == 32)
     return __byte_perm(part < 2 ? s.m[0] : s.m[1], 0, part % 2 == 0 ? 0x1100 : 0x3322);
   const uint32_t(&words)[4] = T::kMin != 0 ? s.m : s.sc;
   const uint32_t word = part < 2 ? (part == 0 ? words[0] : words[1]) : (part == 2 ? words[2] : words[3]);
-  // The scales of Q3_K are stored with 32 added.
+  // Q3_K stores its sub-scales with 32 added.
   return F == kQ3_K ? less_in_bytes(word, 32) : word;
 }
-// c = their product with four sums of x, which are 64 high + low.
+// Computes c = (operand of sums_operand) * (four sums of x). A sum does not fit a byte, so it is split into 64 * high +
+// low, and each part is multiplied separately.
 __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], uint2 sums) {
   const uint32_t low = __byte_perm(sums.x & 0x003F003Fu, sums.y & 0x003F003Fu, 0x6420),
                  high = __byte_perm(sums.x >> 6, sums.y >> 6, 0x6420);
@@ -77,11 +83,12 @@ __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], ui
   for (int& sum : c) sum *= 64;
   mma16<true>(c, m[0], m[1], low);
 }
-// The sum of a group less that of its minimums.
+// Returns the value of a group: its sum times d, minus its sum of minimums times dmin.
 __device__ __forceinline__ float less_minimums(const KScales& s, float sum, float minimums) {
   return __fmaf_rn(sum, s.d, minimums * -s.dmin);
 }
-// v of a group, from its sums.
+// Returns v of a group from the sum of its products (isum) and from the sum of its minimums, or of its offsets, times
+// the sums of x (sums).
 template <Format F>
 __device__ __forceinline__ float super_value(const KScales& s, int isum, int sums) {
   using T = Traits<F>;
@@ -89,8 +96,9 @@ __device__ __forceinline__ float super_value(const KScales& s, int isum, int sum
   return T::kMin != 0 ? less_minimums(s, sum, static_cast<float>(sums)) : sum * s.d;
 }
 
-// A product that runs beside another (args.is_beside) waits at its end, since the end of a kernel means that all
-// kernels before it have ended. Every thread calls both.
+// Every thread of a product's kernel calls begin_product() before it reads x and end_product() at its end. Usually the
+// first one waits for the inputs. A product that runs beside another one (args.is_beside) waits at its end instead,
+// because the end of a kernel tells later kernels that all kernels before it have ended, too.
 __device__ __forceinline__ void begin_product(const LinearArgs& args) {
   if (args.is_beside != 0) return;
   wait_for_inputs();
@@ -102,34 +110,36 @@ __device__ __forceinline__ void end_product(const LinearArgs& args) {
   wait_for_inputs();
 }
 
-// Rows of x of an expert, or all.
+// Item says which rows of x are multiplied by which matrix: all rows in a dense product, else the rows of x that chose
+// one expert.
 struct Item {
-  uint32_t n_columns;      // rows of x
-  const int32_t* choices;  // experts: choice of a column; null: the column itself, plus `choice`
+  uint32_t n_columns;      // number of rows of x, the columns of the result
+  const int32_t* choices;  // experts: the choice of each column; null: column i is choice `choice` + i
   uint32_t choice, expert;
-  bool is_expert, is_valid;  // an id outside the experts gives NaN
+  bool is_expert, is_valid;  // is_valid is false if the expert's id is out of range; the result is NaN then
 };
-// What a workgroup works on.
+// Job is what a workgroup computes: an Item, its matrix (w points to the expert's weights), and the first tile of its
+// block.
 struct Job : Item {
   const uint8_t* w;
   const LinearPart* part;
   uint32_t first_tile;
 };
 
-// All rows of x.
+// Returns the item of a dense product: all rows of x.
 __device__ __forceinline__ Item all_rows(uint32_t n_rows) {
   Item item{};
   item.n_columns = n_rows;
   item.is_valid = true;
   return item;
 }
-// Item `i` of experts.
+// Returns item i. It has no columns if there are fewer items than that.
 __device__ __forceinline__ Item item_of(const LinearArgs& args, uint32_t i, uint32_t n_rows) {
   if (args.choices == 0) return all_rows(n_rows);
   Item item{};
   item.is_valid = true;
   item.is_expert = true;
-  if (args.items == nullptr) {  // an item is a choice
+  if (args.items == nullptr) {  // Without a list of items, each choice is one.
     item.choice = i;
     item.n_columns = i < n_rows * args.choices ? 1 : 0;
     item.expert = item.n_columns > 0 ? static_cast<uint32_t>(args.ids[i]) : 0;
@@ -144,7 +154,7 @@ __device__ __forceinline__ Item item_of(const LinearArgs& args, uint32_t i, uint
   if (!item.is_valid) item.expert = 0;
   return item;
 }
-// Block `block` of all parts, each of kTiles tiles, of an item.
+// Returns the job of block `block` of an item. Blocks are numbered through all parts, and each is kTiles tiles.
 template <int kTiles = 1>
 __device__ __forceinline__ Job job_of(const LinearArgs& args, uint32_t block, const Item& item) {
   Job job{item};
@@ -159,11 +169,11 @@ template <int kTiles = 1>
 __device__ inline Job job_of(const LinearArgs& args, uint32_t block, uint32_t item, uint32_t n_rows) {
   return job_of<kTiles>(args, block, item_of(args, item, n_rows));
 }
-// Items of experts, as far as there are any.
+// Returns the number of items of a product with experts.
 __device__ __forceinline__ uint32_t items_of(const LinearArgs& args, uint32_t n_rows) {
   return args.items == nullptr ? n_rows * args.choices : static_cast<uint32_t>(args.items[0]);
 }
-// The row of x and the row of y of a column.
+// Return the row of y (of x) that belongs to a column of an item. With experts, the row of y is the choice's number.
 __device__ __forceinline__ uint32_t y_row(const Item& item, uint32_t column) {
   if (!item.is_expert) return column;
   return item.choices != nullptr ? static_cast<uint32_t>(item.choices[column]) : item.choice;
@@ -183,13 +193,14 @@ __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint
   if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
 }
 
-// Where a thread puts a sum, and what is added to it, which is loaded before the sum is there.
+// Target is the place in y for one sum of a thread, together with the bias and residual that are added to the sum. Both
+// are loaded when the Target is made, so that they have arrived when the sum is complete.
 struct Target {
-  float *y = nullptr, *residual = nullptr;  // null: nowhere; nothing is added to
+  float *y = nullptr, *residual = nullptr;  // y null: this thread stores nothing; residual null: there is none
   float bias, before;
 
   Target() = default;
-  // Of row m of W, and a column.
+  // m: the row of W; column: the row of x, as numbered in the job.
   __device__ __forceinline__ Target(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m) {
     if (m >= job.part->rows || column >= job.n_columns) return;
     const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;
@@ -199,7 +210,7 @@ struct Target {
     residual = args.residual + at;
     before = *residual;
   }
-  // What is put there.
+  // Stores sum + bias in y and adds it to the residual. Returns sum + bias.
   __device__ __forceinline__ float put(float sum) const {
     if (y == nullptr) return 0.0f;
     sum = sum + bias;
@@ -209,8 +220,9 @@ struct Target {
   }
 };
 
-// A lane's sums of a product to y: of 8 columns each, two of its first row of W and two of the row 8 further. What is
-// added to them is loaded for some columns at once.
+// Stores a lane's sums of a product in y. acc[o * 4 + r * 2 + c] belongs to column first_column + o * 8 + lane % 4 * 2
+// + c and to row first_row + 8 * r of W. The residuals of several columns (kAtOnce) are loaded before the first is
+// used.
 template <uint32_t kColumns>
 __device__ __forceinline__ void put_all(const LinearArgs& args, const Job& job, const float (&acc)[kColumns / 2],
                                         uint32_t first_column, uint32_t first_row, uint32_t lane) {

@@ -1,13 +1,15 @@
-// v of a group of 256 of k, for one row of x and some tiles of 16 rows of W in shared memory. linear.cuh adds these up
-// in order.
+// OneColumn and FloatColumn: the classes by which linear.cuh multiplies a group of 256 values of k of kT tiles of W, in
+// shared memory, by one row of x. The result is v of each row; linear.cuh adds these up in order.
 #pragma once
 
 #include "kernels/cuda/linear_group.cuh"
 
 namespace zinc_rt::cuda {
 
-// The sub-scales of a pair of steps (lane % 4) of a row of a group of a 256-value format, as signed bytes, and its
-// minimums: two in the lower half word, and two in the upper one where they are of 16 values.
+// The sub-scales and minimums of one row of a group of a 256-value format, for the pair of steps 2 p and 2 p + 1, where
+// p = lane % 4. The row is lane / 4 + 8 * r.
+// sc: sub-scales as signed bytes: one per step if they are for 32 values (the lower two bytes), else two per step (four
+// bytes). m: minimums: if they are for 32 values the upper two bytes, else four bytes.
 struct PairScales {
   uint32_t sc, m;
 };
@@ -18,7 +20,8 @@ __device__ __forceinline__ PairScales pair_scales(const Group<F>& group, int r, 
   if constexpr (F == kQ6_K) {
     return {reinterpret_cast<const uint32_t*>(bytes)[pair], 0};
   } else if constexpr (F == kQ4_K || F == kQ5_K) {
-    // As k_scales has it, of scales and minimums at once: of the first four and of the last four of each.
+    // Unpacks scales and minimums at once, as k_scales() does one after the other: pairs 0 and 1 are of the first four
+    // of each, pairs 2 and 3 of the last four.
     const auto* halves = reinterpret_cast<const uint16_t*>(bytes + 4) + pair % 2;
     const uint32_t low = halves[0] | halves[2] << 16, rest = halves[4];
     const bool is_first = pair < 2;
@@ -36,12 +39,13 @@ __device__ __forceinline__ PairScales pair_scales(const Group<F>& group, int r, 
   }
 }
 
-// Four signed bytes, none of them -128, with the other sign.
+// Returns four signed bytes, none of them -128, each with its sign changed.
 __device__ __forceinline__ uint32_t negative_bytes(uint32_t bytes) {
   return ((bytes ^ 0x7F7F7F7Fu) + 0x01010101u) ^ 0x80808080u;
 }
 
-// Of kN numbers, two or four, the sums over the four lanes of a row of W: a lane gets that of number lane % 4 * kN / 4.
+// Adds up each of kN numbers (two or four) over the four lanes that share a row of W. Each lane gets the sum of number
+// lane % 4 * kN / 4.
 template <int kN>
 __device__ __forceinline__ int sum_over_four(const int (&numbers)[kN], uint32_t lane) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
@@ -56,21 +60,25 @@ __device__ __forceinline__ int sum_over_four(const int (&numbers)[kN], uint32_t 
   return (is_odd ? half[kN / 2 - 1] : half[0]) + __shfl_xor_sync(kAll, is_odd ? half[0] : half[kN / 2 - 1], 1);
 }
 
-// What Columns does, for one row of x and blocks of kT tiles. Column s of the B operand is for step s: one sum then
-// collects all steps of a group, each in its own column, and every lane is left with a pair of steps (lane % 4) of two
-// rows of W. Instructions for logic, shifts and selections take a warp two cycles each; products and multiplications
-// have units of their own, so these do what they can.
+// OneColumn does what Columns (fixed_columns.cuh, linear_group.cuh) does for several rows: it multiplies a group of kT
+// tiles of W by x. The interface is set_rows(), ask() and run().
+// With one row, 7 of the 8 columns of mma's operand B would be unused. So x of step s is put in column s and the other
+// columns are zeros. One accumulator then collects the sums of all 8 steps of a group in separate columns, and each
+// lane ends up with the sums of two steps (the pair lane % 4) of two rows of W.
+// Logic, shifts and selections take a warp two cycles each. Products and multiplications have units of their own, so
+// this code prefers them where either would do.
 template <Format F, int kTiles>
 struct OneColumn {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
-  static constexpr uint32_t kUnits = 1;  // of a group
+  static constexpr uint32_t kUnits = 1;  // units of a group
   static constexpr bool kIsFloat = false;
   ActRows x;
   uint32_t k, lane;
-  // Where a lane has x of the first group, and what it wants of x of a group, on its way before the group is there: its
-  // step of the B operand; sums and scales of the two steps that it will have left (of blocks of 256 one scale).
+  // The own_ pointers say where the lane's part of x is for group 0. ask() loads, before the group of W is used: own,
+  // the lane's part of operand B (its step is lane / 4); sums and d, the sums and scales of the two steps that the lane
+  // will hold the results of (with blocks of 256, one scale).
   const int8_t* own_qs;
   const uint32_t* own_sums;
   const float* own_d;
@@ -119,23 +127,24 @@ struct OneColumn {
   }
 
  private:
-  // 1 where the lane's step is of that pair, else 0: what B is multiplied by.
+  // Returns 1 if the lane's step belongs to pair `pair`, else 0. Operand B is multiplied by this, so that other columns
+  // become zeros.
   __device__ __forceinline__ uint32_t of_pair(int pair) const { return (1u << (lane / 8 * 8)) >> (8 * pair) & 0xFF; }
   __device__ __forceinline__ uint2 operand_b(int pair) const {
     const uint32_t is_pair = of_pair(pair);
     return {own.x * is_pair, own.y * is_pair};
   }
-  // Of halves of the two steps of a pair in one product: x of the even step in one register, of the odd one in the
-  // other.
+  // Returns an operand B for products of half steps (16 values): both steps of the pair in one product, x of the even
+  // step in the first register and x of the odd one in the second.
   __device__ __forceinline__ uint2 halves_b(uint32_t x, int pair) const {
     const bool is_odd = lane / 4 % 2 != 0;
     const uint32_t is_pair = of_pair(pair), even = is_odd ? 0 : x, odd = is_odd ? x : 0;
     return {even * is_pair, odd * is_pair};
   }
 
-  // c += the products of all steps, by tile, without conditions: of those after the last, x is 0. An accumulator has
-  // the even steps and one the odd ones, so that neither waits for the other; x stands in the columns of both steps of
-  // a pair, of which one counts.
+  // c += the products of all steps of a group, for each tile. There is no condition for a shorter group, because x of
+  // steps behind its end is 0. Even and odd steps have an accumulator each, so that consecutive products need not wait
+  // for each other. x stands in the columns of both steps of a pair; the result of the other step's column is ignored.
   __device__ __forceinline__ void add_steps(const Group<F> (&groups)[kT], int (&c)[kT][2][4]) const {
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
@@ -149,8 +158,10 @@ struct OneColumn {
     }
   }
 
-  // From pair to pair, so that blocks are in order; the lane of the last pair has the sums. Where a lane's turn is not,
-  // what it makes is not used. Of steps after the last x, its sums and scales are 0, and so are theirs.
+  // v of a group of a 32-value format. The blocks must be added in order, so the value goes from lane to lane: pair 0
+  // begins, and each lane adds its two steps to what the lane before has; the lane of the last pair holds v. Until its
+  // turn a lane computes values that are not used. For steps behind the last, x, its sums and its scales are 0, so they
+  // add nothing.
   __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
     const uint32_t first = lane % 4 * 2, n_steps = groups[0].n_steps;
     const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
@@ -160,7 +171,7 @@ struct OneColumn {
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[t][0][i] = c[t][1][i] = -T::kOffset * sum[i % 2];
     add_steps(groups, c);
-    float product[kT][2][2], minimum[kT][2][2];  // tile, row, step
+    float product[kT][2][2], minimum[kT][2][2];  // indexes: tile, row, step
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
@@ -187,13 +198,14 @@ struct OneColumn {
         }
   }
 
-  // Of each step of the pair, or each half of one, the sum with x, for the lane's two rows of a tile.
+  // The sums of the products with x for each step of the lane's pair (or each half step, if sub-scales are for 16
+  // values), for the lane's two rows of each tile.
   static constexpr int kHalves = T::kSub == 16 ? 2 : 1;
   struct PairSums {
-    int of[kT][2][2][kHalves];  // tile, row, step, half
+    int of[kT][2][2][kHalves];  // indexes: tile, row, step, half
   };
 
-  // Steps that are not halved.
+  // Computes PairSums for formats with a sub-scale per step.
   __device__ __forceinline__ void sum_steps(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     int c[kT][2][4] = {};
     add_steps(groups, c);
@@ -202,7 +214,8 @@ struct OneColumn {
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = c[t][i % 2][i];
   }
-  // The first halves of two steps are one product, and the last ones.
+  // Computes PairSums for formats with a sub-scale per half step: the first halves of two steps are one product, the
+  // second halves another.
   __device__ __forceinline__ void sum_halves(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     int c[kT][2][4] = {};
 #pragma unroll
@@ -226,13 +239,16 @@ struct OneColumn {
         for (int half = 0; half < 2; ++half) sums_of.of[t][i / 2][i % 2][half] = c[t][half][i];
   }
 
-  // Codes of nibbles, of 2 bits or of both, in place: what is in a byte with them is no hindrance.
-  // Of nibbles a byte is low + 16 high. Bytes times x less their upper bits times x is low times x, and the sum of 16
-  // high times x is shifted afterwards, so a word of codes costs one instruction. Of 2 bits a byte has those of all
-  // four registers, so a product's sums are 1, 4, 16 or 64 times those of the bits, by half and row.
+  // Computes PairSums for formats of nibbles, of 2-bit codes, or of both, without unpacking the codes: other bits of a
+  // byte are removed from the sums instead.
+  // - nibbles: a byte is low + 16 * high. (byte * x) - (upper bits * x) is low * x, and the sum of 16 * high * x is
+  //   shifted afterwards. So a word of codes costs one logic instruction
+  // - 2 bits: a byte holds the codes of all four registers. Masked but not shifted, they make a product's sums 1, 4, 16
+  //   or 64 times too large, depending on half and row; that is corrected afterwards
   __device__ __forceinline__ void sum_planes(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     constexpr bool kNibbles = T::kP4 != 0, kTwos = T::kP2 != 0;
-    constexpr bool kIsDifference = kT > 1 || !kTwos;  // a third workgroup has no registers for both
+    // In the shape with three workgroups per multiprocessor there are not enough registers for both.
+    constexpr bool kIsDifference = kT > 1 || !kTwos;
     int twos[kT][2][4] = {}, nibbles[kT][2][4] = {};
     const uint32_t less = negative_bytes(own.x);
 #pragma unroll
@@ -280,7 +296,8 @@ struct OneColumn {
       }
   }
 
-  // v of tile and row lane % 4 * kT / 2 of the lane's, as sum_over_four hands them out.
+  // Returns v of a group of a 256-value format, for one of the lane's rows: number own_number() in the order (tile,
+  // row), as sum_over_four() distributes them.
   __device__ __forceinline__ float supers(const Group<F> (&groups)[kT]) const {
     PairSums sums_of;
     if constexpr (T::kP1 == 0 && T::kTable == 0)
@@ -305,11 +322,11 @@ struct OneColumn {
     }
     const int own_isum = sum_over_four(isum, lane), own_msum = T::kMin != 0 ? sum_over_four(msum, lane) : 0;
     const Group<F> group{own_number() < 2 ? groups[0].at : groups[kT - 1].at, 8, lane};
-    // What offsets take off is in the sum already.
+    // The offsets of codes are subtracted in isum already.
     return super_value<F>(group.scales(own_number() % 2), own_isum, own_msum);
   }
-  // Four numbers of a pair of steps times its four sums of x; where sub-blocks are of 32, two numbers in the upper half
-  // word.
+  // Multiplies the bytes of PairScales (minimums or sub-scales) by the pair's four sums of x, and adds up. If
+  // sub-blocks are of 32 values, only the upper two bytes are used.
   __device__ __forceinline__ int times_sums(uint32_t numbers) const {
     const int x = static_cast<int>(sums.x), y = static_cast<int>(sums.y), n = static_cast<int>(numbers);
     if constexpr (T::kSub == 16) return __dp2a_hi(y, n, __dp2a_lo(x, n, 0));
@@ -320,8 +337,9 @@ struct OneColumn {
   __device__ __forceinline__ uint32_t own_number() const { return lane % 4 * kT / 2; }
 };
 
-// The same of a row of floats that each warp quantizes itself, group by group: a lane's values are those of its step of
-// the B operand. is_kept: the group is also left as QUANTIZE would leave it, in x.
+// FloatColumn does the same for a row of floats, which each warp quantizes itself, group by group. The eight values
+// that a lane quantizes are those of its part of operand B. is_kept: the warp also stores the quantized group in x, as
+// QUANTIZE would, for later launches.
 template <Format F, int kTiles>
 struct FloatColumn : OneColumn<F, kTiles> {
   using Base = OneColumn<F, kTiles>;
@@ -344,7 +362,8 @@ struct FloatColumn : OneColumn<F, kTiles> {
     constexpr bool kIs256 = Base::T::kBlock == 256;
     const QuantizedEight q = quantized<kActOf<F>>(values);
     if (is_kept) store_eight<kActOf<F>>(q, Base::x, row, Base::k, group * 256 + first_of_eight());
-    // The lane's two steps are 8 lanes apart from the next lane's; four lanes have a step's sum and scale.
+    // A lane quantized step lane / 4, but it needs the sums and scales of steps 2 p and 2 p + 1, p = lane % 4. Lanes 4
+    // s to 4 s + 3 hold those of step s, so they come from lanes 8 p and 8 p + 4.
     const uint32_t first = Base::lane % 4 * 8;
     Base::own = uint2{q.words[0], q.words[1]};
     Base::sums = uint2{__shfl_sync(kAll, q.sum, first), __shfl_sync(kAll, q.sum, first + 4)};

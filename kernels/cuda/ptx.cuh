@@ -1,46 +1,49 @@
-// What C++ has no word for: each function is an instruction or two of PTX. A tool that runs the kernels elsewhere
-// replaces this file alone (tests_cpp/cuda_sim).
+// Operations that C++ cannot express: each function is one or two instructions of PTX. All PTX is in this file, so that
+// the simulator (tests_cpp/cuda_sim) can run the kernels on a CPU by replacing this file alone.
 #pragma once
 
 #include <stdint.h>
 
 #include "kernels/cuda/args.h"
 
-// Memory of the workgroup whose size the launch gives: `type name[]`. All such names of a kernel are one address.
+// Declares `type name[]`, the shared memory of the workgroup whose size the launch sets. If a kernel uses the macro
+// several times, all names have the same address.
 #define ZRT_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
 namespace zinc_rt::cuda {
 
 // Programmatic dependent launch: waits until all kernels before this one have ended and their writes are visible. A
-// kernel reads what others write only behind it; what never changes may be asked for before. Some thread of the grid
-// must call it, since a later kernel takes the end of this one for the end of all before it.
+// kernel must not read what other kernels write before this call; data that never changes, such as weights, may be read
+// earlier. At least one thread of every grid must call it, because later kernels conclude from the end of this kernel
+// that all kernels before it have ended, too.
 __device__ __forceinline__ void wait_for_inputs() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// The next kernel may be set up while this one runs.
+// Allows the next kernel to be set up and started while this one runs.
 __device__ __forceinline__ void let_next_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-// Byte i is byte (selector >> 4 i) % 8 of the eight of a and b. The highest bits of the selector's numbers must be 0:
-// __byte_perm clears them, which costs an instruction.
+// Returns a word whose byte i is byte (selector >> 4 * i) % 8 of the eight bytes of a and b. The top bit of each of the
+// selector's 4-bit numbers must be 0. __byte_perm would clear it, which costs an instruction.
 __device__ __forceinline__ uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   uint32_t bytes;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
   return bytes;
 }
 
-// A line of 128 bytes of global memory, which nobody writes, on its way to the L2. Nothing waits for it.
+// Requests a line of 128 bytes of global memory that no kernel writes to be brought to the L2 cache. Nothing waits for
+// it.
 __device__ __forceinline__ void prefetch_line(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
-// 16 bytes and 2 bytes of global memory that nobody writes and nobody reads again soon. Calls keep their order, also
-// with the wait for inputs.
+// Load 16 bytes (2 bytes) of global memory that no kernel writes and that will not be read again soon, without keeping
+// them in the L1 cache. The compiler keeps the order of these calls, also relative to wait_for_inputs().
 __device__ __forceinline__ uint4 stream_16(const void* at) {
   uint4 v;
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -54,14 +57,14 @@ __device__ __forceinline__ uint16_t stream_2(const void* at) {
   return v;
 }
 
-// f16_to_f32 of kernels/common/half.h in one instruction: the same bits but for what a NaN carries.
+// Does what f16_to_f32 of kernels/common/half.h does, in one instruction. Only the payload of a NaN may differ.
 __device__ __forceinline__ float widen_f16(uint16_t half) {
   float value;
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
   return value;
 }
 
-// Of both halves of a word, the lower one first.
+// Converts both halves of a word, the lower half first.
 __device__ __forceinline__ float2 widen_f16_pair(uint32_t pair) {
   float2 value;
   asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
@@ -70,37 +73,38 @@ __device__ __forceinline__ float2 widen_f16_pair(uint32_t pair) {
   return value;
 }
 
-// Byte i of a word, a number with a sign, as one of 32 bits.
+// Returns byte i of a word, sign-extended to 32 bits.
 __device__ __forceinline__ uint32_t signed_byte(uint32_t word, uint32_t i) {
   uint32_t value;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(value) : "r"(word), "r"((8 + i) * 0x1110 + i));
   return value;
 }
 
-// An address of shared memory as instructions want it.
+// Returns an address in shared memory in the form that instructions take.
 __device__ __forceinline__ uint32_t shared_address(const void* at) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(at));
 }
 
-// 16 bytes of global memory to shared memory, both aligned to 16, on their way until wait_for_copies.
+// Starts a copy of 16 bytes from global to shared memory; both addresses are multiples of 16. The data may be used
+// after wait_for_copies() or wait_for_copy_batches().
 __device__ __forceinline__ void copy_16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
 }
-// The same, or zeros: then nothing is read.
+// Does the same, or writes 16 zero bytes and reads nothing if is_copy is false.
 __device__ __forceinline__ void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(is_copy ? 16 : 0));
 }
-// The same of 4 bytes.
+// Starts a copy of 4 bytes.
 __device__ __forceinline__ void copy_4(void* to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from));
 }
-// For the copies of this thread.
+// Waits for all copies that this thread has started.
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
-// The copies of this thread since the last end of a batch are one, also where there were none; then all batches but the
-// last kLeft are waited for.
+// end_copy_batch() makes the copies that this thread has started since the last call one batch, which may be empty.
+// wait_for_copy_batches() waits for all of the thread's batches but the latest kLeft.
 __device__ __forceinline__ void end_copy_batch() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -109,7 +113,8 @@ __device__ __forceinline__ void wait_for_copy_batches() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// c += A B of a warp, m16n8k32: signed or unsigned A, signed B, or with an unsigned one signed A.
+// The warp computes c += A B, m16n8k32. A is signed or unsigned bytes, B is signed bytes; B may be unsigned if A is
+// signed.
 template <bool kSigned, bool kSignedB = true>
 __device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
   static_assert(kSigned || kSignedB);
@@ -126,7 +131,7 @@ __device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
 }
-// The same of 16 values of k. a0, a1 and b are the first or the last registers of mma32's.
+// Does the same for 16 values of k. a0, a1 and b are the first (or the last) registers that mma32 would take.
 template <bool kSigned>
 __device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
   if constexpr (kSigned)
@@ -138,21 +143,21 @@ __device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uin
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a0), "r"(a1), "r"(b));
 }
-// c += A B of a warp, m16n8k16 of f16 values, sums in f32.
+// The warp computes c += A B, m16n8k16, of f16 values with sums in f32.
 __device__ __forceinline__ void mma16_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-// Four matrices of 8 by 8 f16 values of shared memory, whose rows lanes 0 to 7, 8 to 15, ... point to, aligned to 16: a
-// lane gets values lane % 4 * 2 and the next of row lane / 4 of each.
+// Loads four matrices of 8 x 8 f16 values from shared memory. Lane l passes the address of row l % 8 of matrix l / 8, a
+// multiple of 16. m[i] gets two values of matrix i: those at row lane / 4, columns lane % 4 * 2 and lane % 4 * 2 + 1.
 __device__ __forceinline__ void load_matrices(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
                : "r"(shared_address(row))
                : "memory");
 }
-// The same of the transposed matrices.
+// Does the same with each matrix transposed.
 __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -160,19 +165,20 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const
                : "memory");
 }
 
-// The larger of two floats, or NaN where one is NaN.
+// Returns the larger of two floats, or NaN if either is NaN.
 __device__ __forceinline__ float max_or_nan(float a, float b) {
   float larger;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
   return larger;
 }
-// Two floats to the halves of a word, the first to the lower one.
+// Rounds two floats to f16 and returns them as a word, `low` in its lower half.
 __device__ __forceinline__ uint32_t f16_pair(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
-// 2^x and 1 / x by the hardware's tables, a few units in the last place off. For arithmetic `fast` alone.
+// Return 2^x (1 / x) as the hardware approximates it, with an error of a few units in the last place. Only arithmetic
+// `fast` may use them.
 __device__ __forceinline__ float approx_exp2(float x) {
   float value;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
@@ -184,41 +190,44 @@ __device__ __forceinline__ float approx_rcp(float x) {
   return value;
 }
 
-// The lower and the upper number of a word as bf16.
+// Rounds two floats to bf16 and returns them as a word, `low` in its lower half.
 __device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
-// a b + c of pairs of bf16.
+// Returns a * b + c for two pairs of bf16 numbers.
 __device__ __forceinline__ uint32_t fma_bf16_pair(uint32_t a, uint32_t b, uint32_t c) {
   uint32_t pair;
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pair) : "r"(a), "r"(b), "r"(c));
   return pair;
 }
 
-// What only machine code for sm_90a has: barriers in shared memory that count threads and bytes, copies that they wait
-// for, and products of a warpgroup. A kernel of these is empty elsewhere.
+// The rest of this file exists only in machine code for sm_90a (Hopper): barriers in shared memory that count threads
+// and bytes, bulk copies that report to them, and products of a warpgroup (wgmma). Kernels that need these have an
+// empty body on other GPUs, where the planner never chooses them.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define ZRT_HAS_WGMMA 1
 
-// A barrier's phase ends when `count` arrivals and all expected bytes have come.
+// Initializes a barrier. Each of its phases ends when `count` arrivals and all expected bytes have come.
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
-// Makes barriers known to copies, before the threads of the workgroup meet.
+// Makes initialized barriers visible to bulk copies. Call it before the __syncthreads() that follows their
+// initialization.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
 }
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
-// The same, after which the phase wants so many bytes of bulk copies besides.
+// Arrives at the barrier, and makes its current phase also wait for `bytes` bytes of bulk copies.
 __device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Until the phase of that parity has ended; the phase before the first counts as ended, with parity 1.
+// Waits until the phase with that parity has ended. The first phase has parity 0. Waiting for parity 1 before it has
+// ended returns at once.
 __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
   asm volatile(
       "{\n"
@@ -232,15 +241,17 @@ __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity)
       "r"(parity)
       : "memory");
 }
-// Bytes, a multiple of 16, both ends aligned to 16; the barrier counts them.
+// Starts a bulk copy of `bytes` bytes from global to shared memory. Both addresses and `bytes` are multiples of 16. The
+// barrier counts the bytes.
 __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(to)),
                "l"(from), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 }
-// A box of a tensor as its map says (args.h), from index (x, y, z) on; what lies outside the tensor comes as zeros.
-// `to` is aligned to 1,024; the barrier counts the bytes of a whole box.
+// Starts a copy of a box of a tensor to shared memory. The tensor map describes the tensor and the size of a box
+// (TensorMap); the box begins at index (x, y, z). Elements outside the tensor become zeros. `to` is a multiple of
+// 1,024. The barrier counts the bytes of a whole box.
 __device__ __forceinline__ void tensor_copy(void* to, const TensorMap& map, uint32_t x, uint32_t y, uint32_t z,
                                             uint64_t* barrier) {
   asm volatile(
@@ -249,7 +260,8 @@ __device__ __forceinline__ void tensor_copy(void* to, const TensorMap& map, uint
       "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
       : "memory");
 }
-// Registers of each thread of a warpgroup from here on.
+// Sets the number of registers of each thread of the calling warpgroup: give_registers() lowers it, take_registers()
+// raises it. All threads of the warpgroup call it.
 template <int kRegisters>
 __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
@@ -259,16 +271,18 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Rows of 64 values in shared memory, as args.h has those of x: the operand B of a product; 16 values further is 2
-// more.
+// Returns the descriptor of a wgmma operand in shared memory: rows of 128 bytes (64 bf16 values) with the swizzle of
+// 128 bytes (piece p of 16 bytes at place p ^ row % 8), as wgmma_args.h lays out x. Adding 2 to the descriptor moves it
+// by 32 bytes, which are 16 bf16 values.
 __device__ __forceinline__ uint64_t wgmma_operand(const void* rows) {
   return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 16 | (shared_address(rows) & 0x3FFFF) >> 4;
 }
-// What this thread has written to registers comes before products.
+// Must come before the products if this thread has written their registers.
 __device__ __forceinline__ void wgmma_begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-// The products since the last end of a batch are one; then all batches but the last kLeft are waited for.
+// wgmma_end_batch() makes the products since the last call one batch. wgmma_wait_for_batches() waits for all batches
+// but the latest kLeft.
 __device__ __forceinline__ void wgmma_end_batch() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
@@ -276,10 +290,13 @@ template <int kLeft>
 __device__ __forceinline__ void wgmma_wait_for_batches() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
-// d += A B of a warpgroup, or d = A B, m64nNk16 of bf16. A warp has 16 rows of A: a lane rows l / 4 (registers 0 and 2)
-// and 8 more (1 and 3), values l % 4 * 2 and the next, in registers 2 and 3 8 further. Of d it has for each 8 columns l
-// % 4 * 2 and the next of its first row, then of its second.
-// The operands of d: their names in the text, and themselves.
+// wgmma(): the warpgroup computes d += A B (adds true) or d = A B (false), m64nNk16 of bf16. Warp w has rows 16 w to 16
+// w + 15 of A and d. Lane l of a warp holds:
+// - of A: registers 0 and 2 are of row l / 4, registers 1 and 3 of row l / 4 + 8. Registers 0 and 1 hold values l % 4 *
+//   2 and the next one; registers 2 and 3 hold those 8 further
+// - of d, for each 8 columns: columns l % 4 * 2 and the next one of row l / 4, then the same of row l / 4 + 8
+// The macros below write the operands of d: ZRT_NAMES_* are their names in the text, ZRT_SUMS_* the operands
+// themselves.
 #define ZRT_NAMES_4 "%0, %1, %2, %3"
 #define ZRT_NAMES_8 ZRT_NAMES_4 ", %4, %5, %6, %7"
 #define ZRT_NAMES_16 ZRT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -301,7 +318,8 @@ __device__ __forceinline__ void wgmma_wait_for_batches() {
 #define ZRT_SUMS_64(kind) ZRT_SUMS_32(kind), ZRT_SUMS_16(kind, 32), ZRT_SUMS_16(kind, 48)
 #define ZRT_SUMS_128(kind) \
   ZRT_SUMS_64(kind), ZRT_SUMS_16(kind, 64), ZRT_SUMS_16(kind, 80), ZRT_SUMS_16(kind, 96), ZRT_SUMS_16(kind, 112)
-// shape and types; the names of d, of what the product reads, and of `adds`, which is the last operand.
+// Writes one wgmma instruction. shape: shape and types. names: the names of d's operands. read: the other operands.
+// adds: the name of the last operand, which says whether d is added to.
 #define ZRT_WGMMA(shape, names, read, adds) \
   "{ .reg .pred adds; setp.ne.b32 adds, " adds ", 0; wgmma.mma_async.sync.aligned." shape " {" names "}, " read "; }"
 __device__ __forceinline__ void wgmma(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
@@ -314,7 +332,7 @@ __device__ __forceinline__ void wgmma(float (&d)[32], const uint32_t (&a)[4], ui
                : ZRT_SUMS_32("+f")
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
-// The same with A in shared memory too, its 64 rows like those of B.
+// Do the same with A in shared memory as well. Its 64 rows have the layout of those of B.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
   asm volatile(ZRT_WGMMA("m64n128k16.f32.bf16.bf16", ZRT_NAMES_64, "%64, %65, adds, 1, 1, 0, 0", "%66")
                : ZRT_SUMS_64("+f")
@@ -325,8 +343,9 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_
                : ZRT_SUMS_32("+f")
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
-// The same, m64nNk32 of bytes, unsigned or signed ones of A and signed ones of B: of A a lane has four values from
-// l % 4 * 4 on, in registers 2 and 3 16 further. ...: the sums.
+// wgmma_bytes(): the same for bytes, m64nNk32. A is signed (kSigned) or unsigned, B signed. Of A, a lane has four
+// values from l % 4 * 4 on in registers 0 and 1, and those 16 further in registers 2 and 3. The macro's last arguments
+// (...) are the operands of d.
 #define ZRT_WGMMA_BYTES(shape, names, read, adds_name, ...)                                          \
   if constexpr (kSigned)                                                                             \
     asm volatile(ZRT_WGMMA(shape ".s32.s8.s8", names, read, adds_name)                               \

@@ -1,12 +1,15 @@
-// Quantized weights as the kernels read them. A matrix [rows, k] lies in tiles of 16 rows, each where its rows would
-// lie in the file and as large; the rows after the last whole tile stay as they were. A tile is its groups of 256
-// values of k in order (the last may be shorter), and a group is, for its steps of 32 values:
-//   planes of bits, each step by step and in it lane by lane of mma.m16n8k32: 4 bits (8 bytes a lane), 2 bits (4), 1
-//   bit (2), 8 bits (16). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16
-//   (j/2) on. scales: the bytes of the blocks that are not codes, row by row; of 32-value formats step by step, in it
-//   row by row.
-// The groups of FIXED16 are those of fixed_weights.cuh.
-// Codes keep the number that the file has; kOffset is taken off in the sums.
+// The device layout of quantized weights, and functions that read it. A matrix [rows, k] is divided into tiles of 16
+// rows. A tile begins where its first row would begin in the file, and takes as many bytes as its rows. Rows behind the
+// last whole tile keep the file's layout.
+// A tile is its groups of 256 values of k, in order; the last group may be shorter. A group has, for its steps of 32
+// values:
+// - planes of bits, in the order 8 bits, 4, 2, 1, as far as the format has them. In a plane, the parts of the 32 lanes
+//   of a warp follow each other, step by step: 16, 8, 4 or 2 bytes per lane. They become the lane's operand A of
+//   mma.m16n8k32: register j holds 4 values of row lane / 4 + 8 * (j % 2), from k = lane % 4 * 4 + 16 * (j / 2) on
+// - scales: those bytes of the file's blocks that are not codes, row by row; in 32-value formats step by step, and row
+//   by row within a step
+// Groups of FIXED16 have another layout (fixed_weights.cuh). Codes have the same number as in the file; kOffset is
+// subtracted in the sums.
 #pragma once
 
 #include "kernels/common/quant_blocks.h"
@@ -14,8 +17,10 @@
 
 namespace zinc_rt::cuda {
 
-// kBytes of kBlock values; a block's scales are kA bytes at kAOffset and kB bytes at kBOffset. kSub: values a
-// sub-scale.
+// The properties of a format. A block of kBlock values takes kBytes in the file. Its scales are kA bytes at offset
+// kAOffset and kB bytes at kBOffset. kP8, kP4, kP2, kP1: the number of planes of 8, 4, 2 and 1 bits. kTable: the table
+// by which codes are looked up (1: IQ4, 2: FP4, 0: none). kOffset: subtracted from each code. kSub: values per
+// sub-scale. kMin: 1 if there are minimums.
 template <Format F>
 struct Traits;
 #define ZRT_FORMAT(F, block, value_block, p8, p4, p2, p1, table, offset, sub, min, a, a_at, b, b_at)           \
@@ -39,10 +44,10 @@ ZRT_FORMAT(kQ4_K, BlockQ4_K, 256, 0, 1, 0, 0, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ5_K, BlockQ5_K, 256, 0, 1, 0, 1, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ6_K, BlockQ6_K, 256, 0, 1, 1, 0, 0, 32, 16, 0, 16, 192, 2, 208);
 ZRT_FORMAT(kIQ4_XS, BlockIQ4_XS, 256, 0, 1, 0, 0, 1, 0, 32, 0, 8, 0, 0, 0);
-ZRT_FORMAT(kFixed16, BlockFixed16, 256, 2, 0, 0, 0, 0, 0, 256, 0, 2, 512, 0, 0);  // but fixed_weights.cuh
+ZRT_FORMAT(kFixed16, BlockFixed16, 256, 2, 0, 0, 0, 0, 0, 256, 0, 2, 512, 0, 0);  // fixed_weights.cuh has its layout
 #undef ZRT_FORMAT
 
-// The type of the rows of x that a format is multiplied by.
+// The type to which the rows of x are quantized for products with a format.
 template <Format F>
 constexpr ActType kActOf = Traits<F>::kBlock == 32 ? kQ8A32
                            : F == kFixed16         ? kQ16A256
@@ -52,14 +57,14 @@ template <Format F>
 ZRT_CUDA_HD uint64_t row_bytes_of(uint32_t k) {
   return static_cast<uint64_t>(k) / Traits<F>::kBlock * Traits<F>::kBytes;
 }
-// Where the scales begin in a group of `steps`; before them come the planes, 8 bits, 4, 2, 1.
+// Returns the offset of the scales in a group of `steps` steps: the size of the planes.
 template <Format F>
 ZRT_CUDA_HD uint32_t planes_bytes(uint32_t steps) {
   using T = Traits<F>;
   return steps * (512 * T::kP8 + 256 * T::kP4 + 128 * T::kP2 + 64 * T::kP1);
 }
 
-// The code of value i of a block, as the file has it.
+// Returns the code of value i of a block in the file's layout.
 template <Format F>
 __device__ inline uint32_t code_of(const uint8_t* bytes, uint32_t i) {
   const auto& b = *reinterpret_cast<const typename Traits<F>::Block*>(bytes);
@@ -88,7 +93,7 @@ __device__ inline uint32_t code_of(const uint8_t* bytes, uint32_t i) {
   }
 }
 
-// What a code stands for, before scales.
+// Returns the integer that a code represents, before scales.
 template <Format F>
 __device__ __forceinline__ int value_of(uint32_t code) {
   using T = Traits<F>;
@@ -104,14 +109,14 @@ __device__ __forceinline__ int value_of(uint32_t code) {
   }
 }
 
-// A lane's bits of a step.
+// Step holds one lane's bits of a step (32 values of k of a tile), by plane.
 struct Step {
   uint4 p8;
   uint2 p4;
   uint32_t p2, p1;
 };
 
-// The lane's bits of a step from codes: code(j, i) is that of value i of register j.
+// Builds a lane's bits of a step from codes. code(j, i) returns the code of value i of register j.
 template <Format F, class Code>
 __device__ inline Step pack_step(const Code& code) {
   using T = Traits<F>;
@@ -122,8 +127,8 @@ __device__ inline Step pack_step(const Code& code) {
       const uint32_t c = code(j, i);
       if constexpr (T::kP8 != 0) words[j] |= c << (8 * i);
       if constexpr (T::kP4 != 0) {
-        // Registers 0 and 2 in one word, 1 and 3 in the other: in the low and high nibbles of its bytes; where values
-        // are looked up, in its low and high half.
+        // Registers 0 and 2 share a word, registers 1 and 3 the other one: one in the low, one in the high nibbles of
+        // its bytes. In formats with a table, one in the low half and one in the high half of the word.
         const uint32_t at = T::kTable != 0 ? 16 * (j / 2) + 4 * i : 8 * i + 4 * (j / 2);
         (j % 2 == 0 ? s.p4.x : s.p4.y) |= (c & 15) << at;
       }
@@ -134,7 +139,8 @@ __device__ inline Step pack_step(const Code& code) {
   return s;
 }
 
-// How weights are read: from global memory, where nobody writes them, or from a copy in shared memory.
+// FromGlobal and FromShared say where load_step and load_scales read weights: in global memory, where no kernel writes
+// them, or in a copy in shared memory.
 struct FromGlobal {
   template <class T>
   static __device__ __forceinline__ T read(const T* at) {
@@ -161,8 +167,8 @@ __device__ __forceinline__ Step load_step(const uint8_t* group, uint32_t steps, 
   if constexpr (T::kP1 != 0) s.p1 = From::read(reinterpret_cast<const uint16_t*>(group) + step * 32 + lane);
   return s;
 }
-// The scale bytes of row `row` of a tile as words, from where the group's scales begin: of the block of a step of a
-// 32-value format, or the two parts of a block of 256.
+// Return the scale bytes of row `row` of a tile as words. `scales` points to the scales of the group. load_scale: for
+// one step of a 32-value format. load_scales: both parts (kA and kB bytes) of a 256-value format.
 template <Format F, class From = FromGlobal>
 __device__ __forceinline__ uint32_t load_scale(const uint8_t* scales, uint32_t step, uint32_t row) {
   const uint8_t* at = scales + (step * 16 + row) * Traits<F>::kA;
@@ -196,8 +202,9 @@ __device__ inline void store_step(uint8_t* group, uint32_t steps, uint32_t step,
   if constexpr (T::kP1 != 0) reinterpret_cast<uint16_t*>(group)[step * 32 + lane] = static_cast<uint16_t>(s.p1);
 }
 
-// A lane's part of a step of a group of a tile, from rows that lie as in the file, of which row 0 begins the group at
-// `rows` and the next `pitch` bytes after it. Rows from n_rows on are zeros.
+// Writes one lane's share of one step of a tile's group (at upload, or for rows behind the last tile). `rows` points to
+// the group of row 0 in the file's layout, and row r begins r * pitch bytes further. Rows from n_rows on are written as
+// zeros.
 template <Format F>
 __device__ inline void pack_rows(uint8_t* group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows, uint32_t steps,
                                  uint32_t step, uint32_t lane) {
@@ -218,7 +225,7 @@ __device__ inline void pack_rows(uint8_t* group, const uint8_t* rows, uint64_t p
   }
 }
 
-// Four 4-bit indices (the low half of `sel`) to four bytes of a table of 16.
+// Looks up four 4-bit indexes, in the low half of `sel`, in a table of 16 bytes.
 template <int kTable>
 __device__ __forceinline__ uint32_t look_up(uint32_t sel) {
   constexpr uint32_t t0 = kTable == 1 ? 0xBFAD9881u : 0x03020100u, t1 = kTable == 1 ? 0xF6EADDCFu : 0x0C080604u,
@@ -227,7 +234,7 @@ __device__ __forceinline__ uint32_t look_up(uint32_t sel) {
   return __byte_perm(low, high, 0x3210u | (sel & 0x8888u) >> 1);
 }
 
-// The four registers of the A operand.
+// Makes the four registers of the lane's operand A from its bits of a step.
 template <Format F>
 __device__ __forceinline__ void operand(const Step& s, uint32_t (&a)[4]) {
   using T = Traits<F>;
@@ -253,12 +260,13 @@ __device__ __forceinline__ void operand(const Step& s, uint32_t (&a)[4]) {
   }
 }
 
-// Scales of one row of a group of a 256-value format: sub-scales and minimums as bytes, in order.
+// The scales of one row of a group of a 256-value format: sub-scales (sc) and minimums (m) as bytes in order, 4 per
+// word, and the two factors of the block.
 struct KScales {
   uint32_t sc[4], m[4];
   float d, dmin;
 };
-// From its two parts as words (a part of 2 bytes in the low half).
+// Unpacks them from the words that load_scales() returned.
 template <Format F>
 __device__ __forceinline__ KScales k_scales(const uint32_t* a, uint32_t b) {
   KScales s{};
@@ -289,7 +297,7 @@ __device__ __forceinline__ KScales k_scales(const uint32_t* a, uint32_t b) {
   }
   return s;
 }
-// Sub-scale j as a number.
+// Returns sub-scale j as a signed number.
 template <Format F>
 __device__ __forceinline__ int sub_scale(const KScales& s, int j) {
   if constexpr (F == kQ6_K) return static_cast<int>(signed_byte(s.sc[j / 4], j % 4));
@@ -298,7 +306,7 @@ __device__ __forceinline__ int sub_scale(const KScales& s, int j) {
   return static_cast<int>(byte);
 }
 
-// Scale and minimum of a block of 32, from its scale bytes as a word.
+// Return the scale (the minimum) of a block of a 32-value format from the word that load_scale() returned.
 template <Format F>
 __device__ __forceinline__ float block_scale(uint32_t a) {
   if constexpr (F == kMXFP4) {
@@ -311,13 +319,14 @@ __device__ __forceinline__ float block_min(uint32_t a) {
   return widen_f16(static_cast<uint16_t>(a >> 16));
 }
 
-// n bytes at an address of any alignment, as words.
+// Reads n bytes from an address without alignment into words.
 __device__ inline void read_words(const uint8_t* at, int n, uint32_t* words) {
   for (int i = 0; i < n; ++i)
     words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | static_cast<uint32_t>(at[i]) << (8 * (i % 4));
 }
 
-// Where row r of a matrix has the code and the scales of value i of its k: in a tile, or after the last one.
+// Place finds value i of row r of a matrix: its code, and pointers to its scales. It works for rows in tiles and for
+// rows behind the last tile.
 template <Format F>
 struct Place {
   using T = Traits<F>;
@@ -349,7 +358,7 @@ struct Place {
     b = scales + 16 * T::kA + in_tile * T::kB;
   }
 
-  // The value as dequantize_row of kernels/cpu/quant makes it.
+  // Returns the value as a float, as dequantize_row of kernels/cpu/quant does.
   __device__ float value(uint32_t i) const {
     const float q = static_cast<float>(value_of<F>(code));
     uint32_t words[4] = {}, word_b[1] = {};
@@ -367,18 +376,21 @@ struct Place {
   }
 };
 
-// F16 and BF16 matrices of a multiple of 16 columns: of each whole group of 256 first the 8 first values of each of the
-// 16 lanes of the float dot, lane by lane, then the others, so that 8 values of a lane are one load and those of a half
-// warp lie together; a shorter last group, others, and F32, as in the file.
+// Whether a float matrix has its values reordered at upload, so that one load brings 8 values of a lane of the order of
+// sums, and the loads of a half warp are adjacent. That applies to F16 and BF16 matrices with more than one row and a
+// multiple of 16 columns. lane_place() has the formula: each whole group of 256 is two halves of 128 values; a half
+// stores, for each of the 16 lanes of the order of sums, the lane's 8 values in a row.
+// A last group of fewer than 256 values, all other matrices, and F32 keep the file's order.
 ZRT_CUDA_HD bool has_lanes(int format, uint32_t rows, uint32_t k) {
   return (format == kF16 || format == kBF16) && rows > 1 && k % 16 == 0;
 }
-// Where value i of a row of k lies in the row.
+// Returns the index in a row of k values at which value i of the file's row is stored.
 ZRT_CUDA_HD uint32_t lane_place(uint32_t i, uint32_t k) {
   const uint32_t first = i / 256 * 256, at = i - first;
   return k - first < 256 ? i : first + at / 128 * 128 + at % 16 * 8 + at % 128 / 16;
 }
-// The 8 values of a lane in half `part` of a group of n values, zeros after its last; two a word.
+// Loads the 8 values that lane `lane` of the order of sums has in half `part` of a group of n values, two per word.
+// Values behind the group's end are zeros.
 __device__ __forceinline__ uint4 load_lane_part(const uint16_t* group, uint32_t part, uint32_t n, uint32_t lane) {
   if (n == 256) return __ldg(reinterpret_cast<const uint4*>(group + part * 128) + lane);
   uint32_t words[4] = {};
@@ -388,7 +400,7 @@ __device__ __forceinline__ uint4 load_lane_part(const uint16_t* group, uint32_t 
       words[i / 2] |= static_cast<uint32_t>(__ldg(group + part * 128 + i * 16 + lane)) << (16 * (i % 2));
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
-// One of the two numbers of a word.
+// Returns one of the two numbers of a word as a float: the lower half for i == 0.
 template <Format F>
 __device__ __forceinline__ float widen_half(uint32_t word, int i) {
   const auto half = static_cast<uint16_t>(i == 0 ? word : word >> 16);
@@ -403,7 +415,7 @@ __device__ __forceinline__ float float_at(const void* w, uint64_t i) {
   return bf16_to_f32(static_cast<const uint16_t*>(w)[i]);
 }
 
-// Value i of row r of any matrix, as a float.
+// Returns value i of row r of a matrix of any format, as a float.
 template <Format F>
 __device__ __forceinline__ float weight_value(const void* w, uint32_t rows, uint32_t k, uint32_t r, uint32_t i) {
   if constexpr (F == kFixed16) {
