@@ -1,4 +1,5 @@
-// What the kernels of attention share: cells as floats, and sums in the order of docs/arithmetic.md, rule 5.
+// What the attention kernels share: reading cells of the KV cache as floats, finding tiles of tokens that share K and
+// V, copying chunks to shared memory, and the sums in the order of docs/arithmetic.md, rule 5.
 #pragma once
 
 #include "kernels/cuda/kv.cuh"
@@ -6,8 +7,10 @@
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kChunk = kAttendChunk;  // positions
+constexpr uint32_t kChunk = kAttendChunk;  // positions per chunk
 
+// F32Cell, F16Cell and Q8Cell read value i of a cell (a token's K or V) of that cache type as a float; pair() reads
+// values 2 i and 2 i + 1.
 struct F32Cell {
   static constexpr int kBytes = 4;
   static __device__ float at(const uint8_t* cell, uint32_t i) { return reinterpret_cast<const float*>(cell)[i]; }
@@ -23,7 +26,8 @@ struct F16Cell {
   }
 };
 struct Q8Cell {
-  static constexpr int kBytes = 1;  // not staged
+  // Kernels with this type do not copy cells to shared memory, so only f32 and f16 need the true number.
+  static constexpr int kBytes = 1;
   static __device__ float at(const uint8_t* cell, uint32_t i) {
     const uint8_t* block = cell + i / 32 * 34;
     return zinc_rt::f16_to_f32(*reinterpret_cast<const uint16_t*>(block)) *
@@ -31,28 +35,30 @@ struct Q8Cell {
   }
 };
 
+// Returns the first position that a token at `pos` sees. window 0: no sliding window.
 __device__ __forceinline__ uint32_t first_seen(uint32_t window, uint32_t pos) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
 }
 
-// What of a chunk is seen: the positions [begin, end), counted from its first.
+// The positions of a chunk that a row sees: [begin, end), counted from the chunk's first.
 struct Range {
   uint32_t begin, end;
   __device__ __forceinline__ bool has(uint32_t at) const { return at - begin < end - begin; }
 };
 
-// A page of K or V.
+// Returns the address of a page of K or V.
 __device__ __forceinline__ const uint8_t* page_at(const OpArgs& args, bool is_key, int32_t page) {
   return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
          static_cast<uint64_t>(static_cast<uint32_t>(page)) *
              args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
 }
-// Whether the range of a chunk's positions has some of its i-th 16.
+// Whether the range includes some of the chunk's i-th 16 positions, which are one page.
 __device__ __forceinline__ bool has_page(Range range, uint32_t i) {
   return i * 16 < range.end && i * 16 + 16 > range.begin;
 }
 
-// Pages of a chunk by the lanes of a warp: lane l has that of the chunk's l % 8-th 16 tokens. pages: of the slot.
+// own_page() returns the lane's share of a chunk's 8 pages: lane l has page l % 8, or 0 if its positions are not seen.
+// page_of() then returns page i of the chunk to all lanes. pages: the slot's row of the page table.
 __device__ __forceinline__ int32_t own_page(const int32_t* pages, uint32_t chunk, Range range) {
   const uint32_t i = threadIdx.x % 32 % (kChunk / 16);
   return has_page(range, i) ? pages[chunk * (kChunk / 16) + i] : 0;
@@ -61,19 +67,20 @@ __device__ __forceinline__ int32_t page_of(int32_t own_page, uint32_t i) {
   return __shfl_sync(0xFFFFFFFFu, own_page, static_cast<int>(i));
 }
 
-// A tile: tokens [first, first + n) of the step, of one slot, one after another.
+// A tile: the tokens [first, first + n) of the step. They are consecutive tokens of one slot.
 struct Tokens {
   uint32_t first, n;
 };
 
-// Finds where tiles of up to `most` tokens begin. The positions of a tile lie in one aligned block of `most` positions.
-// starts: a bit for each token of the step. The threads are together at its end.
+// Finds the tokens at which tiles of up to `most` tokens begin. All positions of a tile are in one aligned block of
+// `most` positions, so that the tile does not depend on how the step was put together. starts: receives one bit per
+// token of the step. Ends with a barrier.
 template <uint32_t kThreads>
 __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, uint32_t* starts) {
   const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
                 *slots = args.buffer<const int32_t>(binding::Attention::slot);
   const uint32_t n = args.dim(symbol::AttentionTiles::rows), words = (n + 31) / 32;
-  constexpr uint32_t kAhead = 8;  // tokens of a thread that are asked for at once
+  constexpr uint32_t kAhead = 8;  // tokens that a thread loads before it uses the first
   for (uint32_t first = threadIdx.x; first < words * 32; first += kAhead * kThreads) {
     bool is_start[kAhead];
 #pragma unroll
@@ -92,10 +99,11 @@ __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, u
   __syncthreads();
 }
 
-// The i-th tile to compute, or one without tokens where there are fewer. The last tokens come first, since those of a
-// prompt see the most positions. Where all tiles run at once, two on a multiprocessor, the second half comes in the
-// other order: a multiprocessor whose first workgroup has much to do gets a second one with little. starts: a bit for
-// each token. n_tiles: the number of tiles.
+// Returns the i-th tile in the order in which tiles are computed, or one without tokens if there are fewer. n_tiles:
+// receives the number of tiles. starts: scratch memory, one bit per token.
+// The last tokens of the step come first, because those of a prompt see the most positions. If all tiles run at once,
+// two per multiprocessor, the second half of the order is reversed: a multiprocessor whose first workgroup has much
+// work then gets a second one with little.
 template <uint32_t kThreads>
 __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
   const uint32_t n = args.dim(symbol::AttentionTiles::rows), words = (n + 31) / 32;
@@ -106,7 +114,7 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
   const uint32_t half = (n_tiles + 1) / 2;
   uint32_t tile = i < half || n_tiles > args.symbols[symbol::AttentionTiles::tiles_at_once]
                       ? i
-                      : n_tiles - 1 - (i - half);  // from the last
+                      : n_tiles - 1 - (i - half);  // counted from the last tile
   for (uint32_t word = words, next = n; word-- > 0;) {
     uint32_t bits = starts[word];
     const auto n_bits = static_cast<uint32_t>(__popc(bits));
@@ -124,8 +132,8 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
   return {0, 0};
 }
 
-// use(tokens) for each tile of this workgroup, every gridDim.y-th. starts: as find_tile's; use() may overwrite it once
-// its threads have met.
+// Calls use(tokens) for each tile of this workgroup, which is every gridDim.y-th. starts: as for find_tile(); use() may
+// overwrite it after a barrier.
 template <uint32_t kThreads, class Use>
 __device__ __forceinline__ void for_own_tiles(const OpArgs& args, uint32_t* starts, const Use& use) {
   for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
@@ -136,13 +144,13 @@ __device__ __forceinline__ void for_own_tiles(const OpArgs& args, uint32_t* star
   }
 }
 
-// A run is a tile of several tokens at a deep position, in a step of few tokens. flash_attn_runs.cu computes runs,
-// whose tokens share K and V; flash_attn_staged.cu computes the other tokens. pos: of the first of n tokens. most:
-// tokens of a tile at most (run_tokens).
+// Whether a tile of n tokens is a run: several tokens that see at least kAttendRunChunks chunks, in a step of few
+// tokens. flash_attn_runs.cu computes runs, whose tokens share K and V; flash_attn_staged.cu computes the other tokens.
+// pos: position of the tile's first token. most: the most tokens that a tile may have (run_tokens).
 __device__ __forceinline__ bool is_run(uint32_t window, uint32_t pos, uint32_t n, uint32_t most) {
   return n >= min(kAttendRunTokens, most) && pos / kChunk - first_seen(window, pos) / kChunk + 1 >= kAttendRunChunks;
 }
-// Whether token t is in a run. All lanes of a warp ask together.
+// Whether token t is in a run. All lanes of a warp call this together, with the same t.
 __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, uint32_t t) {
   const uint32_t most = args.symbols[symbol::Attention::run_tokens];
   if (most == 0) return false;
@@ -151,12 +159,13 @@ __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, u
   const auto pos = static_cast<uint32_t>(positions[t]);
   const uint32_t n = args.dim(symbol::Attention::rows), before = pos % most;
   const int32_t slot = slots[t];
-  // A bit for each token that may be in t's tile: the tokens around t whose place in the block of positions is the same
-  // as their place in the step.
+  // Bit i is for the token that would be i-th in t's aligned block of positions. It is set if the step has that token
+  // at the place that follows from t's place.
   uint64_t bits = 0;
 #pragma unroll
   for (uint32_t half = 0; half < 64; half += 32) {
-    const uint32_t i = half + threadIdx.x % 32, at = t + i - before;  // before the step: large
+    // if it would be before the step's first token, this wraps to a large number
+    const uint32_t i = half + threadIdx.x % 32, at = t + i - before;
     const bool is_of =
         i < most && at < n && slots[at] == slot && positions[at] - positions[t] == static_cast<int32_t>(i - before);
     bits |= static_cast<uint64_t>(__ballot_sync(0xFFFFFFFFu, is_of)) << half;
@@ -167,22 +176,24 @@ __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, u
   return is_run(window, pos - before + first, end - first, most);
 }
 
-// How a workgroup copies the rows of a chunk. A row has room for kVectors vectors of 16 bytes, and a thread copies the
-// same vector of every kRows-th row.
+// Copies the rows of a chunk (the cells of one kv head) to shared memory. A row has room for kVectors vectors of 16
+// bytes. Thread t copies vector t % kVectors of the rows t / kVectors, t / kVectors + kRows, ...
 template <uint32_t kThreads, int kVectors>
 struct Copies {
   static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
-  int32_t page[kPasses];  // of the rows of this thread; negative: not seen
+  int32_t page[kPasses];  // the page of each of this thread's rows; negative: the row is not seen
 
-  // pages: from the chunk's first. All are asked for before the first is waited for.
+  // Loads the page numbers, all at once. pages: the page table from the chunk's first page on.
   __device__ __forceinline__ Copies(const int32_t* pages, Range range) {
     const uint32_t row = threadIdx.x / kVectors;
     pages += row / 16;
 #pragma unroll
     for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
   }
-  // cache: the kv head in the first cell of page 0. Vectors of a row from `vectors` on become zeros. Rows that are not
-  // seen become zeros too, unless they are to be left alone.
+  // Starts the copies. tile: the chunk in shared memory, with `pitch` bytes per row. cache: the address of the kv head
+  // in the first cell of page 0; page_bytes and cell are the bytes of a page and of a cell. Vectors of a row from
+  // number `vectors` on become zeros. Rows that are not seen become zeros too, unless kLeavesUnseen: then they are not
+  // written.
   template <bool kLeavesUnseen = false>
   __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
                                         uint32_t cell, uint32_t vectors) const {
@@ -200,21 +211,21 @@ struct Copies {
   }
 };
 
-// e^x for -104 <= x <= 0, the bits of exact::exp: with 64 added to it the exponent is that of a normal number, and the
-// product rounds once where the result is none.
+// Returns e^x for -104 <= x <= 0 with the bits of exact::exp. The exponent is computed 64 too large, so that it is that
+// of a normal number. The product with 2^-64 then rounds once if the result is subnormal.
 __device__ __forceinline__ float exp_of_nonpositive(float x) {
   const exact::ExpParts e = exact::exp_parts(x);
   return __uint_as_float(__float_as_uint(e.p) + (static_cast<uint32_t>(e.n + 64) << 23)) * 0x1p-64f;
 }
 
-// e^x for x <= 0 or NaN: exact::exp without its branches, so that several are made side by side.
+// Returns e^x for x <= 0 or NaN: exact::exp without branches, so that a thread can compute several at the same time.
 __device__ __forceinline__ float exp_of_difference(float x) {
   const bool is_there = x > -104.0f;
   const float e = exp_of_nonpositive(is_there ? x : 0.0f);
   return is_there ? e : x == x ? 0.0f : x;
 }
 
-// The fold of 16 lanes in registers.
+// Folds the 16 lanes of the order of sums if one thread has all of them in registers.
 __device__ __forceinline__ float fold(const float (&lane)[16]) {
   float v[8];
 #pragma unroll
@@ -225,7 +236,7 @@ __device__ __forceinline__ float fold(const float (&lane)[16]) {
   return v[0] + v[1];
 }
 
-// The scores of the first n_rows rows of q with a cell of K. Rows are `width` floats apart, at most kRows of them.
+// Computes the scores of the first n_rows rows of q (at most kRows; row h begins at q + h * width) with one cell of K.
 template <class Cell, int kRows>
 __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_t* k_cell, const float* q,
                                           uint32_t width, uint32_t n_rows, float (&scores)[kRows]) {
@@ -254,9 +265,9 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
   }
 }
 
-// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight). If the launch
-// also has a buffer for digits, the values in the layout of digit_rows.cu; the type is then q8a256, and warps have
-// whole groups.
+// Quantizes a lane's eight values, which begin at index `at` of row t of y, if the launch has a buffer for that. If it
+// also has a buffer for digits, the values are also stored in the layout of digit_rows.cu; the type is then q8a256, and
+// each warp has a whole group.
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
@@ -265,8 +276,8 @@ __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight&
                     args.symbols[symbol::Attention::digit_columns]);
 }
 
-// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head. kIsSum:
-// o is to be divided by the sum; else it is y.
+// Writes y of the workgroup's heads, and its quantized values. total: for each head o, the maximum and the sum. kIsSum:
+// o must still be divided by the sum; else o is y.
 template <uint32_t kThreads, bool kIsSum = true>
 __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
   const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
@@ -290,15 +301,16 @@ __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashA
   }
 }
 
-// What a kernel for heads of kDim values knows of them; 0: of any.
+// Returns the constants with head sizes that the compiler knows, in a kernel compiled for heads of kDim values. kDim 0:
+// heads of any size.
 template <uint32_t kDim>
 __device__ __forceinline__ push::FlashAttn with_heads_of(push::FlashAttn c) {
   if constexpr (kDim != 0) c.head_dim = c.v_head_dim = kDim;
   return c;
 }
 
-// Where a chunk of a query head leaves its values, maximum and sum for flash_attn_merge. head: counted through all
-// tokens of the step.
+// Returns the record of a chunk of a query head: its values, maximum and sum, which flash_attn_merge reads. head: the
+// query head's number, counted through all tokens of the step.
 __device__ __forceinline__ float* record_at(const OpArgs& args, uint64_t head, uint32_t chunk) {
   return static_cast<float*>(args.scratch) +
          (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];

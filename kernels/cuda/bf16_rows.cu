@@ -1,19 +1,21 @@
-// Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h, their values in
-// the order in which products meet those of W. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each),
-// and kBf16RowsThreads steps.
+// Converts rows of x to bf16 for the products of arithmetic `fast` (linear_wgmma.cuh), in the tiles of wgmma_args.h.
+// Along k, the values are put in the order in which those products have the values of W.
+// Grid: (rows of x, groups of kBf16RowsThreads steps). With experts, a tile of kWgmmaTile rows belongs to an item. Each
+// thread converts a step of 32 values.
 #include "kernels/cuda/weights.cuh"
 
 using namespace zinc_rt::cuda;
 
 namespace {
 
-// A step of 32 values: four of lane c in the first and in the second 16.
+// StepRow holds a step of 32 values: of[h][c] is the four values that lane c of a product (lane % 4) needs from half h
+// of the step.
 struct StepRow {
   float4 of[2][4];
 };
 
-// For quantized weights. Lane c has four values of 16 after one another, from 4 c on, as an operand in registers, whose
-// place in the product is 2 c, 2 c + 1, 2 c + 8 and 2 c + 9.
+// Values for products with quantized weights. Those convert W to an operand in registers, in which lane c has four
+// consecutive values of each 16, from 4 c on; their places in the product are 2 c, 2 c + 1, 2 c + 8 and 2 c + 9.
 template <bool kIs256>
 struct FromQ8 {
   static constexpr bool kIsInRegisters = true;
@@ -23,7 +25,8 @@ struct FromQ8 {
   __device__ StepRow step(uint64_t row, uint32_t s) const {
     const uint4* at = reinterpret_cast<const uint4*>(rows.qs + row * k + s * 32);
     const uint4 low = at[0], high = at[1];
-    const uint32_t words[8] = {low.x, low.z, high.x, high.z, low.y, low.w, high.y, high.w};  // word_of undone
+    // puts the words back in the order of k, undoing word_of()
+    const uint32_t words[8] = {low.x, low.z, high.x, high.z, low.y, low.w, high.y, high.w};
     const float d = kIs256 ? rows.d[row * (k / 256) + s / 8] : rows.d[row * (k / 32) + s];
     StepRow values;
 #pragma unroll
@@ -35,8 +38,8 @@ struct FromQ8 {
   }
 };
 
-// For float weights, in the order in which they lie (lane_place): 8 values of one of the 16 lanes of the contract's
-// dot; in the last group, if it is shorter, 8 after one another.
+// Values for products with float weights, in the order in which those are stored (lane_place in weights.cuh): 8 values
+// of one of the 16 lanes of the order of sums. In a last group of fewer than 256 values, 8 consecutive values.
 struct FromFloats {
   static constexpr bool kIsInRegisters = false;
   const float* rows;

@@ -1,23 +1,24 @@
-// Weights of 256 values a block as digits (linear_digits.cuh), by format. A code times its sub-scale is low + kUpper *
-// upper, two digits of a byte each. The integer products of a warpgroup can then sum up a whole group of 256 for each
-// digit. low is unsigned. close() makes v of a group out of its two sums, for 8 columns at a time: use(number of the
-// columns, the lane's four values). x_sums: the sums of the group's x (digits_args.h), in shared memory. sum_of(i): sum
-// i of the products' registers.
+// How linear_digits.cuh splits the weights of a 256-value format into digits. A code times its sub-scale is low +
+// kUpper * upper: two digits of a byte each, of which low is unsigned. The integer products of a warpgroup can then sum
+// up a whole group of 256 values for each digit.
+// The specializations of Digits have make(), which makes the lane's operands A, and close(), which computes v of a
+// group from its sums. close() calls use(n, v) for columns 8 n to 8 n + 7 with the lane's four values. x_sums: the sums
+// of the group's x (digits_args.h) in shared memory. sum_of(i): returns the sum in register i of the products.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-// Q4_K, Q5_K: a sub-scale of six bits is two digits of three, and a code times a digit still fits a byte: a word of
-// four codes is multiplied at a time.
+// Q4_K, Q5_K: a sub-scale of six bits is two digits of three bits. A code times a digit still fits a byte, so one
+// multiplication of a word computes four codes.
 template <Format F>
 struct Digits {
   static_assert(F == kQ4_K || F == kQ5_K);
   static constexpr int kUpper = 8;
   static constexpr bool kIsUpperSigned = false;
 
-  // A of step s: codes times the digits of their rows' sub-scales.
+  // Makes the operands A of step s: the codes times the low and the upper digits of their rows' sub-scales.
   static __device__ __forceinline__ void make(const Step& step, const KScales (&scales)[2], int s, uint32_t (&low)[4],
                                               uint32_t (&upper)[4]) {
     uint32_t codes[4];
@@ -30,8 +31,8 @@ struct Digits {
     }
   }
 
-  // Minimums, for a product with the sums of x in f16: both are whole numbers, and what they add up to is below 2^21,
-  // so it is exact.
+  // The lane's minimums as f16, for a product with the sums of x. Both factors are integers, and their sum of products
+  // stays below 2^21, so it is exact.
   uint32_t m[4];
   __device__ __forceinline__ Digits(const KScales (&scales)[2], uint32_t lane) {
 #pragma unroll
@@ -45,7 +46,7 @@ struct Digits {
                                         const SumOf& sum_of, const Use& use) const {
 #pragma unroll
     for (int n = 0; n < kColumns / 8; n += 2) {
-      // Of 16 columns; of 8 the same twice.
+      // Loads the sums of 16 columns. If there are only 8, the same ones are loaded twice.
       uint32_t sums[4];
       load_matrices(sums, x_sums + (n * 8 + (kColumns > 8 ? lane / 16 * 8 : 0) + lane % 8) * 32 + lane / 8 % 2 * 16);
 #pragma unroll
@@ -61,16 +62,18 @@ struct Digits {
   }
 };
 
-// Q6_K: a sub-scale has eight bits with its sign, and no two digits of it leave room for a code in a byte. So their
-// product is cut: (code - 32) sub-scale is within 4096 of 0, low is its lower byte, upper the other one, with the sign.
+// Q6_K: a sub-scale has eight bits with a sign, and no split of it into two digits leaves room for a code in a byte. So
+// the product itself is split: (code - 32) * sub_scale is within 4,096 of 0; low is its lower byte, upper the signed
+// rest.
 template <>
 struct Digits<kQ6_K> {
   static constexpr int kUpper = 256;
   static constexpr bool kIsUpperSigned = true;
 
   // Two codes are multiplied at a time, in the halves of a word. Adding 2^15 makes both products positive, so that the
-  // lower one borrows nothing from the upper one; it inverts the top bit of `upper`. Even codes are made by subtracting
-  // the odd ones and not by a mask: the units for additions have less to do here than those for logic.
+  // lower one borrows nothing from the upper one; that inverts the top bit of `upper`, which is inverted back. The even
+  // codes are computed by subtracting the odd ones and not by a mask, because the units for additions are less busy
+  // here than those for logic.
   static __device__ __forceinline__ void make(const Step& step, const KScales (&scales)[2], int s, uint32_t (&low)[4],
                                               uint32_t (&upper)[4]) {
     uint32_t codes[4];

@@ -1,28 +1,31 @@
-// v of a group of 256 of k for FIXED16: codes of W and of x are two digits each (kernels/common/digits.h), and a
-// product of digit planes sums up a whole group exactly. The order is that of kernels/cpu/quant/fixed16.cpp. Both
-// digits of a row of x stand side by side as columns of B, so a lane has both sums of a row of x in one product.
+// How linear.cuh multiplies a group (256 values of k) of FIXED16 weights: the specializations of Columns, OneColumn and
+// FloatColumn. Codes of W and of x are two digits each (kernels/common/digits.h), and a product of digits sums up a
+// whole group exactly. The order is that of kernels/cpu/quant/fixed16.cpp. Both digits of a row of x are adjacent
+// columns of operand B, so a lane gets both sums of a row of x from one product.
 #pragma once
 
 #include "kernels/cuda/linear_one_row.cuh"
 
 namespace zinc_rt::cuda {
 
-// v of a group: of the digits of W, the sums with x's high digits and with its low ones.
+// Return v of a group. Three arguments: high and low are the sums of products with x's high and low digits. Five
+// arguments: the same by the digits of W; high_low is the sum of W's high digits times x's low digits.
 __device__ __forceinline__ float fixed_value(int high, int low, float d) {
   return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low)) * d;
 }
 __device__ __forceinline__ float fixed_value(int high_high, int low_high, int high_low, int low_low, float d) {
   return fixed_value(high_high * 256 + low_high, high_low * 256 + low_low, d);
 }
-// The scale of a row of a half of a group.
+// Return the scale of a row of half a group. In the second version, the lane's row of half r.
 __device__ __forceinline__ float fixed_scale(const uint8_t* half, uint32_t row) {
   return __uint_as_float(static_cast<uint32_t>(*reinterpret_cast<const uint16_t*>(half + 2 * kFixedPlane + row * 2))
                          << 16);
 }
-__device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r) {  // of the lane's
+__device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r) {
   return fixed_scale(group.at + r * kFixedHalf, group.lane / 4);
 }
-// The operands A of a pair of steps, by step, from the lane's 16 bytes of its first rows and of its second ones.
+// FixedPair holds the lane's operands A of a pair of steps: a[i] is for step 2 * pair + i. `first` has the rows 0 to 7
+// of the operand, `second` the rows 8 to 15.
 struct FixedPair {
   uint32_t a[2][4];
 
@@ -34,14 +37,15 @@ struct FixedPair {
     a[1][0] = x.z, a[1][1] = y.z, a[1][2] = x.w, a[1][3] = y.w;
   }
 };
-// Of a plane of 16 rows; at: the group.
+// Returns the operands of one plane of all 16 rows of a tile. at: the group.
 __device__ __forceinline__ FixedPair fixed_pair(const uint8_t* at, int plane, uint32_t pair, uint32_t lane) {
   at += plane * kFixedPlane;
   return FixedPair(at, at + kFixedHalf, pair, lane);
 }
 
-// As Columns of linear_group.cuh. 8 rows of x are two column tiles, of rows that are even and odd: a lane then has the
-// rows of x that it has there.
+// Columns for FIXED16, with the interface of linear_group.cuh. 8 rows of x need 16 columns, which are two operands B:
+// column 2 j + p of operand i is digit p (0: high) of row 2 j + i. A lane gets columns 2 j and 2 j + 1, j = lane % 4.
+// So it gets rows 2 j and 2 j + 1 of x, as in linear_group.cuh.
 template <int kN, bool kHoldsRows>
 struct Columns<kFixed16, kN, kHoldsRows> {
   static constexpr bool kAhead = kN == 1, kIsFloat = false;
@@ -49,7 +53,7 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;
   ActRows x;
   uint32_t k, lane, row[kN];
-  // Digits of the lane's row of a column tile, from its word of the first step on.
+  // The digits of the lane's row, for each column tile and operand i; points to the lane's word of the first step.
   const uint32_t* own[kN][2];
   uint2 asked_b[kAhead ? kN : 1][2][8];
   float asked_d[kN];
@@ -129,9 +133,10 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   }
 };
 
-// As OneColumn, but a unit of what warps take in turn is a half of a group, whose two planes are the rows of one
-// operand: a lane has the sums of both. Two columns are for a pair of steps, the even one for x's high digits, the odd
-// one for the low ones: one sum collects all steps, and the four lanes of a row of W are left with a pair of steps
+// OneColumn for FIXED16. A unit that warps take in turn is half a group (8 rows of W). Its two planes are the rows of
+// one operand A, so a lane gets the sums of both digits of W.
+// Columns 2 p and 2 p + 1 of operand B are for the pair of steps p: the even column has x's high digits, the odd one
+// the low digits. So one accumulator collects all steps, and the four lanes of a row of W end up with one pair of steps
 // each.
 template <int kTiles>
 struct OneColumn<kFixed16, kTiles> {
@@ -140,9 +145,9 @@ struct OneColumn<kFixed16, kTiles> {
   static constexpr bool kIsFloat = false;
   ActRows x;
   uint32_t k, lane;
-  const uint32_t* own_words;  // of the lane's digit and pair of steps
+  const uint32_t* own_words;  // the words of the lane's digit and pair of steps
   const float* own_d;
-  uint2 own[2];  // by step of the pair
+  uint2 own[2];  // index: step of the pair
   float d;
 
   template <class RowAt>
@@ -171,7 +176,7 @@ struct OneColumn<kFixed16, kTiles> {
         for (int s = 0; s < 2; ++s) mma32<true>(sums[t], both.a[s], uint2{own[s].x & is_pair, own[s].y & is_pair});
       }
     }
-    int numbers[2 * kT];  // those with x's high digits, then those with the low ones
+    int numbers[2 * kT];  // first those with x's high digits, then those with the low ones
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
@@ -179,16 +184,17 @@ struct OneColumn<kFixed16, kTiles> {
     const int own_sum = sum_over_four(numbers, lane), other = __shfl_xor_sync(0xFFFFFFFFu, own_sum, 2);
     const uint32_t t = kT == 2 ? lane % 2 : 0, row = unit % 2 * 8 + lane / 4;
     const uint8_t* const half = t == 0 ? halves[0].at : halves[kT - 1].at;
-    const float v = fixed_value(own_sum, other, fixed_scale(half, lane / 4));  // of lanes with high digits
-    // Rows of the other half get what changes no sum.
+    // valid in lanes that hold the sum with high digits
+    const float v = fixed_value(own_sum, other, fixed_scale(half, lane / 4));
+    // The rows of the tile's other half get -0, which changes no sum.
     const bool is_other = (lane & 2) != 0;
     if (kT == 2 || lane % 2 == 0) to[t * kColumnPitch + (is_other ? row ^ 8 : row)] = is_other ? -0.0f : v;
     if (lane == 0) to[16] = d;
   }
 };
 
-// As FloatColumn. A lane quantizes values of one step; of its pair of steps it has one and gets the other one's digits
-// from the lane that has them.
+// FloatColumn for FIXED16. A lane quantizes the values of one step, but needs the digits of both steps of its pair. It
+// gets the other step's digits from lane ^ 4.
 template <int kTiles>
 struct FloatColumn<kFixed16, kTiles> : OneColumn<kFixed16, kTiles> {
   using Base = OneColumn<kFixed16, kTiles>;

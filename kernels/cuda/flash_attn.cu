@@ -1,16 +1,17 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
-// head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
-// it goes. With several, each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges
-// them in order. The bits are the same for any number of parts.
-// This is the kernel for caches and heads of any kind. flash_attn_staged.cu takes those that lie in whole vectors,
-// flash_attn_runs.cu and flash_attn_tile.cu steps with several and with many tokens of a slot. Their operands:
-// binding::Attention, symbol::Attention (op_args.h).
+// FLASH_ATTN and FLASH_ATTN_BATCHED in the order of docs/arithmetic.md, rule 5, for caches and heads of any kind, and
+// flash_attn_merge. Faster kernels replace the first where they can: flash_attn_staged.cu if heads consist of whole
+// vectors, flash_attn_runs.cu and flash_attn_tile.cu in steps with several and with many tokens of a slot. The operands
+// are named in op_args.h (binding::Attention, symbol::Attention).
+// Grid: (tokens, kv heads, parts). A workgroup computes one token and the query heads of one kv head, over every
+// gridDim.z-th chunk of 128 positions. With one part it merges the chunks itself. With several, each chunk leaves a
+// record (o, maximum, sum) in scratch memory, and flash_attn_merge merges the records in order. The bits are the same
+// for any number of parts.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/merge_few.h"
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kHeads = 4;  // that share a pass over K and V
+constexpr uint32_t kHeads = 4;  // heads that share a pass over K and V
 
 template <class Cell>
 __device__ void attend(const OpArgs& args) {
@@ -32,7 +33,8 @@ __device__ void attend(const OpArgs& args) {
                  k_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
                  v_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.v_head_dim);
   const uint32_t first = first_seen(c.window, pos), tid = threadIdx.x;
-  // The queries of the group's heads, padded to 16 values; then, where chunks are merged here, o, maximum and sum.
+  // q: the queries of the group's heads, each padded with zeros to a multiple of 16 values. total: if chunks are merged
+  // here, o, maximum and sum of each head.
   const uint32_t width = (c.head_dim + 15) / 16 * 16;
   float *q = shared, *total = shared + group * width;
   for (uint32_t i = tid; i < group * width; i += kChunk)
@@ -85,7 +87,7 @@ __device__ void attend(const OpArgs& args) {
       }
       __syncthreads();
       const uint32_t heads = min(kHeads, group - h0);
-      // Narrow heads: several teams of threads share the heads out among themselves.
+      // If heads are narrow, teams of threads share the heads.
       const uint32_t teams = c.v_head_dim < kChunk ? kChunk / c.v_head_dim : 1, team = tid / c.v_head_dim;
       for (uint32_t i = teams > 1 ? tid % c.v_head_dim : tid; i < c.v_head_dim && (teams == 1 || team < teams);
            i += kChunk) {
@@ -157,12 +159,13 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
   attend<Q8Cell>(args);
 }
 
-// What o and the sum so far, and those of a chunk, are multiplied by when the chunk is merged.
+// The factors for merging a chunk: `before` multiplies the merged o and sum, `after` those of the chunk.
 struct MergeFactors {
   float before, after;
 };
-// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once.
-// largest: before the first; becomes that behind the last. most: minus infinity where there is no chunk.
+// Computes the factors of 32 chunks, one per lane. The maximum before a chunk is the largest so far, so a prefix
+// maximum gives it to all lanes at once. most: the maximum of the lane's chunk, or minus infinity if there is none.
+// largest: the maximum before the first of these chunks; becomes the one after the last.
 __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest) {
   const uint32_t lane = threadIdx.x % 32;
   float upto = most;
@@ -178,8 +181,8 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
   return {exact::exp(was - now), exact::exp(most - now)};
 }
 
-// 32 values of a head from first_value on, of which a lane has one, merged out of the records of its n chunks by a warp,
-// kMergeFew at most: a lane has a chunk's factors, and all values are asked for at once.
+// Merges the records of a head's n chunks (at most kMergeFew) by a warp, for 32 values of the head. Each lane returns
+// value first_value + lane, holds the factors of one chunk, and issues all its loads at once.
 __device__ __forceinline__ float merged_few(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim,
                                             uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32, i = first_value + lane;
@@ -201,9 +204,9 @@ __device__ __forceinline__ float merged_few(const float* records, uint32_t float
   return o * exact::rcp(sum);
 }
 
-// The same of any number of chunks. The warp's part of shared memory has the factors of 32 chunks, and behind them pieces of records: kDepth times kMergeBatch of
-// them are on their way ahead of those that are merged, since what was recorded first may have left the L2. The first
-// chunk needs no factors.
+// Does the same for any number of chunks. The warp's shared memory (`memory`) holds the factors of 32 chunks, then
+// pieces of 32 values of records. The pieces of the next kDepth * kMergeBatch records are copied ahead, because records
+// that were written early may have left the L2 cache. The first chunk needs no factors.
 template <uint32_t kDepth>
 __device__ __forceinline__ float merged(float4* memory, const float* records, uint32_t floats, uint32_t n,
                                         uint32_t v_dim, uint32_t first_value) {
@@ -219,7 +222,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
       if (has_piece && asked < n) copy_16(to + i * 32, from);
     end_copy_batch();
   };
-  // Maximum and sum of a record.
+  // Loads the maximum and the sum of the record of chunk first + lane.
   const auto ask = [&](uint32_t first) {
     const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
     const bool is_there = first + lane < n;
@@ -265,7 +268,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
   return o * exact::rcp(sum);
 }
 
-// A workgroup's heads of rotated values become y. values: 256, whole heads. A warp a head.
+// Rotates the merged heads back (k8v4, k4v4). values: 256 values of whole heads; each warp rotates one head.
 __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp >= kMergeThreads / v_dim) return;
@@ -278,7 +281,7 @@ __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim
     if (r * 32 < v_dim) head[lane + 32 * r] = x[r];
 }
 
-// quantize_values of rows that are q8a32 or q8a256.
+// Does what quantize_values() does, for rows of type q8a32 or q8a256 only.
 __device__ __forceinline__ void quantize_bytes(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                uint32_t at) {
   const ActRows to = q8_rows(args.buffers[binding::Attention::quantized], args.dim(symbol::Attention::rows), k);
@@ -293,10 +296,13 @@ __device__ __forceinline__ void quantize_bytes(const OpArgs& args, const Eight& 
     store_digits(q, digits, args.symbols[symbol::Attention::digit_columns], t, k, at / 256);
 }
 
-// Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
-// whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. kDepth: of merged; 0: no head has more than kMergeFew chunks. kHasFixed: `quantized` may be q16a256; a kernel
-// without its code begins sooner. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes.
+// Merges the records that attention has left for each chunk. If `quantized` is bound it also quantizes the rows; heads
+// then consist of whole 32 values, and a workgroup has 256 values of a row.
+// - is_runs_only (a symbol): only tokens of runs (attention.cuh) have records
+// - kDepth: as in merged(); 0 if no head has more than kMergeFew chunks
+// - kHasFixed: `quantized` may be q16a256. A kernel without the code for it starts sooner
+// Grid: (tokens, groups of 8 pieces of heads). Each warp merges one piece of up to 32 values. Shared memory:
+// merge_bytes.
 template <bool kIsRotated, uint32_t kDepth, bool kHasFixed = true>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);

@@ -1,32 +1,33 @@
-// FLASH_ATTN_BATCHED of steps of few tokens, at the bits of flash_attn.cu: the tokens of runs (attention.cuh), by tiles
-// (flash_attn_tile.cuh). The chunks of all tiles and kv heads form one line, and each workgroup has an equal share of
-// it; each chunk leaves a record for flash_attn_merge.
-// Tokens in no run are computed by flash_attn_staged, the launch before this one, beside which this one runs: that
-// launch lets this one start when its inputs are there, which are this one's too, and writes nothing that this one
-// reads.
-// Grid: a few workgroups for each place of one.
+// FLASH_ATTN_BATCHED in steps of few tokens, with the same bits as flash_attn.cu, for the tokens of runs. A run is
+// neighbouring tokens of one slot that share K and V (attention.cuh); it is computed as a tile (flash_attn_tile.cuh).
+// Each chunk of a tile leaves a record, and flash_attn_merge combines the records.
+// The chunks of all tiles and kv heads form one line, and each workgroup computes an equal share of it.
+// Tokens outside runs are computed by flash_attn_staged, the launch before this one. Both run at the same time: that
+// launch lets this one start when its inputs are ready. This kernel has the same inputs, and reads nothing that the
+// other one writes.
+// Grid: a few times as many workgroups as run at once.
 #include "kernels/cuda/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kThreads = kAttendTileThreads, kTokens = kAttendRunStep / kThreads;  // of a thread
+constexpr uint32_t kThreads = kAttendTileThreads, kTokens = kAttendRunStep / kThreads;  // kTokens: tokens per thread
 
-// The runs of a step, in its order.
+// The runs of a step, in the order of their tokens.
 struct Runs {
   static constexpr uint32_t kMost = kAttendRunStep / 2, kWords = kAttendRunStep / 32;
-  uint32_t starts[kWords], found[kWords];  // a bit a token
+  uint32_t starts[kWords], found[kWords];  // one bit per token
   uint32_t n;
   Tokens tokens[kMost];
   uint32_t first_chunk[kMost], n_chunks[kMost];
 };
 
-// Of up to kAttendRunStep tokens. The threads are together at its end.
+// Finds the runs of a step of up to kAttendRunStep tokens. Ends with a barrier.
 __device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, Runs& runs) {
   const uint32_t n = args.dim(symbol::Attention::rows), most = args.symbols[symbol::Attention::run_tokens];
   const int32_t* positions = args.buffer<const int32_t>(binding::Attention::pos);
   find_starts<kThreads>(args, most, runs.starts);
   const auto is_start = [&](uint32_t t) { return (runs.starts[t / 32] >> t % 32 & 1) != 0; };
-  uint32_t own[kTokens] = {};  // tokens of the run that begins at each of the thread's
+  uint32_t own[kTokens] = {};  // length of the run that begins at each of the thread's tokens; 0: none begins there
 #pragma unroll
   for (uint32_t i = 0; i < kTokens; ++i) {
     const uint32_t t = i * kThreads + threadIdx.x;
@@ -39,7 +40,7 @@ __device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, R
     if (t % 32 == 0) runs.found[t / 32] = bits;
   }
   __syncthreads();
-  uint32_t before[Runs::kWords + 1] = {};  // runs that begin before a word
+  uint32_t before[Runs::kWords + 1] = {};  // number of runs that begin in earlier words
 #pragma unroll
   for (uint32_t w = 0; w < Runs::kWords; ++w) before[w + 1] = before[w] + __popc(runs.found[w]);
   if (threadIdx.x == 0) runs.n = before[Runs::kWords];
@@ -55,7 +56,8 @@ __device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, R
   __syncthreads();
 }
 
-// About what a chunk of a tile takes: what is done once for all rows is as much as 24 of them.
+// Returns the approximate time of a chunk of a tile, in units of a row's time. What is done once for all rows takes as
+// long as 24 rows.
 __device__ __forceinline__ uint32_t cost_of(uint32_t n_rows) {
   return n_rows + 24;
 }
@@ -71,7 +73,7 @@ __device__ __forceinline__ void attend_runs(const OpArgs& args) {
   uint64_t all = 0;
   for (uint32_t i = 0; i < runs.n; ++i)
     all += static_cast<uint64_t>(tile.c.n_kv_heads) * runs.n_chunks[i] * cost_of(runs.tokens[i].n * tile.group);
-  // A workgroup has the chunks that begin in its share of the line.
+  // A workgroup computes the chunks that begin in its share of the line.
   const uint64_t begin = all * blockIdx.x / gridDim.x, end = all * (blockIdx.x + 1) / gridDim.x;
   uint64_t at = 0;
   for (uint32_t i = 0; i < runs.n; ++i) {
@@ -86,8 +88,8 @@ __device__ __forceinline__ void attend_runs(const OpArgs& args) {
     }
   }
   let_next_start();
-  // The end of a kernel means that all kernels before it have ended. One workgroup waits for that: if all did, those
-  // that have not begun would find no place.
+  // The end of a kernel tells later kernels that all kernels before it have ended, so one workgroup must wait for that.
+  // If all of them waited, the workgroups that have not begun would not find room.
   if (blockIdx.x + 1 == gridDim.x) wait_for_inputs();
 }
 

@@ -1,21 +1,26 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with few tokens, at the bits of flash_attn.cu. A workgroup has a query
-// token, a kv head with its query heads, and every gridDim.z-th chunk. K of a chunk is on its way to shared memory
-// while the chunk before is summed up, V while the chunk's scores are made.
-// Scores: a half warp has a position; its lanes are those of the float dot, with their values of q in registers.
-// Weights: a warp has a head. V: a thread has two values of one or two heads, over the positions in order. Rows of K
-// and V have room for 16 kSteps values. Where heads are narrower, q and K are padded with zeros, which change no sum.
-// With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound (q8 rows, which
-// must lie apart from q). With several, each chunk leaves a record for flash_attn_merge. With run_tokens, the tokens of
-// runs are left to flash_attn_runs.cu. With kRope the kernel is also the RMS_NORM_FUSED_ROPE_KV_WRITE before
-// FLASH_ATTN; it then has parts in z.
+// FLASH_ATTN and FLASH_ATTN_BATCHED in steps with few tokens, with the same bits as flash_attn.cu. K of a chunk is
+// copied to shared memory while the chunk before is summed up, and V while the chunk's scores are computed.
+// Grid: (tokens, kv heads, parts). A workgroup computes one token and the query heads of one kv head, over every
+// gridDim.z-th chunk. Its work is divided like this:
+// - scores: a half warp computes a position. Its GPU lanes are the 16 lanes of the order of sums, with their values of
+//   q in registers
+// - weights: a warp computes a head
+// - V: a thread computes two values of one or two heads, over the positions in order
+// Rows of K and V have room for 16 * kSteps values. If heads are narrower, q and K are padded with zeros, which change
+// no sum.
+// With one part, the workgroup merges its chunks, and quantizes the result if `quantized` is bound (q8 rows, which must
+// not share memory with q). With several parts, each chunk leaves a record for flash_attn_merge. If run_tokens is not
+// 0, the tokens of runs are skipped, because flash_attn_runs.cu computes them. With kRope the kernel also does the
+// RMS_NORM_FUSED_ROPE_KV_WRITE before FLASH_ATTN; it always has several parts then.
 #include "kernels/cuda/token_rows.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendThreads, kHalfWarps = kThreads / 16;
-constexpr int kHeads = 4;  // that share a pass over K and V
+constexpr int kHeads = 4;  // heads that share a pass over K and V
 
-// q K of kN heads at a range of positions, and at up to 15 positions beside it that nobody reads.
+// Computes the products of q and K of kN heads at the positions of a range, and at up to 15 positions beside it that
+// nobody reads.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kHeads][kSteps], Range range,
                                       float (&scores)[kHeads][kChunk]) {
@@ -31,7 +36,8 @@ __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kH
 #pragma unroll
       for (int h = 0; h < kN; ++h) v[h] = __fmaf_rn(k, q[h][i], v[h]);
     }
-    // The fold of 16 lanes. While a lane has several heads, it keeps half of them and gives the others away.
+    // The fold over 16 lanes. While a lane has the sums of several heads, it keeps half of them and gives the others
+    // away.
     int n = kN;
 #pragma unroll
     for (int width = 8; width > 0; width /= 2) {
@@ -49,7 +55,7 @@ __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kH
   }
 }
 
-// o for two neighbouring values of V (number `pair`), of kN heads; their weights begin at `weights`.
+// Computes o for two neighbouring values of V (pair number `pair`) and for kN heads, whose weights begin at `weights`.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, const float (*weights)[kChunk], Range range,
                                       float2 (&o)[kN]) {
@@ -83,13 +89,14 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
   for (; at < range.end; ++at) one(at);
 }
 
-// The workgroup's own memory.
+// The static shared memory of a workgroup.
 struct Shared {
-  float weights[kHeads][kChunk];        // q K at first
-  float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
+  float weights[kHeads][kChunk];  // before weigh_scores(): the products of q and K
+  // factors by which the merged o and sum (before), and those of the chunk (after), are multiplied
+  float before[kHeads], after[kHeads];
 };
 
-// A warp has a head: exp(score - maximum) for each q K of it. All lanes get the maximum.
+// Turns the products of q and K of a head into weights, exp(score - maximum), by a warp. All lanes get the maximum.
 __device__ __forceinline__ float weigh_scores(const push::FlashAttn& c, float (&scores)[kChunk], Range range) {
   const uint32_t lane = threadIdx.x % 32;
   float v[kChunk / 32], most = -__int_as_float(0x7f800000);
@@ -110,7 +117,7 @@ __device__ __forceinline__ float weigh_scores(const push::FlashAttn& c, float (&
   return most;
 }
 
-// A half warp has a head: the sum of its weights.
+// Returns the sum of a head's weights, by a half warp.
 __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range range) {
   const uint32_t lane = threadIdx.x % 16;
   float w[kChunk / 16], sum = 0.0f;
@@ -147,7 +154,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = pos == kAbsent ? 0 : first_seen(c.window, pos), first_chunk = first / kChunk,
                  last_chunk = pos / kChunk, n_chunks = last_chunk - first_chunk + 1;
-  // Where there are fewer chunks than multiprocessors, two workgroups share a chunk: each takes half of the heads.
+  // If there are fewer chunks than multiprocessors, two workgroups share a chunk: each computes half of the heads.
   const uint32_t group = args.symbols[symbol::Attention::group], z = blockIdx.z;
   const bool is_shared = 2 * n_chunks <= args.symbols[symbol::Attention::parts_at_once], is_second = z >= n_chunks;
   const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
@@ -155,7 +162,8 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   const bool has_work = pos != kAbsent && (!is_second || (is_shared && z < 2 * n_chunks)) && first_head < end_head;
   auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
   uint8_t* v_tile = k_tile + kChunk * kKPitch;
-  // If chunks are merged here: o, maximum and sum of each head. Else the heads of q, if they are made here.
+  // total: if chunks are merged here, o, maximum and sum of each head. own_q: if they are not, the same memory holds
+  // the heads of q that are computed here.
   float* total = reinterpret_cast<float*>(v_tile + kChunk * kVPitch);
   float* const own_q = total;
   const uint32_t total_pitch = c.v_head_dim + 2;
@@ -179,8 +187,8 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     end_copy_batch();
   };
   uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
-  // All rows of the cache of a slot's only token, but its own, are of earlier steps. So they are asked for before the
-  // inputs are there.
+  // If the token is the only one of its slot, all other rows of the cache were written in earlier steps. So their
+  // copies start before the inputs are ready.
   const bool is_only = kRope || args.symbols[symbol::Attention::rows] == 1;
   const uint32_t own_row = chunk == last_chunk ? pos % kChunk : kAbsent;
   const auto stage_others = [&] {
@@ -192,7 +200,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   };
   if (is_only && has_work) stage_others();
   wait_for_inputs();
-  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
+  if (has_runs) let_next_start();  // the next launch does not wait for inputs that this kernel has waited for
   if (!has_work || is_in_run(args, c.window, t)) return;
   if constexpr (kRope) rows.ask_v(kv_head);
   float q[kHeads][kSteps];
@@ -205,13 +213,14 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
       for (uint32_t i = 0; i < kSteps; ++i)
         q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
   };
-  const bool is_own = kRope && own_row != kAbsent;  // the chunk of the token itself, whose row is not in the cache
+  const bool is_own = kRope && own_row != kAbsent;  // the token's own chunk, whose row is not in the cache yet
   if (!is_only) {
     const ChunkCopies copies = copies_of(chunk, range_of(chunk));
     stage_k(copies);
     stage_v(copies);
   } else if (!kRope && own_row != kAbsent && tid < 2 * kVectors) {
-    // Read directly and not by an asynchronous copy: K would wait for V, whose copies were issued before.
+    // The row is read directly and not by an asynchronous copy, because K would have to wait for V, whose copies were
+    // issued before.
     const bool is_k = tid < kVectors;
     const uint32_t at = tid % kVectors, bytes = (is_k ? c.head_dim : c.v_head_dim) * Cell::kBytes;
     uint4 v = make_uint4(0, 0, 0, 0);
@@ -224,7 +233,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     *reinterpret_cast<uint4*>((is_k ? k_tile + own_row * kKPitch : v_tile + own_row * kVPitch) + at * 16) = v;
   }
   if constexpr (kRope) {
-    // Later chunks come from the cache, where the workgroup has written the token's cells itself.
+    // If this workgroup has a later chunk, it reads that from the cache, where it has written the token's cells itself.
     const bool writes = !is_second && (last_chunk - chunk) % gridDim.z == 0;
     const auto page = static_cast<uint64_t>(pages[pos / 16]);
     const auto cell = [&](int cache, uint32_t pitch, uint32_t width) {
@@ -281,7 +290,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
           wait_for_copy_batches<0>();
       }
       __syncthreads();
-      // The last half warps sum up the weights, all threads V.
+      // The last half warps add up the weights, and all threads add up V.
       const uint32_t own = tid / 16 - (kHalfWarps - n);
       if (own < n) {
         const float sum = sum_of(shared.weights[own], range);

@@ -1,18 +1,20 @@
-// A tile of attention: neighbouring tokens of a slot, in one aligned block of positions. Its rows are these tokens
-// times the query heads of a kv head, at most 64 (32 where heads are wider than 128 values).
-// Scores: K of a chunk lies in shared memory lane by lane (docs/arithmetic.md, rule 4). A thread is a lane of a half
-// warp and multiplies 64 values of q, in registers, by 8 positions at a time. Values: a thread has kRows / 8 rows by
-// kSteps values of the head, and adds up V over the positions in order.
-// Rows of K and V have room for 16 kSteps values. Where heads are narrower, q and K are padded with zeros, which change
-// no sum. Chunks are merged as they come (flash_attn_tile.cu), or each leaves a record for flash_attn_merge
-// (flash_attn_runs.cu).
+// Tile computes attention for a tile: neighbouring tokens of a slot, in one aligned block of positions. The tile's rows
+// are its tokens times the query heads of a kv head: row r is token r / group and head r % group. There are at most 64
+// rows (32 if heads are wider than 128 values).
+// - scores: K of a chunk is in shared memory, ordered by the 16 lanes of the order of sums (docs/arithmetic.md, rule
+//   4). Each thread is one of these lanes, as GPU lane % 16. It multiplies 64 values of q, in registers, by 8 positions
+//   at a time
+// - values: a thread computes kRows / 8 rows by kSteps values of the head, and adds up V over the positions in order
+// Rows of K and V have room for 16 * kSteps values. If heads are narrower, q and K are padded with zeros, which change
+// no sum. The results of chunks are merged one after another (flash_attn_tile.cu), or each chunk leaves a record for
+// flash_attn_merge (flash_attn_runs.cu).
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
 
 namespace zinc_rt::cuda {
 
-// What a row whose token is at pos sees of a chunk that is not after it.
+// Returns the range of a chunk that a row sees, if its token is at `pos` and the chunk begins at or before it.
 __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t chunk) {
   const uint32_t end = min(kChunk, pos + 1 - chunk * kChunk);
   return {min(max(chunk * kChunk, first_seen(window, pos)) - chunk * kChunk, end), end};
@@ -21,33 +23,36 @@ __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t
 template <class Cell, int kSteps>
 struct Tile {
   static constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
-  static constexpr int kAhead = 8;  // positions of a product of q and K
+  static constexpr int kAhead = 8;  // positions that a thread multiplies q by at a time
   static constexpr uint32_t kWidth = 16 * kSteps, kRows = attend_tile_rows(kWidth), kRowBytes = kWidth * Cell::kBytes,
                             kKPitch = attend_tile_k_pitch(kWidth, Cell::kBytes);
   static constexpr bool kHasBoth = attend_tile_has_both(kWidth, Cell::kBytes);
-  // Vectors of a lane of K, and of a thread of V: values of each.
+  // Vectors (loads) that a lane needs of a row of K, and a thread of a row of V, and the values of each.
   static constexpr int kOfVector = kSteps * Cell::kBytes < 16 ? kSteps : 16 / Cell::kBytes,
                        kVectors = kSteps / kOfVector, kVectorBytes = kOfVector * Cell::kBytes;
-  // Rows of a thread: of q, of which a half warp has as many, and of V.
+  // kQRows: rows of q that a half warp multiplies. kVRows: rows whose values a thread adds up.
   static constexpr int kQRows = 64 / (kSteps < 8 ? 8 : kSteps), kVRows = kRows / kHalfWarps;
-  static constexpr uint32_t kParts = 16 / kQRows;  // lanes that share a row's scores
-  static constexpr int kKept = kAhead / kParts;    // of which each has so many
+  static constexpr uint32_t kParts = 16 / kQRows;  // lanes that share the scores of a row after the fold
+  static constexpr int kKept = kAhead / kParts;    // number of scores that each of them has
 
   const OpArgs& args;
   const push::FlashAttn c;
   const uint32_t group;
   uint32_t kv_head = 0;
-  float* const weights;  // q K at first
+  float* const weights;  // before weigh_scores(): the products of q and K
   uint8_t *const k_tile, *const v_tile;
 
+  // What the workgroup knows about each row of the tile.
   struct Row {
-    float before[kRows], after[kRows];  // what o and the sum so far, and the chunk's, count in the merged ones
+    // factors by which the merged o and sum (before), and those of the chunk (after), are multiplied when the chunk is
+    // merged
+    float before[kRows], after[kRows];
     float maxima[kRows], sums[kRows];
     uint32_t pos[kRows];
   };
   Row& row;
 
-  // shared: attend_tile_bytes.
+  // shared: attend_tile_bytes bytes of shared memory.
   __device__ __forceinline__ Tile(const OpArgs& of, uint4* shared, Row& own)
       : args(of),
         c(of.constants<push::FlashAttn>()),
@@ -77,8 +82,8 @@ struct Tile {
     for (int i = 0; i < kOfVector; ++i) v[i] = value(words, i);
   }
 
-  // Copies K of a chunk to shared memory, where the values of a lane lie together. A thread has the same vector of 16
-  // bytes of each 16 values, and transposes them.
+  // Copies K of a chunk to shared memory and transposes it, so that the values of each lane of the order of sums are
+  // adjacent. A thread loads the same vector of 16 bytes of each 16 values.
   __device__ __forceinline__ void stage_k(const int32_t* pages, Range range) const {
     constexpr uint32_t kOf16 = 16 / Cell::kBytes, kUnits = 16 / kOf16;
     const uint32_t cell = c.n_kv_heads * c.head_dim * Cell::kBytes;
@@ -126,8 +131,8 @@ struct Tile {
                c.v_head_dim * Cell::kBytes / 16);
   }
 
-  // The fold of 16 lanes that hold the same sums: each lane keeps the lower half of them and gives the upper half away,
-  // until width 1.
+  // Folds sums over 16 lanes if each lane has sums of all: in each step, a lane keeps the lower half of its sums and
+  // gets the other lane's sums for the same rows and positions in exchange for its upper half, until kLanes is 1.
   template <int kLanes, int kSums>
   __device__ __forceinline__ static void fold(float (&v)[kSums]) {
     constexpr int kLeft = kSums * kLanes / 16;
@@ -136,9 +141,10 @@ struct Tile {
     if constexpr (kLanes > 1) fold<kLanes / 2>(v);
   }
 
-  // q K of the tile's rows at a range of positions, and at some positions beside it that nobody reads. A half warp has
-  // kQRows rows; the fewer rows there are, the more half warps share the positions. A lane orders its rows and
-  // positions so that in the fold over 16 lanes it always gives away the upper half of its sums.
+  // Computes the products of q and K of the tile's rows, at the positions of a range and at some beside it that nobody
+  // reads. A half warp has kQRows rows; the fewer rows the tile has, the more half warps share the positions. Each lane
+  // orders its rows and positions differently (row r ^ lane / kParts, and likewise for positions), so that in the fold
+  // it always gives away the upper half of its sums.
   __device__ __forceinline__ void score(Tokens tokens, Range range) const {
     const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16, lane = threadIdx.x % 16;
     uint32_t n_groups = 1;
@@ -153,9 +159,9 @@ struct Tile {
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s) q[r][s] = of < n_rows && s * 16 + lane < c.head_dim ? from[s * 16] : 0.0f;
     }
-    __syncthreads();  // K is there
+    __syncthreads();  // all of K has been stored
     if ((half & ~1u) % n_groups * kQRows >= n_rows) return;
-    const uint32_t apart = n_groups == 1 ? half % 2 : 0;  // of the half warps of a warp
+    const uint32_t apart = n_groups == 1 ? half % 2 : 0;  // distance in positions between the two half warps of a warp
     for (uint32_t block = range.begin / kAhead / 2 * 2 + half / n_groups - apart; block * kAhead < range.end;
          block += kHalfWarps / n_groups) {
       const uint32_t at = (block + apart) * kAhead;
@@ -184,25 +190,25 @@ struct Tile {
     }
   }
 
-  // Where a chunk of a row leaves its values, maximum and sum.
+  // Returns the record of row r for a chunk: values, maximum and sum.
   __device__ __forceinline__ float* record_of(Tokens tokens, uint32_t r, uint32_t chunk) const {
     const uint64_t head = static_cast<uint64_t>(tokens.first + r / group) * c.n_heads + kv_head * group + r % group;
     return record_at(args, head, chunk);
   }
 
-  // exp(score - maximum) for each q K, and the factors by which chunks are merged. A half warp has a row, a lane every
-  // 16th position.
+  // Turns the products of q and K into weights, exp(score - maximum), and computes the factors by which chunks are
+  // merged. A half warp computes a row; a lane has every 16th position.
   template <bool kHasSoftcap, bool kIsPart>
   __device__ __forceinline__ void weigh_scores(Tokens tokens, uint32_t chunk) const {
     const uint32_t n_rows = tokens.n * group;
     const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
     const float scale = c.scale, softcap = c.softcap, per_softcap = exact::rcp(softcap);
-    // Rows two apart: the half warps of a warp use different banks.
+    // The rows of a warp's two half warps are two apart, so that they use different banks.
     const uint32_t first_row = (half & ~3u) + (half & 1) * 2 + (half >> 1 & 1);
     float own_most = 0.0f, own_sum = 0.0f;
 #pragma unroll 1
     for (uint32_t i = 0; i * kHalfWarps < n_rows; ++i) {
-      const uint32_t r = first_row + i * kHalfWarps;  // also where there is no such row: nobody reads its weights
+      const uint32_t r = first_row + i * kHalfWarps;  // Some rows do not exist; nobody reads their weights.
       const Range seen = seen_of(c.window, row.pos[r], chunk);
       float* of = weights + r * kPitch + lane;
       float v[kChunk / 16], most = -__int_as_float(0x7f800000), sum = 0.0f;
@@ -241,10 +247,11 @@ struct Tile {
     }
   }
 
-  // A thread's rows are every kHalfWarps-th from its half warp's on, its vectors of a row every 16th.
+  // A thread adds up the values of kVRows rows: threadIdx.x / 16 + r * kHalfWarps. Of each row it has every 16th
+  // vector.
   using Values = float[kVRows][kSteps];
 
-  // o of the first kN rows of a thread: positions that all rows see, four at a time.
+  // Adds V of positions that all rows see to o of the thread's first kN rows, four positions at a time.
   template <int kN>
   __device__ __forceinline__ void sum_even(Values& o, uint32_t begin, uint32_t end) const {
     const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
@@ -272,7 +279,7 @@ struct Tile {
       }
     }
   }
-  // The same of positions that some rows do not see.
+  // Does the same for positions that some rows do not see.
   __device__ __forceinline__ void sum_edge(Values& o, const Range (&seen)[kVRows], uint32_t begin, uint32_t end) const {
     const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
     const float* w_at = weights + threadIdx.x / 16 * kPitch;
@@ -292,7 +299,7 @@ struct Tile {
       }
     }
   }
-  // o of a chunk.
+  // Computes o of a chunk.
   __device__ __forceinline__ void sum_chunk(Values& o, Tokens tokens, uint32_t chunk) const {
     const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16;
     const Range first = seen_of(c.window, row.pos[0], chunk), last = seen_of(c.window, row.pos[n_rows - 1], chunk);
@@ -304,7 +311,7 @@ struct Tile {
 #pragma unroll
       for (int i = 0; i < kSteps; ++i) o[r][i] = 0.0f;
     }
-    // What all see, in whole fours.
+    // The positions that all rows see, rounded to whole fours.
     const uint32_t begin = min((last.begin + 3) / 4 * 4, last.end), end = max(first.end / 4 * 4, begin);
     sum_edge(o, seen, first.begin, begin);
     if (n_rows > kVRows / 2 * kHalfWarps)
@@ -315,8 +322,8 @@ struct Tile {
       sum_even<1>(o, begin, end);
     sum_edge(o, seen, end, last.end);
   }
-  // Adds a chunk to the values of a thread. A chunk in front of the first one that a row sees adds values that the
-  // first one then overwrites.
+  // Merges o of a chunk into `total`. A chunk before the first one that a row sees adds values that the first one then
+  // overwrites.
   __device__ __forceinline__ void merge_chunk(Values& total, const Values& o, uint32_t chunk) const {
 #pragma unroll
     for (int r = 0; r < kVRows; ++r) {
@@ -328,7 +335,7 @@ struct Tile {
         total[r][i] = is_first ? o[r][i] : __fmaf_rn(o[r][i], after, total[r][i] * before);
     }
   }
-  // The values of a row times `by`.
+  // Stores the thread's values of a row, multiplied by `by`.
   __device__ __forceinline__ void write_values(float* to, const float (&values)[kSteps], float by) const {
 #pragma unroll
     for (int i = 0; i < kSteps; i += 4) {
@@ -357,7 +364,8 @@ struct Tile {
     }
   }
 
-  // Chunks [chunk, end) of those from the first that the first token sees to its last: merged, or a record of each.
+  // Computes the chunks [chunk, end), out of those that the tile's tokens see. They are merged and y is written; or, if
+  // kIsPart, each leaves a record.
   template <bool kIsPart>
   __device__ __forceinline__ void run(Tokens tokens, uint32_t chunk, uint32_t end) const {
     const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
@@ -371,7 +379,7 @@ struct Tile {
     for (; chunk < end; ++chunk) {
       const Range range{seen_of(c.window, pos, chunk).begin, seen_of(c.window, pos + tokens.n - 1, chunk).end};
       const int32_t* of_chunk = pages + chunk * (kChunk / 16);
-      __syncthreads();  // nobody reads what lies in shared memory any more
+      __syncthreads();  // nobody reads the previous chunk in shared memory any more
       if constexpr (kHasBoth) stage_v(of_chunk, range);
       stage_k(of_chunk, range);
       score(tokens, range);

@@ -1,31 +1,34 @@
-// Rows of a float matrix times several rows of x, at the bits of float_linear.cuh. A column is a row of x.
-// Shared memory could not feed the multipliers if they read both factors from it. So a warp keeps a group of 256 values
-// of all columns in registers, and rows of W stream by, straight from memory, loaded one or two rows ahead. A half warp
-// is the 16 lanes of a group.
-// Each warp of a workgroup has a group; where there are fewer groups, warps share one and split its rows of W. They
-// leave v in shared memory, where it is added up in order once all warps have theirs. k is a multiple of 16.
+// A float matrix times several rows of x, with the same bits as float_linear.cuh. A column is a row of x; k is a
+// multiple of 16.
+// If both factors were read from shared memory, that would limit the speed. So a warp holds a group of 256 values of
+// all columns in registers, and reads rows of W from memory directly to registers, one or two rounds ahead. The GPU
+// lanes of a half warp are the 16 lanes of the order of sums.
+// Each warp of a workgroup has a group of k. If there are fewer groups than warps, several warps share one and divide
+// its rows of W. They store v in shared memory, where it is added up in order once all warps have stored theirs.
 #pragma once
 
 #include "kernels/cuda/float_few.cuh"
 
 namespace zinc_rt::cuda {
 
-// A workgroup's: kColumns rows of x, args.block_rows rows of W, args.sharers warps that share a group.
+// The shape of a workgroup: kColumns rows of x, args.block_rows rows of W, and args.sharers warps that share a group.
 template <Format F, uint32_t kColumns>
 struct FloatColumns {
   static constexpr uint32_t kThreads = kColumnsThreads, kWarps = kThreads / 32;
   static constexpr int kDepth = kColumnsDepth, kHalves = FloatColumnsShape{kColumns}.halves(),
                        kOfHalf = kColumns / kHalves;
-  // A half warp takes so many rows at once, which are 16 values of v; a warp, a round.
+  // kRows: rows of W that a half warp multiplies at once, which are 16 values of v. kRound: rows that the warp
+  // multiplies at once, a round.
   static constexpr int kRows = 16 / kOfHalf, kRound = FloatColumnsShape{kColumns}.round();
-  static constexpr uint32_t kPitch = kColumnsPitch;  // of the values of a round, for each lane one
+  // Floats between the values of v of two rounds. In a round, each lane has one value.
+  static constexpr uint32_t kPitch = kColumnsPitch;
 
   const LinearArgs& args;
-  uint32_t lane, half, first_round, n_rounds;  // the rounds of a block that this warp has
+  uint32_t lane, half, first_round, n_rounds;  // first_round, n_rounds: the rounds of a block that this warp computes
   const uint8_t* rows_of_block;
   uint32_t last_row, row_bytes;
-  // What comes next of W. A lane orders its rows, like its columns, so that it always keeps the first half of its sums
-  // when two lanes fold theirs.
+  // The next weights. Lane l of a half warp has its rows and columns in another order (row j ^ l / kOfHalf, column c ^
+  // l % kOfHalf), so that in the fold it always keeps the first half of its sums.
   LaneBits<F> w[kDepth][kRows];
   uint32_t row[kRows];
 
@@ -35,7 +38,7 @@ struct FloatColumns {
     first_round = threadIdx.x / 32 % linear.sharers * n_rounds;
     row_bytes = linear.k * (F == kF32 ? 4 : 2);
   }
-  // The group of the warp in a round of groups, of which there are groups_at_once() in each.
+  // The warps compute groups_at_once() groups at a time; group() is the number of this warp's one among them.
   __device__ __forceinline__ uint32_t group() const { return threadIdx.x / 32 / args.sharers; }
   __device__ __forceinline__ uint32_t groups_at_once() const { return kWarps / args.sharers; }
 
@@ -44,7 +47,7 @@ struct FloatColumns {
 #pragma unroll
     for (uint32_t j = 0; j < kRows; ++j) row[j] = first + (j ^ lane / kOfHalf);
   }
-  // The next rows of a group, the last for those past it.
+  // Loads the half warp's next rows for a group. Rows behind the last are replaced by the last.
   __device__ __forceinline__ void load(LaneBits<F> (&bits)[kRows], uint32_t g, uint32_t n) {
 #pragma unroll
     for (int j = 0; j < kRows; ++j) {
@@ -62,7 +65,7 @@ struct FloatColumns {
     for (int i = 0; i < kDepth; ++i) load(w[i], group(), 256);
   }
 
-  // x of a lane, whose c-th column is c ^ lane.
+  // x of a lane: v[c] is for column c ^ lane.
   struct X {
     float v[kOfHalf][16];
     __device__ __forceinline__ void read(const float* columns, uint32_t lane) {
@@ -72,8 +75,8 @@ struct FloatColumns {
         for (int i = 0; i < 16; ++i) v[c][i] = columns[(c ^ lane % kOfHalf) * 256 + i * 16 + lane];
     }
   };
-  // Row by row the sums of a lane's products by its columns, folded over the 16 lanes in the order of
-  // kernels/common/fold.h: a lane then has v of row lane / kOfHalf, column lane % kOfHalf.
+  // Multiplies the lane's rows by its columns, and folds the sums over the 16 lanes in the order of
+  // kernels/common/fold.h. Each lane gets v of row lane / kOfHalf, column lane % kOfHalf.
   __device__ __forceinline__ static float product(const LaneBits<F> (&bits)[kRows], const X& x) {
     float v[16];
 #pragma unroll
@@ -114,7 +117,7 @@ struct FloatColumns {
       }
     }
   }
-  // The same of the last values of k, not asked for ahead.
+  // Does the same for a last group of fewer than 256 values, without loading ahead.
   __device__ __forceinline__ void multiply_last(const X& x, uint32_t g, float* to) {
     to_first_row();
 #pragma unroll 1
@@ -123,7 +126,7 @@ struct FloatColumns {
       *to = product(w[0], x);
     }
   }
-  // Where v of a row of the block and a column is among those of a group.
+  // Returns the index of v of row r of the block and column c among the values of a group.
   __device__ __forceinline__ static uint32_t place_of(uint32_t r, uint32_t c) {
     const uint32_t in = r % kRound, at = kHalves == 2 ? c / kOfHalf * 16 + in * kOfHalf + c % kOfHalf
                                                       : in / kRows * 16 + in % kRows * kOfHalf + c;
@@ -131,8 +134,8 @@ struct FloatColumns {
   }
 };
 
-// Grid: blocks of args.block_rows rows of all parts, tiles of kColumns rows of x, items of experts. Workgroups that
-// share rows of W begin one after another, so that these come from memory once.
+// The kernel. Grid: (blocks of args.block_rows rows of all parts, tiles of kColumns rows of x, items of experts).
+// Workgroups that share rows of W start one after another, so that those rows are read from memory only once.
 template <Format F, uint32_t kColumns>
 __device__ __forceinline__ void float_linear_columns(const LinearArgs& args) {
   using P = FloatColumns<F, kColumns>;
@@ -149,7 +152,8 @@ __device__ __forceinline__ void float_linear_columns(const LinearArgs& args) {
   if (!is_dense) product.begin(job);
   const uint32_t n_columns = min(job.n_columns - first_column, kColumns), at = threadIdx.x % 32;
 
-  // x[warp][column][256]; the sums y; twice v[group]; where rows of x begin. y and v: round by round, lane by lane.
+  // Shared memory: x[warp][column][256]; the sums y; two buffers of v[group]; pointers to the rows of x. y and v are
+  // stored round by round, in the order of lanes.
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t n_v = args.block_rows / P::kRound * P::kPitch;
   float* const x_of_warp = shared + threadIdx.x / 32 * shape.x_floats();

@@ -1,19 +1,21 @@
-// Rows of a float matrix times up to 4 rows of x, or one row that is normalized first, at the bits of float_linear.cuh.
-// A half warp is the 16 lanes of a group of 256, of four rows of W. The weights of the next group are loaded while
-// those of this one are used. k is a multiple of 16.
+// A float matrix times up to 4 rows of x, or times one row that the kernel normalizes first, with the same bits as
+// float_linear.cuh. The GPU lanes of a half warp are the 16 lanes of the order of sums; a half warp computes a group of
+// 256 values of k for four rows of W. The weights of the next group are loaded while those of this one are used. k is a
+// multiple of 16.
 #pragma once
 
 #include "kernels/cuda/float_linear.cuh"
 
 namespace zinc_rt::cuda {
 
-// A lane's 16 values of a group, as they lie in memory; those past the end of k are zeros, which change no sum.
+// The 16 values of a group that one lane of the order of sums has, in the format of the matrix. Values behind the end
+// of k are zeros, which change no sum.
 template <Format F>
 struct LaneBits {
   static constexpr bool kIsF32 = F == kF32;
   uint32_t words[kIsF32 ? 16 : 8];
 
-  // Of the group of n values that begins at `first` of a row.
+  // Loads them from the group of n values that begins at value `first` of a row.
   __device__ __forceinline__ void load(const uint8_t* row, uint32_t first, uint32_t n, uint32_t lane) {
     if constexpr (kIsF32) {
       const auto* at = reinterpret_cast<const uint32_t*>(row) + first + lane;
@@ -34,12 +36,12 @@ struct LaneBits {
   }
 };
 
-// The weights of a half warp's four rows, group by group.
+// The weights of the four rows of a half warp, for one group at a time.
 template <Format F>
 struct FourRows {
   LaneBits<F> w[4];
   const uint8_t* first_of_four;
-  uint32_t bytes, n_after;  // of a row; rows after the first
+  uint32_t bytes, n_after;  // bytes of a row; rows of the part behind the first of the four
 
   __device__ __forceinline__ void begin(const LinearArgs& args, const Job& job, uint32_t first_row) {
     const uint32_t first = min(first_row, job.part->rows - 1);
@@ -57,7 +59,7 @@ struct FourRows {
   }
 
  private:
-  // Rows past the last of the part are that one.
+  // Rows behind the part's last row are replaced by that row.
   __device__ __forceinline__ void load_group(uint32_t first, uint32_t n, uint32_t lane) {
 #pragma unroll
     for (uint32_t j = 0; j < 4; ++j)
@@ -65,9 +67,9 @@ struct FourRows {
   }
 };
 
-// What a workgroup works on. The first weights of its half warps' rows (`quad` on in the block, group `group`) are
-// loaded at once: weights never change, so where their place does not depend on the inputs they are asked for before
-// the inputs are there.
+// Begins a kernel: waits for the inputs and returns the workgroup's job. It also loads the first weights of the half
+// warp's four rows (which begin at row `quad` of the block) for group `group`. In a dense product that happens before
+// the wait, because weights never change and their addresses do not depend on the inputs.
 template <Format F>
 __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, uint32_t first_column, uint32_t quad,
                                      uint32_t group, uint32_t lane) {
@@ -93,13 +95,13 @@ __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, 
   return job;
 }
 
-// Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
-// items of experts. Eight groups at a time.
+// The kernel for up to kLeastColumns rows of x per tile, which are read directly from global memory. Grid: (blocks of
+// kFloatRows rows of all parts, tiles of rows of x, items of experts). A workgroup computes eight groups at a time.
 template <Format F>
 __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
-                     kMostGroups = 64;                      // between two sums of them
-  __shared__ float shared[kMostGroups * kColumns * kRows];  // v[group][column][row]
+                     kMostGroups = 64;  // groups whose v are in shared memory before they are added up
+  __shared__ float shared[kMostGroups * kColumns * kRows];  // index: v[group][column][row]
   const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
   const uint32_t first_column = blockIdx.y * kColumns;
@@ -107,7 +109,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   const Job job = start<F>(args, rows, first_column, quad, first_group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
-  float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
+  float acc = 0.0f;  // the sum of row threadIdx.x % kRows, column threadIdx.x / kRows
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
     const uint32_t end = min(n_groups, begin + kMostGroups);
     for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
@@ -141,9 +143,10 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
 }
 
-// One row of x, which each workgroup normalizes itself, in the order of kernels/cpu/rms_norm.cpp: a lane has the same
-// values of a group for its sum of squares and for its product. Both half warps of a warp have rows of the same group.
-// The workgroups take turns at writing groups of the normalized row for other kernels. Grid: blocks of kFloatRows rows.
+// The kernel for one row of x that each workgroup normalizes itself, in the order of kernels/cpu/rms_norm.cpp. A lane
+// needs the same values of a group for its sum of squares and for its product. The two half warps of a warp compute the
+// same group for different rows of W. Each workgroup writes every gridDim.x-th group of the normalized row for other
+// launches. Grid: blocks of kFloatRows rows of W.
 template <Format F>
 __device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8;
@@ -164,7 +167,8 @@ __device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
   if (first_group < n_groups) scale = load(product.norm_w, first_group);
   let_next_start();
   wait_for_inputs();
-  // From the last group back, since the first is used first.
+  // Groups are visited from the last to the first, because the first one is used first afterwards, and is then still in
+  // registers.
   for (uint32_t i = (n_groups + kGroupsAtOnce - 1 - first_group) / kGroupsAtOnce; i-- > 0;) {
     const uint32_t g = first_group + i * kGroupsAtOnce;
     values = load(x, g);

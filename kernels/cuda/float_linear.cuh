@@ -1,22 +1,25 @@
-// Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
-// rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kFloatRows rows of W and kFloatColumns rows of
-// x. Half warps take groups in turn and leave v in shared memory, from where threads add them up in order. This is the
-// plain kernel, for what float_few.cuh and float_columns.cuh do not take.
+// Float rows of x times a float matrix, or times any matrix whose weights are converted to float one by one, in the
+// order of docs/arithmetic.md, rule 4. This is the simple kernel (linear_widened), for shapes that float_few.cuh and
+// float_columns.cuh do not support.
+// - workgroup: kFloatRows rows of W by kFloatColumns rows of x
+// - half warp: takes groups of 256 values of k in turn. Its 16 GPU lanes are the 16 lanes of the order of sums. v of
+//   each group goes to shared memory
+// - thread: adds up the v of one row and column in order
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kFloatGroups = 64;  // between two sums over groups
+constexpr uint32_t kFloatGroups = 64;  // groups whose v are in shared memory before they are added up
 
-// The sums of kValues values over the 16 lanes of a half warp, in the order of kernels/common/fold.h. Afterwards a lane
-// has the sum of value lane / (16 / kValues). mask: the lanes of the warp that come here together.
+// Folds kValues values at once over the 16 lanes of a half warp, in the order of kernels/common/fold.h. Afterwards lane
+// l (0 to 15) has the sum of value l / (16 / kValues). mask: the lanes of the warp that call this together.
 template <int kValues>
 __device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane, uint32_t mask) {
 #pragma unroll
   for (int level = 0; level < 4; ++level) {
-    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
+    const int width = 8 >> level, left = kValues >> (level + 1);  // number of values that remain after this exchange
     const bool upper = (lane & width) != 0;
 #pragma unroll
     for (int j = 0; j < kValues / 2; ++j) {
@@ -29,7 +32,7 @@ __device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane,
   return v[0];
 }
 
-// Grid: blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts.
+// Grid: (blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts).
 template <Format F>
 __device__ __forceinline__ void float_linear(const LinearArgs& args) {
   __shared__ float shared[kFloatGroups * kFloatColumns * kFloatRows];  // v[group][column][row]
@@ -43,7 +46,7 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
   const uint32_t rows = job.part->rows, first_row = job.first_tile * kFloatRows;
   const uint32_t n_columns =
       job.n_columns - first_column < kFloatColumns ? job.n_columns - first_column : kFloatColumns;
-  // This thread's y: row threadIdx % 8, column threadIdx / 8.
+  // The sum of this thread: row threadIdx.x % kFloatRows, column threadIdx.x / kFloatRows.
   float acc = 0.0f;
   for (uint32_t begin = 0; begin < n_groups; begin += kFloatGroups) {
     const uint32_t end = n_groups - begin < kFloatGroups ? n_groups : begin + kFloatGroups;

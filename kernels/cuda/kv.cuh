@@ -1,4 +1,5 @@
-// Cells of the paged cache: page = page_table[slot][pos / 16], cell = pos % 16.
+// Writing K and V to cells of the paged KV cache, in every cache type. The cell of a token: page = page_table[slot][pos
+// / 16], cell pos % 16 of that page.
 #pragma once
 
 #include "kernels/common/kv_integer.h"
@@ -6,11 +7,13 @@
 
 namespace zinc_rt::cuda {
 
+// Returns the bytes of n values in a cell of type f32, f16 or q8_0.
 __device__ __forceinline__ uint64_t cell_bytes(uint32_t type, uint64_t n) {
   return type == kCacheF32 ? 4 * n : type == kCacheF16 ? 2 * n : n / 32 * 34;
 }
 
-// Values [first, first + n) of a row to its cell, by n_threads threads; q8_0: whole blocks of 32, each by a thread.
+// Stores n values as the values [first, first + n) of a cell, by n_threads threads. In q8_0 they are whole blocks of
+// 32, and a thread stores a block.
 __device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t first, uint32_t n, uint32_t type,
                                   uint32_t thread, uint32_t n_threads) {
   if (type == kCacheF32) {
@@ -44,7 +47,8 @@ __device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t f
   }
 }
 
-// The largest of a warp's magnitudes, a NaN where one is: their bits are in their order, and of a NaN above all.
+// Returns the largest magnitude in a warp, or NaN if some value is NaN. As integers, the bits of magnitudes have the
+// order of the numbers, and NaN is above all.
 __device__ __forceinline__ float largest_or_nan_of_warp(float v) {
   return __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(v) & 0x7FFFFFFFu));
 }
@@ -58,18 +62,18 @@ __device__ __forceinline__ float sum_of_warp(float v) {
   return v;
 }
 
-// K or V of a token in a page.
+// The place for one token's K (is_key) or V in a page. token: its cell in the page.
 struct CacheRow {
   uint8_t* page;
   uint32_t token, type, n_heads, head_dim;
   bool is_key;
 };
 
-// A head as codes of 16 bits and a scale, by a warp (kernels/common/kv_integer.h; the rule:
-// kernels/cpu/quant/integer_kv.h).
+// Stores a head as 16-bit codes with one scale, by a warp. Layout: kernels/common/kv_integer.h; rule:
+// kernels/cpu/quant/integer_kv.h.
 __device__ inline void store_integers(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
   constexpr float kMost = zinc_rt::digits::kMost;
-  float most = 0.0f, finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
+  float most = 0.0f, finite = 0.0f;  // finite: the sum of x * 0, which is 0, or NaN if some x is not finite
   for (uint32_t i = lane; i < row.head_dim; i += 32) {
     const float a = x[i] < 0 ? -x[i] : x[i];
     most = a > most ? a : most;
@@ -93,8 +97,8 @@ __device__ inline void store_integers(const float* x, const CacheRow& row, uint3
         static_cast<uint16_t>(d);
 }
 
-// A block of 64 values, of which lane l has the l-th and the (32 + l)-th, as codes; gives d. The rules:
-// kernels/cpu/quant/rotated_kv.h.
+// Quantize a block of 64 values to 8 or 4 bits by a warp: lane l passes values l and 32 + l and gets their codes.
+// Return the scale as f16. The rules are in kernels/cpu/quant/rotated_kv.h.
 __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&codes)[2]) {
   const float most = largest_or_nan_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   uint16_t d = f32_to_f16(most * (1.0f / 127.0f));
@@ -108,8 +112,8 @@ __device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&
   codes[0] = code(a), codes[1] = code(b);
   return d;
 }
-// Eight lanes try a factor, all four at once. Value i of the block belongs to sum i % 16; lane l of the eight has those
-// of sums l and 8 + l.
+// Four bits: eight lanes try each of the four factors, all at once. The order of sums has 16 lanes here: value i of the
+// block belongs to sum i % 16. Of the eight GPU lanes that try a factor, lane l has sums l and 8 + l.
 __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&codes)[2]) {
   const float most = largest_or_nan_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
   codes[0] = codes[1] = 0;
@@ -142,7 +146,7 @@ __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&c
   t = 0.0f + t;
   const float of_squares = static_cast<float>(squares);
   float gain = exact::div(t * t, of_squares);
-  uint32_t best = lane / 8;  // of equal gains the first factor's
+  uint32_t best = lane / 8;  // if gains are equal, the first factor wins
 #pragma unroll
   for (int w = 8; w < 32; w *= 2) {
     const float other = __shfl_xor_sync(0xFFFFFFFFu, gain, w);
@@ -156,7 +160,8 @@ __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&c
   return d == 0x7c00u ? 0x7e00u : d;
 }
 
-// A head as rotated codes, by a warp (kernels/common/kv_rotate.h). Values have four bits; keys have eight or four.
+// Stores a head as rotated codes, by a warp (layout: kernels/common/kv_rotate.h). Values have four bits; keys have
+// eight or four.
 __device__ inline void store_rotated(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
   const bool is_r8 = row.is_key && row.type == kCacheR8;
   const uint32_t n_blocks = row.head_dim / kv::kBlock;
@@ -183,8 +188,9 @@ __device__ inline void store_rotated(const float* x, const CacheRow& row, uint32
   }
 }
 
-// Values [first, first + n) of a token's K or V, by n_threads threads of whole warps. Types whose heads have a scale
-// want whole heads. Kernels of rotated types are apart, since the others would be slower with their registers.
+// Stores n values as the values [first, first + n) of a token's K or V, by n_threads threads in whole warps. Types with
+// a scale per head need whole heads. Kernels of rotated types (kIsRotated) are compiled separately, because their
+// registers would make the others slower.
 template <bool kIsRotated>
 __device__ inline void store_values(const float* values, const CacheRow& row, uint32_t first, uint32_t n,
                                     uint32_t thread, uint32_t n_threads) {

@@ -1,4 +1,5 @@
-// KV_WRITE_BATCHED, alone and after the norm and rotation of its heads (RMS_NORM_FUSED_ROPE_KV_WRITE).
+// KV_WRITE_BATCHED, which writes K and V of each token to the KV cache, and RMS_NORM_FUSED_ROPE_KV_WRITE, which
+// normalizes and rotates the heads of q and k before.
 #include "kernels/cuda/kv.cuh"
 #include "kernels/cuda/rope_head.cuh"
 
@@ -29,7 +30,7 @@ __device__ __forceinline__ void write_token(const OpArgs& args) {
       0, nv, threadIdx.x, blockDim.x);
 }
 
-// A workgroup a token.
+// KV_WRITE_BATCHED. Grid: one workgroup per token.
 extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args) {
   write_token<false>(args);
 }
@@ -63,14 +64,14 @@ __device__ __forceinline__ void write_heads(const OpArgs& args) {
     page = static_cast<uint64_t>(args.buffer<const int32_t>(
         binding::RmsNormFusedRopeKvWrite::page_table)[slot * args.dim(symbol::RopeKvWrite::m) + pos / 16]);
   }
-  // The table never changes.
+  // The table of cosines and sines never changes, so it may be read before the inputs are ready.
   head.ask_turns(
       is_token && (is_v || pos < args.dim(symbol::RopeKvWrite::p)),
       args.buffer<const float>(binding::RmsNormFusedRopeKvWrite::table) + static_cast<uint64_t>(pos) * c.n_rot,
       is_v ? 0 : c.n_rot);
   wait_for_inputs();
   if (!is_token) return;
-  // What this warp has of a row, and from where on.
+  // n: values of the row that this warp computes, from `first` on.
   const uint32_t width = is_q   ? nq
                          : is_v ? nv
                                 : nk,
@@ -97,8 +98,8 @@ __device__ __forceinline__ void write_heads(const OpArgs& args) {
   }
 }
 
-// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or of v v_part values, and
-// waits for no other. Grid: tokens, and four warps' work.
+// RMS_NORM_FUSED_ROPE_KV_WRITE for heads of up to 256 values. Each warp computes a head of q or k, or v_part values of
+// v, and does not wait for other warps. Grid: (tokens, the work of four warps).
 extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __grid_constant__ OpArgs args) {
   write_heads<false>(args);
 }
@@ -106,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_rotated(const __
   write_heads<true>(args);
 }
 
-// The same of larger heads. Grid: tokens; in y `q_parts` parts of q, `k_parts` of k, and one for v, where a part is so
-// many whole heads. Shared: the largest part, and rms_floats of it.
+// Does the same for larger heads. Grid: (tokens, parts). Parts 0 to q_parts - 1 are of q, the next k_parts of k, and
+// the last one is v. A part is whole heads. Shared memory: the largest part, and rms_floats for it.
 extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   let_next_start();

@@ -1,7 +1,10 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS). Shapes: 1 row of
-// x (also with the RMS_NORM or QUANTIZE before it, or the GLU behind it), 8 (also by warps), 16 and 32 rows; 64 rows
-// with 32 rows of W, and 128 with 128, by 16 warps or by 8. EMBED's rows, and LINEAR on float activations, widen the
-// same layout.
+// LINEAR and every op that multiplies by quantized matrices, compiled into one image per weight format (ZRT_WEIGHTS).
+// The kernels, by rows of x:
+// - linear_1*: one row, in blocks of one or two (_of_2) tiles of W; also with the RMS_NORM before it (_norm), the
+//   QUANTIZE before it (_floats), or the GLU after it (_glu)
+// - linear_8, linear_16, linear_32: up to so many rows. linear_8_by_warp: experts' items of up to 8 rows
+// - linear_tile_32: blocks of 32 rows of W by 64 of x. linear_tile_128: 128 by 128, with 16 warps, or 8 (_w8)
+// - linear_widened: LINEAR of x that is floats. embed: EMBED. Both convert single weights to float
 #include "kernels/cuda/float_linear.cuh"
 #include "kernels/cuda/linear.cuh"
 #include "kernels/cuda/linear_by_warp.cuh"
@@ -10,7 +13,8 @@
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = ZRT_WEIGHTS;
-// A group of FIXED16 takes so much room that few rows of x have one workgroup a multiprocessor, and large tiles none.
+// A group of FIXED16 is so large that the kernels for few rows of x have one workgroup per multiprocessor, and that
+// large tiles do not fit at all.
 constexpr bool kIsWide = kFormat == kFixed16;
 constexpr int kTwo = kIsWide ? 1 : 2, kThree = kIsWide ? 1 : 3;
 
@@ -84,7 +88,8 @@ extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
   embed_row<kFormat>(args);
 }
 
-// One lane of a step of a group of a tile a thread; the last threads copy the rows after the tiles.
+// Copies a piece of a matrix at upload, from the file's layout to tiles (weights.cuh). Each thread copies one lane's
+// share of one step of a tile's group; then all threads copy the rows behind the last tile.
 extern "C" __global__ void repack(const RepackArgs args) {
   const auto* from = static_cast<const uint8_t*>(args.from);
   auto* to = static_cast<uint8_t*>(args.to);

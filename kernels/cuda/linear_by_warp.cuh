@@ -1,17 +1,17 @@
-// The product of linear.cuh for items of experts with up to 8 rows of x each. There are so many blocks of 16 rows of W
-// that every warp takes whole ones and adds up their groups itself, in order. So no warp waits for another, and each
-// has its next groups on their way to shared memory, across blocks and items. All matrices have whole tiles, and y has
-// no residual.
+// The product of linear.cuh for experts' items with up to 8 rows of x each. There are so many blocks of 16 rows of W
+// that each warp computes whole blocks and adds up their groups itself, in order. So no warp waits for another. Each
+// warp copies its next groups of W to shared memory ahead, across the ends of blocks and items. All matrices have whole
+// tiles, and there is no residual.
 #pragma once
 
 #include "kernels/cuda/fixed_columns.cuh"
 
 namespace zinc_rt::cuda {
 
-// The blocks of a warp, one after another: every kWarps-th of those of its workgroup. These lie together, so that the
-// warps of a workgroup read x of one or two items, out of the L1.
+// OwnBlocks goes through the blocks of one warp: every kWarps-th of its workgroup's blocks. A workgroup's blocks are
+// consecutive, so its warps read the x of one or two items, which the L1 cache then holds.
 struct OwnBlocks {
-  uint32_t item, block;  // of the item
+  uint32_t item, block;  // block: its number within the item
   uint32_t n_left;
 
   __device__ __forceinline__ OwnBlocks(uint32_t n_blocks, uint32_t n_items, uint32_t warp) {
@@ -27,7 +27,7 @@ struct OwnBlocks {
   }
 };
 
-// Rows m and m + 8 of W.
+// Stores the results for rows m and m + 8 of W in row `row` of y, after adding the bias.
 __device__ __forceinline__ void put_two(const Job& job, uint32_t row, uint32_t m, float2 v) {
   const LinearPart& part = *job.part;
   float* y = part.y + static_cast<uint64_t>(row) * part.pitch + m;
@@ -79,7 +79,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
     end_copy_batch();
   };
   for (uint32_t i = 0; i < kDepth; ++i) ask(slots + i * kTile);
-  if (args.knows_choices != 0) begin_product(args);  // weights never change
+  if (args.knows_choices != 0) begin_product(args);  // weights, which never change, were copied before this wait
 
   Columns<F, 1, true> columns{
       act_rows(kActOf<F>, const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k, lane};
@@ -90,7 +90,8 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
     if (used.item != used_item) {
       used_item = used.item;
       item = item_of(args, used_item, n_rows);
-      const auto column = [&](uint32_t i) { return min(i, item.n_columns - 1); };  // past the last: that one again
+      // columns behind the last one read the last one's row again
+      const auto column = [&](uint32_t i) { return min(i, item.n_columns - 1); };
       columns.set_rows([&](uint32_t i) { return x_row(args, item, column(i)); });
 #pragma unroll
       for (int i = 0; i < 2; ++i) y_rows[i] = y_row(item, column(lane % 4 * 2 + i));
@@ -103,7 +104,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       float v[1][4];
       columns.values({slot, steps_of(g), lane}, g, scratch, v);
       if constexpr (T::kBlock == 256) {
-        // Lane 4 c has the scale of column c.
+        // Lane 4 c holds the scale of column c. This lane needs columns lane % 4 * 2 and the next.
         const float d[2] = {__shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8),
                             __shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8 + 4)};
 #pragma unroll
@@ -113,7 +114,8 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
         for (int i = 0; i < 4; ++i) acc[i] = acc[i] + v[0][i];
       }
       __syncwarp();
-      const uint32_t next = g + 1 < n_groups ? g + 1 : 0;  // of this block, or of the item's next one
+      // the next group of this block, or the first of the item's next one
+      const uint32_t next = g + 1 < n_groups ? g + 1 : 0;
       columns.ask(next, steps_of(next));
       ask(slot);
       slot = slot + kTile < slots + kDepth * kTile ? slot + kTile : slots;

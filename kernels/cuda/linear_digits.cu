@@ -1,5 +1,7 @@
-// Products by digits of sub-scales, one image a weight format (ZRT_WEIGHTS): of 2 to 64 rows of x in the shapes of
-// kDigitsShapes, and of more. FIXED16 has those for which there is shared memory; linear_fixed.cu has others.
+// Products by digits of sub-scales (linear_digits.cuh), compiled into one image per weight format (ZRT_WEIGHTS). For 2
+// to 64 rows of x there is one kernel per shape of kDigitsShapes; linear_digits_GxN computes N rows of x with G groups
+// per stage. linear_digits_128 is for more rows. For FIXED16 only the shapes for which shared memory suffices have a
+// body; linear_fixed.cu has its kernels for many rows.
 #include "kernels/cuda/linear_digits_tile.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,13 +1,15 @@
-// Products of some rows of x (the contract and the bits of linear.cuh) with quantized weights of 256 values a block, on
-// a warpgroup's integer products. Codes are multiplied by their sub-scale before the product, as two digits of a byte
-// (digits.cuh), and the tensor cores sum up a whole group of 256 for each digit. Other kernels multiply each sum of 16
-// or 32 values by its sub-scale, once a row of x.
-// A workgroup has 64 rows of W and all rows of x, or a tile of them. Some warpgroups take stages of k in turn and leave
-// v of each in shared memory; one warpgroup adds them up in order; one warp of the last warpgroup copies W and x
-// (digit_rows.cu) to shared memory, stages ahead.
-// A stage is a group of k. Or it is several groups of fewer rows of W, which are multiplied together: each by the x of
-// all of them, of which only its own counts. Tensor cores have time for that, and two or four times as many workgroups
-// share the rows.
+// Products of up to 64 rows of x with quantized weights of a 256-value format by wgmma (sm_90a), with the arguments and
+// the bits of linear.cuh. Codes are multiplied by their sub-scale before the product, as two digits of a byte each
+// (digits.cuh), and tensor cores sum up a whole group of 256 values for each digit. (Other kernels multiply each sum of
+// 16 or 32 values by its sub-scale, once per row of x.)
+// A workgroup computes 64 rows of W by all rows of x, or by a tile of them:
+// - some warpgroups take the stages of k in turn, and store v of each in shared memory
+// - one warpgroup adds up v in order
+// - of the last warpgroup, one warp copies W and one thread copies x (in the layout that digit_rows.cu writes) to
+//   shared memory, several stages ahead
+// A stage is one group of k. Or it is several groups of fewer rows of W, which one instruction multiplies together:
+// each by the x of all groups of the stage, and only the product with its own x is used. Tensor cores have time for the
+// rest, and two or four times as many workgroups share the rows.
 #pragma once
 
 #include "kernels/cuda/digits.cuh"
@@ -17,8 +19,8 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-// A warp copies the groups of kTiles tiles of W to stages of kGroups groups, behind x_bytes of each. The groups of a
-// tile lie one after another.
+// A warp copies the groups of kTiles tiles of W (one lane per tile) to stages of kGroups groups. In a stage, W comes
+// behind x_bytes bytes of x, and the groups of a tile follow each other.
 template <Format F, uint32_t kTiles, uint32_t kGroups = 1>
 __device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_bytes, const Job& job, uint32_t k,
                                                  uint32_t lane) {
@@ -33,7 +35,7 @@ __device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_byte
       bulk_copy(stages.address() + x_bytes + lane * kGroups * kTileBytes, from, bytes, stages.full + stages.stage);
   }
 }
-// The groups of a tile of x to stages, by a thread.
+// A thread copies the groups of a tile of x to stages.
 __device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_bytes, const uint8_t* from,
                                                  uint32_t n_groups) {
   for (uint32_t g = 0; g < n_groups; ++g, from += x_bytes, stages.advance()) {
@@ -51,17 +53,17 @@ struct DigitsProduct {
   static constexpr uint32_t kColumns = kShape.columns, kSplits = kShape.splits, kGroups = kShape.groups,
                             kAllColumns = kGroups * kColumns, kTiles = digits_rows(kGroups) / 16,
                             kTileBytes = 16 * T::kBytes;
-  // A stage has x of its groups first: the values by halves of 128 of all groups, since an instruction reads their rows
-  // one after another, then what else digit_rows.cu leaves of each. Then tiles of W, the groups of each one after
-  // another.
+  // The layout of a stage: first x of its groups, then the tiles of W, each with its groups one after another. Of x,
+  // the first halves (128 values) of all groups come first, then the second halves, because an instruction reads the
+  // rows of all groups one after another; then the rest (sums and scales) of each group.
   static constexpr uint32_t kHalf = kColumns * (kIsFixed ? 256 : 128), kRest = kColumns * (kIsFixed ? 4 : 36),
                             kXBytes = tile_x_bytes(kActOf<F>, kColumns), kAllXBytes = kGroups * kXBytes,
                             kStageBytes = digits_stage_bytes(kShape, kActOf<F>, T::kBytes),
                             kStages = digits_stages(kShape, kActOf<F>, T::kBytes),
                             kPlaneBytes = digits_plane_bytes(kShape);
   static_assert(2 * kHalf + kRest == kXBytes);
-  // v of a group: its columns one after another, then the scales of x, by which v is multiplied when it is added. A
-  // thread that adds has four rows of W at a time, of columns kAtOnce apart.
+  // The layout of v of a group: its columns one after another, then the scales of x, by which v is multiplied when it
+  // is added. A thread of the adding warpgroup has four consecutive rows of W (a quad) and every kAtOnce-th column.
   static constexpr uint32_t kPitch = digits_pitch(kGroups), kGroupFloats = kColumns * (kPitch + 1),
                             kFours = digits_rows(kGroups) / 4, kAtOnce = 128 / kFours,
                             kQuads = (kColumns + kAtOnce - 1) / kAtOnce;
@@ -71,7 +73,7 @@ struct DigitsProduct {
                 kAtStart * (static_cast<int>(kSplits) + 2));
 
   const LinearArgs& args;
-  uint32_t n_groups, n_rows, first_column, n_own;  // groups of k; rows of x; blocks of the workgroup
+  uint32_t n_groups, n_rows, first_column, n_own;  // groups of k; rows of x; blocks of this workgroup
 
   __device__ __forceinline__ DigitsProduct(const LinearArgs& linear_args)
       : args(linear_args),
@@ -84,12 +86,12 @@ struct DigitsProduct {
     return job_of<kTiles>(args, blockIdx.x + own * gridDim.x, 0, n_rows);
   }
 
-  // By a warp. Weights never change, so they are on their way before the inputs are there.
+  // Called by one warp. Weights never change, so the copies start before the inputs are ready.
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
     for (uint32_t own = 0; own < n_own; ++own)
       copy_groups_of_w<F, kTiles, kGroups>(stages, kAllXBytes, job_at(own), args.k, lane);
   }
-  // By a thread.
+  // Called by one thread.
   __device__ __forceinline__ void copy_x(Stages stages) const {
     const uint8_t* tile = static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(blockIdx.y) * n_groups * kXBytes;
     for (uint32_t own = 0; own < n_own; ++own) {
@@ -100,7 +102,7 @@ struct DigitsProduct {
     }
   }
 
-  // Warpgroup `split` of those that multiply; `warp` of it.
+  // Called by warp `warp` of multiplying warpgroup `split`, which takes every kSplits-th stage.
   __device__ __forceinline__ void multiply_all(Stages stages, Stages planes, uint32_t split, uint32_t warp,
                                                uint32_t lane) const {
     stages.advance_by(split);
@@ -117,7 +119,7 @@ struct DigitsProduct {
     }
   }
 
-  // The warpgroup that adds v up.
+  // Called by the warpgroup that adds up v.
   __device__ __forceinline__ void add_all(Stages planes, uint32_t thread) const {
     for (uint32_t own = 0; own < n_own; ++own) {
       float4 acc[kQuads] = {};
@@ -163,13 +165,14 @@ struct DigitsProduct {
     }
   }
 
-  // A thread's fours of rows of W to y. What is added to is loaded for some columns at once.
+  // Stores the thread's sums (a quad of rows for each of its columns) in y. The residuals of several columns are loaded
+  // before the first is used.
   __device__ __forceinline__ void put_quads(const Job& job, uint32_t thread, const float4 (&acc)[kQuads]) const {
     constexpr int kLoads = kQuads < 4 ? kQuads : 4;
     const LinearPart& part = *job.part;
     const uint32_t m = job.first_tile * 16 + thread % kFours * 4;
     if (m >= part.rows) return;
-    float4 bias = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);  // which changes no number
+    float4 bias = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);  // adding -0 changes no number
     if (part.bias != nullptr) bias = *reinterpret_cast<const float4*>(part.bias + m);
     const auto at = [&](int q) {
       return (first_column + column_of(q, thread)) * static_cast<uint64_t>(part.pitch) + m;
@@ -198,24 +201,24 @@ struct DigitsProduct {
     }
   }
 
-  // v of the groups of a stage; the warp has a tile of one of them. Past the last group of k, in the last stage, it
-  // computes values that nobody reads.
+  // Computes v of the groups of a stage. The warp has one tile of one of the groups. In the last stage, warps whose
+  // group is behind the last one compute values that nobody reads.
   __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t warp,
                                            uint32_t lane) const {
     using D = Digits<F>;
-    const uint32_t own = warp / kTiles, tile = warp % kTiles;  // group of the stage, tile of the block
+    const uint32_t own = warp / kTiles, tile = warp % kTiles;  // its group of the stage, its tile of the block
     const uint8_t* stage = stages.address();
-    const uint8_t* rest = stage + 2 * kGroups * kHalf;  // of x of all groups
+    const uint8_t* rest = stage + 2 * kGroups * kHalf;  // the sums and scales of x of all groups
     const Group<F> group{stage + kAllXBytes + (tile * kGroups + own) * kTileBytes, 8, lane};
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     const uint64_t b = wgmma_operand(stage);
     int low[kAllColumns / 2], upper[kAllColumns / 2];
-    // Steps are asked for ahead; as many may be in products at once as there are registers for.
+    // Steps are loaded kAhead ahead. kAtOnceSteps products run at once, as many as there are registers for.
     constexpr int kAhead = kAllColumns <= 16 ? 4 : 2, kAtOnceSteps = kAllColumns <= 16 ? 3 : 2;
     Step steps[kAhead];
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) steps[s] = group.step(s);
-    uint32_t a[kAtOnceSteps][2][4];  // by step, digit
+    uint32_t a[kAtOnceSteps][2][4];  // indexes: step, digit
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
       D::make(steps[s % kAhead], scales, s, a[s % kAtOnceSteps][0], a[s % kAtOnceSteps][1]);
@@ -250,7 +253,7 @@ struct DigitsProduct {
     keep_scales(rest, plane, warp * 32 + lane);
     stages.release_by_warp();
   }
-  // The scales of x beside v, where they are added.
+  // Copies the scales of x beside v, because the stage will be released before v is added.
   static __device__ __forceinline__ void keep_scales(const uint8_t* rest, float* plane, uint32_t thread) {
     const uint32_t g = thread / kColumns, column = thread % kColumns;
     if (thread < kAllColumns)
@@ -258,14 +261,14 @@ struct DigitsProduct {
           *reinterpret_cast<const float*>(rest + (g + 1) * kRest - kColumns * 4 + column * 4);
   }
 
-  // The same of FIXED16, as linear_fixed.cuh multiplies.
+  // Does the same for FIXED16, whose digits are multiplied as in linear_fixed.cuh.
   __device__ __forceinline__ void multiply_fixed(const Stages& stages, const Stages& planes, uint32_t warp,
                                                  uint32_t lane) const {
     const uint32_t own = warp / kTiles, tile = warp % kTiles;
     const uint8_t* stage = stages.address();
     const uint8_t* group = stage + kAllXBytes + (tile * kGroups + own) * kTileBytes;
     const uint64_t b = wgmma_operand(stage);
-    int sums[kAllColumns];  // of each group with x's high digits, then with the low ones
+    int sums[kAllColumns];  // of each group, first with x's high digits, then with the low ones
     FixedPair a[2];
 #pragma unroll
     for (int plane = 0; plane < 2; ++plane) {
@@ -289,7 +292,7 @@ struct DigitsProduct {
     planes.wait_empty();
     float* plane = reinterpret_cast<float*>(planes.address());
     float* to = plane + own * kGroupFloats + tile * 16 + lane / 4;
-    const auto sum_of = [&](int i) {  // of the warp's own group
+    const auto sum_of = [&](int i) {  // the sum of the warp's own group
       int sum = sums[i];
 #pragma unroll
       for (uint32_t g = 1; g < kGroups; ++g) sum = g == own ? sums[g * kColumns + i] : sum;
@@ -304,7 +307,8 @@ struct DigitsProduct {
   }
 };
 
-// Grid: workgroups that share the blocks of rows of all parts, and tiles of rows of x. kIndex: of kDigitsShapes.
+// Grid: (workgroups that share the blocks of rows of all parts, tiles of rows of x). kIndex: index of the shape in
+// kDigitsShapes.
 template <Format F, int kIndex>
 __device__ __forceinline__ void linear_digits(const LinearArgs& args) {
   using P = DigitsProduct<F, kIndex>;

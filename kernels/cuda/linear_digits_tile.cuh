@@ -1,10 +1,10 @@
-// Products by digits of sub-scales (linear_digits.cuh) of many rows of x, or of items of experts. A workgroup has 128
-// rows of W and up to 128 of x at a time, a warpgroup 64 of these rows of W and all of x, whose groups it adds up
-// itself, in order. With fewer rows of x, as most items and the last tile have, it multiplies the next of 16, 32 and
-// 64.
-// The sums of the upper digits, times kUpper, become the accumulators of the lower ones, which wait in registers:
-// another set of sums would take more registers. While one warpgroup closes a group, the products of the other run. A
-// warp of the last warpgroup copies W, a thread copies x, stages ahead, across tiles.
+// Products by digits of sub-scales (linear_digits.cuh) with many rows of x, or with items of experts. A workgroup
+// computes 128 rows of W by up to 128 rows of x at a time. Two warpgroups multiply, each 64 of these rows of W by all
+// rows of x, and add up their groups themselves, in order. If a tile has fewer rows of x, as most items and the last
+// tile do, the number is rounded up to 16, 32 or 64.
+// The sums of the upper digits, times kUpper, become the start of the sums of the low digits, whose operands wait in
+// registers; separate sums would take more registers. While one warpgroup closes a group, the products of the other
+// run. Of the last warpgroup, one warp copies W and one thread copies x, several stages ahead and across tiles.
 #pragma once
 
 #include "kernels/cuda/linear_digits.cuh"
@@ -33,7 +33,8 @@ struct DigitsTile {
         n_tiles(linear_args.n_blocks * n_x_tiles),
         is_expert(linear_args.choices != 0) {}
 
-  // Workgroups that run at the same time share rows of W; those of experts share rows of x.
+  // Tiles are ordered so that workgroups that run at the same time share rows of W; with experts, so that they share
+  // rows of x.
   __device__ __forceinline__ uint32_t block_of(uint32_t tile) const {
     return is_expert ? tile % args.n_blocks : tile / n_x_tiles;
   }
@@ -43,7 +44,7 @@ struct DigitsTile {
   __device__ __forceinline__ Job job_at(uint32_t tile) const {
     return job_of<kTiles>(args, block_of(tile), x_tile_of(tile), n_rows);
   }
-  // Rows of x, rounded up to a number for which there is a product.
+  // Returns the tile's number of rows of x, rounded up to one of the four for which multiply() is instantiated.
   __device__ __forceinline__ uint32_t columns_of(uint32_t tile) const {
     const uint32_t x_tile = x_tile_of(tile),
                    n = is_expert ? static_cast<uint32_t>(args.items[1 + 3 * x_tile + 2]) : n_rows - x_tile * kColumns;
@@ -66,7 +67,7 @@ struct DigitsTile {
     }
   }
 
-  // The work of the warp that has tile `own` of 16 rows of each block.
+  // Called by the warp that computes tile `own` (16 rows of W) of each block.
   __device__ __forceinline__ void multiply_all(Stages stages, uint32_t own, uint32_t lane) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
       switch (columns_of(tile)) {
@@ -79,7 +80,7 @@ struct DigitsTile {
   }
 
  private:
-  // Of a stage the first n rows of x.
+  // Copies only the first n rows of x of each group.
   __device__ __forceinline__ void copy_some_of_x(Stages& stages, const uint8_t* from, uint32_t n) const {
     for (uint32_t g = 0; g < n_groups; ++g, from += kXBytes, stages.advance()) {
       uint8_t* to = stages.address();
@@ -94,7 +95,7 @@ struct DigitsTile {
     }
   }
 
-  // A tile, of kN rows of x.
+  // Computes a tile with up to kN rows of x.
   template <uint32_t kN>
   __device__ __forceinline__ void multiply(Stages& stages, uint32_t tile, uint32_t own, uint32_t lane) const {
     float acc[kN / 2] = {};
@@ -108,7 +109,7 @@ struct DigitsTile {
                 lane);
   }
 
-  // acc += the group of a stage, in the order of the contract.
+  // acc += v * d_x of the group of a stage, in the order of docs/arithmetic.md.
   template <uint32_t kN>
   __device__ __forceinline__ void add(const uint8_t* stage, uint32_t own, uint32_t lane, float (&acc)[kN / 2]) const {
     const Group<F> group{stage + kXBytes + own * kTileBytes, 8, lane};
@@ -145,7 +146,7 @@ struct DigitsTile {
   }
 };
 
-// Grid: workgroups that share the tiles of all parts, of all items.
+// Grid: workgroups that share the tiles of all parts and of all items.
 template <Format F>
 __device__ __forceinline__ void linear_digits_tile(const LinearArgs& args) {
   using P = DigitsTile<F>;

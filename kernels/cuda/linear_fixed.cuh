@@ -1,8 +1,9 @@
-// Products of many rows of x (the contract and the bits of linear.cuh) with FIXED16 weights, on a warpgroup's integer
-// products. B has both digits of x side by side as columns, so one instruction sums up a digit of W with both. The sums
-// of W's high digits, times 256, become the accumulators of the low ones: then each row of x has the sum with its high
-// digits and that with its low ones, whole. What a group adds to y is made of these two. While one warpgroup does that,
-// the products of the other run. A warp of the last warpgroup copies W, a thread copies x, stages ahead, across tiles.
+// Products of many rows of x with FIXED16 weights by wgmma (sm_90a), with the arguments and the bits of linear.cuh.
+// Both digits of x are columns of operand B, so one instruction sums up one digit of W times both digits of x. The sums
+// of W's high digits, times 256, become the start of the sums of the low digits. So each row of x ends up with two
+// sums: with its high digits and with its low digits.
+// Two warpgroups multiply 64 rows of W each. While one of them adds a finished group to y's sums, the products of the
+// other run. Of the third warpgroup, one warp copies W and one thread copies x, several stages ahead and across tiles.
 #pragma once
 
 #include "kernels/cuda/fixed_columns.cuh"
@@ -11,7 +12,8 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-// Rings of stages: halves of groups of x, planes of W, scales.
+// The rings of stages in shared memory: halves of groups of x, planes (one digit) of groups of W, and the scales of
+// both.
 struct FixedStages {
   Stages x, w, scales;
 };
@@ -34,13 +36,13 @@ struct FixedTile {
         n_x_tiles((rows_of_x(linear_args) + kColumns - 1) / kColumns),
         n_tiles(linear_args.n_blocks * n_x_tiles) {}
 
-  // Workgroups that run at the same time share rows of W.
+  // Returns the job of a tile. Tiles are ordered so that workgroups that run at the same time share rows of W.
   __device__ __forceinline__ Job job_at(uint32_t tile) const {
     return job_of<kTiles>(args, tile / n_x_tiles, all_rows(rows_of_x(args)));
   }
 
-  // By a warp, whose first lanes have 8 rows of W each. Weights never change, so they are on their way before the
-  // inputs are there.
+  // Called by one warp. Each of its first lanes copies 8 rows of W (half a tile). Weights never change, so the copies
+  // start before the inputs are ready.
   __device__ __forceinline__ void copy_w(FixedStages stages, uint32_t lane) const {
     Stages &w = stages.w, &scales = stages.scales;
     const uint64_t tile_bytes = 16 * row_bytes_of<kFixed16>(args.k);
@@ -62,7 +64,7 @@ struct FixedTile {
       }
     }
   }
-  // By a thread.
+  // Called by one thread.
   __device__ __forceinline__ void copy_x(FixedStages stages) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
       const uint8_t* from =
@@ -82,7 +84,7 @@ struct FixedTile {
     }
   }
 
-  // By a warp of those that multiply, which has tile `own` of a block.
+  // Called by each warp that multiplies. own: the number of the warp's tile of 16 rows in the block.
   __device__ __forceinline__ void multiply_all(FixedStages stages, uint32_t own, uint32_t lane) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
       float acc[kColumns / 2] = {};
@@ -93,15 +95,15 @@ struct FixedTile {
   }
 
  private:
-  // acc += the next group, in the order of the contract.
+  // acc += v * d_x of the next group, in the order of docs/arithmetic.md.
   __device__ __forceinline__ void add_group(FixedStages& stages, uint32_t own, uint32_t lane,
                                             float (&acc)[kColumns / 2]) const {
     Stages &x = stages.x, &w = stages.w, &scales = stages.scales;
-    Stages second = x;  // half of x
+    Stages second = x;  // the second half of the group of x
     second.advance();
     const uint64_t b[2] = {wgmma_operand(x.address()), wgmma_operand(second.address())};
-    int sums[kColumns];  // with x's high digits, then with the low ones
-    FixedPair a[2];      // while one is used, the other is loaded
+    int sums[kColumns];  // first with x's high digits, then with the low ones
+    FixedPair a[2];      // one is used while the other is loaded
 #pragma unroll
     for (int plane = 0; plane < 2; ++plane) {
       w.wait_full();
@@ -154,11 +156,11 @@ struct FixedTile {
   }
 };
 
-// Grid: workgroups that share the tiles of all parts. W has whole tiles of 16 rows.
+// Grid: workgroups that share the tiles of all parts. All rows of W are in whole tiles of 16.
 template <uint32_t kColumns>
 __device__ __forceinline__ void linear_fixed(const LinearArgs& args) {
   using P = FixedTile<kColumns>;
-  constexpr uint32_t kMultipliers = P::kTiles;  // warps
+  constexpr uint32_t kMultipliers = P::kTiles;  // number of warps that multiply
   ZRT_DYNAMIC_SHARED(float, shared);
   uint8_t* at = reinterpret_cast<uint8_t*>(shared) + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
   auto* barriers = reinterpret_cast<uint64_t*>(at + P::kRingBytes);

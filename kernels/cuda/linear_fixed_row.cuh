@@ -1,16 +1,19 @@
-// FIXED16 rows of W times one row of x. A unit is half a group of a tile (fixed_weights.cuh): 8 rows of W by 256 of k, 4
-// KiB, which a warp loads to registers, 16 bytes a lane at a time. Warps take the units of their workgroup's blocks in
-// turn, each with the next kDepth units on their way, and none waits for another before the workgroup's last unit. v of
-// all units is left in shared memory. Then threads add up whole rows in order.
-// x lies in shared memory as B operands: for each pair of steps of 32 and each digit the words of lanes 0 to 3, 16
-// bytes each. Even columns have the high digits and odd ones the low digits, so a lane has all four sums of its row.
+// One row of x times FIXED16 rows of W.
+// - unit: half a group of a tile (fixed_weights.cuh): 8 rows of W by 256 values of k, 4 KiB. A warp loads it to
+//   registers, 16 bytes per lane at a time
+// - warps take the units of their workgroup's blocks in turn, and each has loads for the next kDepth units under way.
+//   No warp waits for another before the workgroup's last unit
+// - v of all units is stored in shared memory; then each thread adds up a whole row in order
+// x is in shared memory as operands B: for each pair of steps of 32 values and each digit, 16 bytes for each of the
+// lanes 0 to 3 (lane % 4). Even columns have the high digits and odd columns the low ones, so a lane gets all four sums
+// of its row.
 #pragma once
 
 #include "kernels/cuda/linear.cuh"
 
 namespace zinc_rt::cuda {
 
-// A lane's part of a unit.
+// HalfGroup holds a lane's part of a unit.
 struct HalfGroup {
   uint4 high[4], low[4];
   uint32_t scale;
@@ -24,7 +27,7 @@ struct HalfGroup {
     }
     scale = stream_2(half + 2 * kFixedPlane + lane / 4 * 2);
   }
-  // v of row lane / 4. x: the group's, from the lane's words on.
+  // Returns v of row lane / 4. x: the operands of the group, beginning at the lane's words.
   __device__ __forceinline__ float value(const uint4* x) const {
     int even[4] = {}, odd[4] = {};
 #pragma unroll
@@ -39,16 +42,17 @@ struct HalfGroup {
   }
 };
 
-// What x is: QUANTIZE's row, or floats that each workgroup quantizes itself, after a norm or as they are.
+// What x is in memory: a row that QUANTIZE has written, or floats that each workgroup quantizes itself, either as they
+// are or after a norm.
 enum class RowOf { kQuantized, kFloats, kNorm };
 
-// x of a workgroup in shared memory.
+// RowOperand is x of a workgroup in shared memory.
 struct RowOperand {
   uint4* words;
   float* d;
   uint32_t n_groups;
 
-  // A lane's values of a group, of which `at` is the first.
+  // Stores the lane's eight quantized values of a group. at: index in the row of the first of them.
   __device__ __forceinline__ void put(const QuantizedEight& q, uint32_t at) const {
     const uint32_t lane = threadIdx.x % 32, step = lane / 4, g = at / 256;
     auto* to = reinterpret_cast<uint2*>(words + g * 32 + step / 2 * 8 + lane % 4) + step % 2;
@@ -56,7 +60,7 @@ struct RowOperand {
     to[8] = uint2{q.low[0], q.low[1]};
     if (lane == 0) d[g] = q.d;
   }
-  // From a row of codes. kAhead: words of 16 bytes that a thread asks for before it stores the first.
+  // Copies a quantized row. kAhead: loads of 16 bytes that a thread issues before it stores the first.
   template <uint32_t kAhead>
   __device__ __forceinline__ void copy(const ActRows& from) const {
     const auto* codes = reinterpret_cast<const uint4*>(from.qs);
@@ -76,7 +80,8 @@ struct RowOperand {
     }
     for (uint32_t g = threadIdx.x; g < n_groups; g += kFixedRowThreads) d[g] = from.d[g];
   }
-  // From floats. keep(values, place): besides.
+  // Quantizes a row of floats. keep(values, at) is also called for each lane's eight values, so that the caller can
+  // store them elsewhere.
   template <class Keep>
   __device__ __forceinline__ void quantize(const float* from, const Keep& keep) const {
     constexpr uint32_t kAhead = 4;
@@ -97,8 +102,9 @@ struct RowOperand {
   }
 };
 
-// Grid: workgroups that share the blocks of all parts. All matrices have whole tiles. kDepth 1: of a warp that has one
-// unit at most. kGlu: a block is half a tile of gate, whose groups come first, and half a tile of up.
+// The kernel. Grid: workgroups that share the blocks of all parts. All matrices consist of whole tiles. kDepth: units
+// that a warp loads ahead; 1 if no warp has more than one unit. kGlu: a block is half a tile of gate and half a tile of
+// up, in this order.
 template <RowOf kRow, uint32_t kDepth, bool kGlu = false>
 __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
   constexpr uint32_t kParts = kGlu ? 2 : 1, kRows = kFixedRowRows;
@@ -130,7 +136,8 @@ __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
     for (uint32_t j = 1; j < kDepth; ++j) ask(halves[j]);
   };
   ask(halves[0]);
-  // Loads queue up: the row of a norm is asked for behind one unit a warp and in front of the other ones.
+  // Loads queue up behind earlier ones. So the row for a norm is loaded after one unit per warp and before the other
+  // units.
   if constexpr (kNorm) {
     NormedRow<kQ16A256, false> row(args);
     let_next_start();
@@ -156,7 +163,7 @@ __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
                  at_once = fixed_row_blocks(n_all);
   for (uint32_t begin = 0; begin < n_own; begin += at_once) {
     const uint32_t n = min(n_own - begin, at_once), n_units = n * n_all, n_sums = n * kParts * kRows;
-    // Where sum i of the blocks goes; what is added to it is on its way while warps multiply.
+    // Returns where sum i of the blocks is stored. Its bias and residual are loaded while the warps multiply.
     const auto target_of = [&](uint32_t i) {
       if (i >= n_sums) return Target();
       const Job job = job_at(blockIdx.x + (begin + i / kRows / kParts) * gridDim.x, i / kRows % kParts);
@@ -179,7 +186,7 @@ __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
       }
     }
     __syncthreads();
-    // Whole warps go round together.
+    // The loop's condition is the same for all lanes of a warp, because GLU's shuffle needs all of them.
     for (uint32_t i = threadIdx.x; i / 32 * 32 < n_sums; i += kFixedRowThreads) {
       if (i != threadIdx.x) target = target_of(i);
       const float* from = v + i / kRows * n_groups * kRows + i % kRows;

@@ -1,33 +1,34 @@
-// v of a group of 256 of k, for tiles of 16 rows of W in shared memory and a few rows of x. linear.cuh adds these up in
-// order.
+// Columns: the class by which linear.cuh multiplies a group of 256 values of k of a tile of 16 rows of W, in shared
+// memory, by up to 32 rows of x. The result is v of each row and column; linear.cuh adds these up in order.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
+constexpr int kColumnPitch = 20;  // Floats from a column of v to the next. With 20, a store has no bank conflicts.
 
-// Of a block of 32 of two rows of x; sums as floats, which have them exactly.
+// The scales and sums of a block of 32 values, for two rows of x. The sums are floats, which represent them exactly.
 struct alignas(16) TwoBlocks {
   float d[2], sum[2];
 };
 
-// x of a launch, and what v of a group is, for up to 8 kN rows of x. A lane knows where the rows of x begin that it
-// reads: those of the columns that it has in the B operands of an mma. All x of a group is asked for at once, so that a
-// group waits for the L2 once and not once a step. It is asked for by `ask` while the group before is added up, where
-// there are registers for that (kAhead), else when the group is there. kHoldsRows: where rows begin is kept in
-// registers, not computed for each group.
+// Columns multiplies up to 8 kN rows of x (columns). A lane loads the operands B of its columns: column lane / 4 of
+// each column tile of 8.
+// All x of a group is loaded at once, so that a group waits once for the L2 cache and not once per step. If there are
+// registers for it (kAhead), ask() loads x while the group before is added up; else values() loads it.
+// kHoldsRows: the addresses of the rows are kept in registers, and not computed again for each group.
 template <Format F, int kN, bool kHoldsRows = false>
 struct Columns {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0,
                         kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0),
                         kAhead = kN == 1 || T::kBlock == 32;
-  static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
-  static constexpr bool kIsFloat = false;                             // of x, before run()
-  static constexpr uint32_t kUnits = 1;                               // of a group
-  // Where x of a row begins; of blocks of 256 its sums from the lane's four on.
+  // tiles of W of a block; column tiles and columns of x
+  static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;
+  static constexpr bool kIsFloat = false;  // whether x is floats that run() quantizes
+  static constexpr uint32_t kUnits = 1;    // units of a group that warps take in turn
+  // The addresses of a row of x; with blocks of 256, `sums` points to the lane's four sums.
   struct Row {
     const int8_t* qs;
     const uint8_t* sums;
@@ -35,9 +36,9 @@ struct Columns {
   };
   ActRows x;
   uint32_t k, lane, row[kN];
-  Row own[kN];  // if kHoldsRows
-  // The B operands of a group; of blocks of 256 their sums and scale, of blocks of 32 those of steps lane % 4 * 2 and
-  // the next.
+  Row own[kN];  // only if kHoldsRows
+  // What ask() has loaded for a group: operands B; with blocks of 256 the lane's sums and the scale; with blocks of 32
+  // the sums and scales of steps lane % 4 * 2 and the next.
   uint2 asked_b[kN][8], asked_sums[kN];
   float asked_d[kN], asked_block_d[kN][2];
   int asked_block_sums[kN][2];
@@ -55,8 +56,8 @@ struct Columns {
     if constexpr (kAhead) load(g, n_steps);
   }
 
-  // v of a group: for each column tile the values of columns lane % 4 * 2 and the next, of row lane / 4 and of the row
-  // 8 further. scratch: for blocks of 32, shared memory of the warp's own, column_scratch_bytes.
+  // Computes v of a group. v[n][2 * r + c] is that of column n * 8 + lane % 4 * 2 + c and row lane / 4 + 8 * r.
+  // scratch: shared memory of this warp (column_scratch_bytes), which formats with blocks of 32 use.
   __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float* scratch, float (&v)[kN][4]) {
     if constexpr (!kAhead) load(g, group.n_steps);
     if constexpr (T::kBlock == 32)
@@ -65,7 +66,8 @@ struct Columns {
       supers(group, v);
   }
 
-  // v of a group, and the scale of x where v meets it later, to shared memory.
+  // Stores v of a group in shared memory; with blocks of 256 also the scale of x, by which v is multiplied when it is
+  // added.
   __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) {
     static_assert(column_scratch_bytes(kN) <= kColumns * kColumnPitch * sizeof(float), "v's place");
     float v[kN][4];
@@ -110,7 +112,7 @@ struct Columns {
     }
   }
 
-  // All steps are computed, also those that a short group does not have: then none waits for the one before it.
+  // All 8 steps are computed, also if the group is shorter, so that no step depends on a condition.
   __device__ __forceinline__ void blocks(const Group<F>& group, TwoBlocks* scratch, float (&v)[kN][4]) const {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {

@@ -1,24 +1,26 @@
-// The x of a product of one row, which each workgroup makes whole by itself: RMS_NORM of a row of floats, then
-// QUANTIZE, in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. Half warps sum up the squares of a group of 256
-// each. Then warps have the same groups again; a lane has the values of its words of an integer product.
+// The RMS_NORM and QUANTIZE of the one row of x of a product. Each workgroup of the product computes the whole row for
+// itself, in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. First half warps compute the sum of squares of a
+// group of 256 values each; then warps normalize and quantize a group each, and a lane has the values that fill its
+// words of an operand (Eight in device.cuh).
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-// kHolds: the values that a warp quantizes are asked for with those that it squares, where there are registers for
-// both.
+// kHolds: a warp loads the values that it will quantize together with those that it squares, which needs registers for
+// both. Else it loads them after the sum is known.
 template <ActType kType, bool kHolds>
 class NormedRow {
  public:
-  // Before the inputs are there: weights of the norm never change.
+  // Loads the weights of the norm. It may be called before the inputs are ready, because weights never change.
   __device__ __forceinline__ NormedRow(const LinearArgs& args) : args_(args), warp_(threadIdx.x / 32) {
     if (warp_ < kWarps) load_eights(args.norm_w, scale_);
   }
 
-  // By all threads of the workgroup, which are together again at its end. sums: kMostNormed / 256 floats of shared
-  // memory. after: what warps of the product do when they have asked for the row. store(values, place of the first).
+  // Computes the row, called by all threads of the workgroup; ends with a barrier. sums: scratch memory of kMostNormed
+  // / 256 floats. after(): called by the multiplying warps once their loads of the row are issued. store(values, at):
+  // called for each lane's eight quantized values, of which the first is value `at` of the row.
   template <class Store, class After>
   __device__ __forceinline__ void make(float* sums, const Store& store, const After& after) {
     const float* row = static_cast<const float*>(args_.x);
@@ -33,7 +35,7 @@ class NormedRow {
       LaneOfGroup values = load(g);
       if constexpr (kHolds) load_eights(row, x);
       after();
-      // Groups after the last, up to a whole round, add nothing.
+      // The number of groups is rounded up to whole rounds; groups behind the last add 0.
 #pragma unroll 1
       for (;;) {
         const float sum = sum_of_squares(values);
@@ -64,16 +66,16 @@ class NormedRow {
   }
 
  private:
-  static constexpr uint32_t kHeld = 2,  // groups of a warp that are asked for before the first is used
-      kRound = 2 * kWarps;              // groups that are squared at once
+  static constexpr uint32_t kHeld = 2,  // groups that a warp loads before it uses the first
+      kRound = 2 * kWarps;              // groups that are squared side by side
 
   __device__ __forceinline__ static uint32_t at_of(uint32_t g) { return g * 256 + first_of_eight(); }
-  // Of the warp's first groups.
+  // Loads the lane's values of the warp's first kHeld groups.
   __device__ __forceinline__ void load_eights(const float* from, Eight (&to)[kHeld]) const {
 #pragma unroll
     for (uint32_t i = 0; i < kHeld; ++i) to[i] = load_eight(from, at_of(warp_ + i * kWarps), args_.k);
   }
-  // In order.
+  // Returns the sum over all groups, added in order.
   __device__ __forceinline__ static float sum_up(const float* sums, uint32_t n_groups) {
     float sum = 0.0f;
 #pragma unroll 1

@@ -1,17 +1,19 @@
-// The product of linear.cuh for many rows of x, at the same bits. Groups of 256 of W and of x lie in shared memory,
-// those of the next stages on their way while one is used; a warp has some tiles of W and column tiles of x and adds up
-// their groups by itself, in order. W has whole tiles only.
+// The product of linear.cuh for many rows of x, with the same bits. A stage of shared memory holds one group (256
+// values of k) of W and x; the next stages are copied while one is used. Each warp has some tiles of W and column tiles
+// of x, and adds up their groups itself, in order. All rows of W are in whole tiles.
 #pragma once
 
 #include "kernels/cuda/fixed_columns.cuh"
 
 namespace zinc_rt::cuda {
 
-// kTiles tiles of 16 rows of W and 8 kWarpsN kN rows of x a workgroup, shared out among kWarpsM x kWarpsN warps.
+// A workgroup computes kTilesOfBlock tiles of 16 rows of W by 8 * kWarpsN * kN rows of x. Its kWarpsOfM x kWarpsN warps
+// divide these.
 template <Format F, int kTilesOfBlock, int kWarpsOfM, int kWarpsN, int kN>
 struct TileProduct {
   using T = Traits<F>;
-  // What blocks of 32 have to be taken off their codes is taken off at once, blocks of 256 in the sums.
+  // Offsets of codes are subtracted from the codes themselves in formats with blocks of 32, and from the sums in
+  // formats with blocks of 256.
   static constexpr bool kIsBlock32 = T::kBlock == 32, kLessens = kIsBlock32 && T::kOffset != 0;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0 || kLessens;
   static constexpr int kTiles = kTilesOfBlock, kWarpsM = kWarpsOfM, kT = kTiles / kWarpsM, kOwnColumns = 8 * kN,
@@ -30,12 +32,12 @@ struct TileProduct {
   const Job& job;
   ActRows x;
   uint32_t lane, last_tile;
-  const uint32_t* rows;  // of x, by column
+  const uint32_t* rows;  // the row of x of each column
 
-  // Group g to a stage; n_steps: 8, or fewer in the last one.
+  // Starts the copies of group g to a stage. n_steps: steps of 32 values, 8 or fewer in the last group.
   __device__ __forceinline__ void fill(uint8_t* stage, uint32_t g, uint32_t n_steps) const {
     const uint64_t row_bytes = row_bytes_of<F>(args.k), group_at = 16 * row_bytes_of<F>(g * 256);
-    const uint32_t vectors = n_steps * 32 / T::kBlock * T::kBytes;  // of a tile
+    const uint32_t vectors = n_steps * 32 / T::kBlock * T::kBytes;  // vectors of 16 bytes of a tile
     constexpr uint32_t kVectors = kTileBytes / 16;
 #pragma unroll
     for (uint32_t first = 0; first < kTiles * kVectors; first += kThreads) {
@@ -49,8 +51,8 @@ struct TileProduct {
       fill_x(stage, g, n_steps);
   }
 
-  // acc += the group of a stage, in the order of the contract; the warp's tiles begin at first_tile, its columns at
-  // first_column of the workgroup's.
+  // acc += the group of a stage, in the order of docs/arithmetic.md. The warp's tiles begin at first_tile and its
+  // columns at first_column of the workgroup's.
   __device__ __forceinline__ void add(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
                                       uint32_t n_steps, float (&acc)[kT][kN][4]) const {
     if constexpr (kIsFixed)
@@ -87,7 +89,7 @@ struct TileProduct {
     }
   }
 
-  // Both digits of x, and its scales.
+  // Copies both digits of x, and the scales.
   __device__ __forceinline__ void fill_fixed(uint8_t* stage, uint32_t g) const {
 #pragma unroll
     for (uint32_t first = 0; first < kColumns * 32; first += kThreads) {
@@ -98,7 +100,7 @@ struct TileProduct {
     if (threadIdx.x < kColumns)
       copy_4(stage + kScales + threadIdx.x * 4, x.d + static_cast<uint64_t>(rows[threadIdx.x]) * (args.k / 256) + g);
   }
-  // Columns as in fixed_columns.cuh.
+  // The columns of operand B are arranged as in fixed_columns.cuh.
   __device__ __forceinline__ void add_fixed(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
                                             float (&acc)[kT][kN][4]) const {
     int high[kT][kN][2][4] = {}, low[kT][kN][2][4] = {};
@@ -249,7 +251,7 @@ struct TileProduct {
   }
 };
 
-// Grid: blocks of tiles of all parts, blocks of columns, items of experts.
+// Grid: (blocks of tiles of all parts, blocks of columns, items of experts).
 template <class P>
 __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
@@ -261,7 +263,7 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   if (first_column >= job.n_columns) return;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (threadIdx.x < P::kColumns)  // columns past the last read its row again
+  if (threadIdx.x < P::kColumns)  // columns behind the last one read its row again
     rows[threadIdx.x] = x_row(args, job, min(first_column + threadIdx.x, job.n_columns - 1));
   __syncthreads();
   const P product{args,
@@ -282,7 +284,7 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   float acc[P::kT][P::kOwnColumns / 8][4] = {};
   for (uint32_t g = 0; g < n_groups; ++g) {
     wait_for_copy_batches<kStages - 2>();
-    __syncthreads();  // the stage is there for all, and nobody reads the one before it any more
+    __syncthreads();  // this stage has arrived for all threads, and nobody reads the stage before it any more
     const uint32_t next = g + kStages - 1;
     if (next < n_groups) product.fill(stages + next % kStages * P::kStageBytes, next, steps_of(next));
     end_copy_batch();

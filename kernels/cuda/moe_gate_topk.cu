@@ -1,12 +1,14 @@
-// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights. Order:
-// kernels/cpu/moe_gate_topk.cpp. A token is computed by a warp, whose lanes have all experts in registers, or by a
-// workgroup where there are too many experts for that. Products that read each expert's weights once want the choices
-// of all tokens sorted by expert: for few tokens the launch that chooses does that too.
+// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, and their weights. The
+// order of sums is that of kernels/cpu/moe_gate_topk.cpp. A warp computes a token and holds all experts in registers;
+// if there are too many experts for that, a workgroup computes a token.
+// Products that read each expert's weights only once need the choices of all tokens sorted by expert. For few tokens,
+// the launch that chooses also sorts (moe_gate_topk_sorted_*); else moe_group does.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;
 
-// Numbers above 0 in the order of the floats, -0 as 0; a NaN below all.
+// key_of() maps floats to integers above 0 in the same order. -0 becomes 0; a NaN comes below all numbers. float_of()
+// is its inverse.
 constexpr uint32_t kNanKey = 1;
 __device__ __forceinline__ uint32_t key_of(float x) {
   if (x != x) return kNanKey;
@@ -18,8 +20,8 @@ __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// The choices of a token, of up to 32 kHeld experts and up to 32 choices, by a warp. Register i of a lane has expert
-// lane + 32 i. Lane j gets choice j and writes it.
+// Chooses the experts of token t, by a warp, for up to 32 * kHeld experts and up to 32 choices. Register i of a lane is
+// for expert lane + 32 * i. Lane j writes choice j and returns its expert.
 template <int kHeld>
 __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
@@ -27,7 +29,7 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   const uint32_t e = args.dim(symbol::GateTopk::e), lane = threadIdx.x % 32;
   const float* logits = args.buffer<const float>(binding::GateTopk::logits) + static_cast<uint64_t>(t) * e;
   float p[kHeld];
-  uint32_t keys[kHeld];  // 0: no expert, or one that is taken
+  uint32_t keys[kHeld];  // 0: no expert, or one that was chosen already
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) p[i] = logits[min(lane + 32 * i, e - 1)];
   uint32_t best = 0;
@@ -44,8 +46,8 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
     p[i] = keys[i] != 0 ? exact::exp(p[i] - most) : 0.0f;
   }
   const bool has_nan = __ballot_sync(kAll, is_nan ? 1 : 0) != 0;
-  // The sum of each lane of the order, in both half warps: its experts are 16 apart. Experts that do not exist add
-  // nothing.
+  // The sum over the experts in the order of docs/arithmetic.md: lane l of its 16 lanes adds experts l, l + 16, l + 32,
+  // ... Both half warps compute it. Experts that do not exist add 0.
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
@@ -54,7 +56,7 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
     sum = sum + (lane < 16 ? other : p[i]);
   }
   const float inverse = exact::rcp(fold_half_warp(sum));
-  float total = 0.0f, weight = 0.0f;  // of all choices; of the lane's
+  float total = 0.0f, weight = 0.0f;  // total: sum of the weights of all choices; weight: that of this lane's choice
   uint32_t id = 0;
   for (uint32_t j = 0; j < c.n_used; ++j) {
     uint32_t own = 0, at = kAbsent;
@@ -63,9 +65,10 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
 #pragma unroll
     for (int i = kHeld - 1; i >= 0; --i) at = keys[i] == own ? lane + 32 * i : at;
     uint32_t next = __reduce_min_sync(kAll, own == __reduce_max_sync(kAll, own) ? at : kAbsent);
-    // The reference compares upward from the first one left, and nothing is larger than a NaN.
+    // The reference looks for the largest from the first expert that is left upward, and no number compares as larger
+    // than a NaN. So a NaN wins if it is first.
     if (has_nan) {
-      uint32_t first = kAbsent;  // twice its number, and whether it is a number
+      uint32_t first = kAbsent;  // 2 * (first expert that is left) + (1 if its logit is a number)
 #pragma unroll
       for (int i = kHeld - 1; i >= 0; --i)
         if (keys[i] != 0) first = 2 * (lane + 32 * i) + (keys[i] != kNanKey ? 1 : 0);
@@ -104,7 +107,8 @@ extern "C" __global__ void __launch_bounds__(32) moe_gate_topk_512(const __grid_
   gate_topk<16>(args);
 }
 
-// Of any number of both. Shared: 2 e + n_used floats, 64 words.
+// For any number of experts and choices. Grid: one workgroup per token. Shared memory: 2 * e + n_used floats, and 64
+// words.
 extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, p);
   wait_for_inputs();
@@ -118,7 +122,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     logits[i] = args.buffer<const float>(binding::GateTopk::logits)[static_cast<uint64_t>(t) * e + i];
   __syncthreads();
   const float most = logits[argmax_row(logits, e, words)];
-  __syncthreads();  // all have read the largest before keys take the place of logits
+  __syncthreads();  // All threads have read the largest logit before keys overwrite the logits.
   auto* keys = reinterpret_cast<uint32_t*>(logits);
   for (uint32_t i = lane; i < e; i += blockDim.x) {
     p[i] = exact::exp(logits[i] - most);
@@ -130,10 +134,10 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   for (uint32_t i = lane % 16; i < e; i += 16) sum = sum + p[i];
   sum = fold_half_warp(sum);
   const float inverse = exact::rcp(sum);
-  // Each lane remembers which of its experts (lane + 32 i) are taken.
+  // Each lane remembers in `taken` which of its experts (lane + 32 * i) are chosen already.
   uint64_t taken = 0;
   for (uint32_t j = 0; j < c.n_used; ++j) {
-    uint32_t best = 0, at = kAbsent, first = kAbsent;  // first: of those left
+    uint32_t best = 0, at = kAbsent, first = kAbsent;  // first: the first expert of this lane that is left
     for (uint32_t i = lane, bit = 0; i < e; i += 32, ++bit) {
       if ((taken >> bit & 1) != 0) continue;
       first = min(first, i);
@@ -142,7 +146,8 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     const uint32_t most_likely = __reduce_max_sync(0xFFFFFFFFu, best);
     at = __reduce_min_sync(0xFFFFFFFFu, best == most_likely ? at : kAbsent);
     first = __reduce_min_sync(0xFFFFFFFFu, first);
-    // The reference compares upward from the first one left, and nothing is larger than a NaN.
+    // The reference looks for the largest from the first expert that is left upward, and no number compares as larger
+    // than a NaN. So a NaN wins if it is first.
     const uint32_t next = keys[first] != kNanKey ? at : first;
     if (next % 32 == lane) taken |= 1ull << (next / 32);
     if (lane != 0) continue;
@@ -172,7 +177,7 @@ __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint3
                  end = min(first + each, e + 1);
   uint32_t n_choices = 0, n_items = 0;
   for (uint32_t x = first; x < end; ++x) n_choices += counts[x], n_items += (counts[x] + most - 1) / most;
-  uint32_t place = n_choices, item = n_items;  // up to this lane's
+  uint32_t place = n_choices, item = n_items;  // inclusive prefix sums over the lanes
   for (uint32_t w = 1; w < 32; w *= 2) {
     const uint32_t more_choices = __shfl_up_sync(0xFFFFFFFFu, place, w),
                    more_items = __shfl_up_sync(0xFFFFFFFFu, item, w);
@@ -192,8 +197,8 @@ __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint3
   }
 }
 
-// The choices of all tokens, and then these by expert. One workgroup, whose warps take tokens in turn. Shared: 2 e +
-// 2 words, and one a choice.
+// Chooses the experts of all tokens, and then sorts the choices by expert. Grid: one workgroup, whose warps take tokens
+// in turn. Shared memory: 2 * e + 2 words, and one word per choice.
 template <int kHeld>
 __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint32_t, words);
@@ -206,7 +211,7 @@ __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
   let_next_start();
   for (uint32_t t = warp; t < n; t += blockDim.x / 32) {
     const uint32_t x = min(choose<kHeld>(args, t), e);
-    // The order among an expert's choices is arbitrary: sums of different columns do not meet.
+    // The order among the choices of an expert is arbitrary, because the sums of different rows of x are independent.
     if (lane < n_used) chosen[t * n_used + lane] = x | atomicAdd(&counts[x], 1) << 16;
   }
   __syncthreads();
@@ -225,8 +230,8 @@ extern "C" __global__ void __launch_bounds__(1024) moe_gate_topk_sorted_512(cons
   gate_topk_sorted<16>(args);
 }
 
-// The choices of all tokens by expert, where another launch has made them. One workgroup. ids [n, k], items
-// [1 + 3 max], order [n k]. Shared: 2 e + 2 words.
+// Sorts the choices of all tokens by expert if another launch has made them. Grid: one workgroup. ids is [n, k], items
+// [1 + 3 * (number of items)], order [n * k]. Shared memory: 2 * e + 2 words.
 extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(uint32_t, counts);
   wait_for_inputs();
@@ -245,7 +250,7 @@ extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
     set_items(counts, places, e, args.symbols[symbol::MoeGroup::columns],
               args.buffer<int32_t>(binding::MoeGroup::items));
   __syncthreads();
-  // Which column a choice gets is arbitrary: sums of different columns do not meet.
+  // It does not matter which column of an item a choice becomes, because the sums of different columns are independent.
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
     order[atomicAdd(&places[expert_of(i)], 1)] = static_cast<int32_t>(i);
 }

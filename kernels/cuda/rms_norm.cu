@@ -1,4 +1,5 @@
-// RMS_NORM and what begins or ends with it; the order of sums is that of kernels/cpu/rms_norm.cpp. A workgroup a row.
+// RMS_NORM, and the ops that are fused with it: SSM_GATED_NORM, RESIDUAL_RMS_NORM, QUANTIZE of the rows, and the sum
+// over a token's experts. The order of sums is that of kernels/cpu/rms_norm.cpp. Grid: one workgroup per row.
 #include "kernels/cuda/moe_sum.cuh"
 #include "kernels/cuda/row_tiles.cuh"
 
@@ -16,7 +17,7 @@ extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
                args.buffer<float>(binding::RmsNorm::y) + at, d, c.group, c.eps, shared);
 }
 
-// SSM_GATED_NORM: RMS_NORM of x times silu(z).
+// SSM_GATED_NORM: y = RMS_NORM(x) * silu(z).
 extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
@@ -32,18 +33,19 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
 }
 
-// A row's RMS_NORM to h, of shared memory, by a workgroup that is together again at its end; `added`, if not null, is
-// added to the row in place before. sums: shared memory of a float a group of 256.
+// Computes the RMS_NORM of a row into h, in shared memory. If `added` is not null, it is first added to x in place.
+// sums: shared memory, one float per group of 256 values. Ends with a barrier.
 __device__ __forceinline__ void norm_row(float* x, const float* added, const float* w, uint32_t d, float eps, float* h,
                                          float* sums) {
   const uint32_t n_groups = (d + 255) / 256, l = threadIdx.x % 16, step = blockDim.x / 16;
-  // A half warp keeps the values of its group (of its last one, where a row has more groups than there are half warps).
+  // A half warp keeps the values of its group in registers (those of its last group, if the row has more groups than
+  // there are half warps).
   float v[16], scale[16];
   uint32_t mine = 0;
   for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step) {
     mine = g;
     float lane = 0.0f;
-    // All values are asked for at once, which they would not be if each had a condition.
+    // All loads are issued at once, which would not happen if each had a condition.
     const float *x_at = x + g * 256 + l, *w_at = w + g * 256 + l;
     const uint32_t n = d - g * 256;
     if (n >= 256) {
@@ -66,7 +68,7 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
       for (uint32_t i = 0; i < 16; ++i)
         if (i * 16 + l < n) x[g * 256 + i * 16 + l] = v[i] = v[i] + more[i];
     }
-    // What is past the end adds nothing.
+    // Values behind the row's end are 0 and add nothing.
 #pragma unroll
     for (uint32_t i = 0; i < 16; ++i) lane = __fmaf_rn(v[i], v[i], lane);
     lane = fold_half_warp(lane);
@@ -76,7 +78,7 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   float sum = 0.0f;
   for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
   const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), eps));
-  // From the last group back, since its values are still there.
+  // The groups are visited from the last to the first, because the last one's values are still in registers.
   for (uint32_t g = mine; threadIdx.x / 16 < n_groups; g -= step) {
     if (g != mine) {
 #pragma unroll
@@ -91,9 +93,11 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   __syncthreads();
 }
 
-// Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, q16a256, and digits as
-// digit_rows.cu would leave those: null where they are not wanted. Quantized rows lie apart from all others. kHasFixed:
-// q16a256 or fixed_tiles are wanted. Other launches have a kernel without their code: its instructions come from memory.
+// Stores the normalized row t (h, in shared memory) in each form that later launches read: as floats, quantized (q8a32,
+// q8a256, q16a256), and in the tiles that digit_rows.cu would write (digits, fixed_tiles). Buffers that are not wanted
+// are null. The quantized rows must not share memory with other buffers.
+// kHasFixed: q16a256 or fixed_tiles are wanted. Other launches use a kernel without that code, because each launch
+// fetches its instructions from memory.
 template <bool kHasFixed>
 __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
   if (args.buffers[binding::NormRows::floats] != nullptr)
@@ -123,13 +127,13 @@ __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h,
   }
 }
 
-// RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. `added`, which is added to
-// x, may be null. Push: eps.
+// The kernel of RMS_NORM of rows and of RESIDUAL_RMS_NORM, where `added` (else null) is first added to x in place. Push
+// constant: eps. Shared memory: the row, and a float per group of 256 values.
 template <bool kHasFixed>
 __device__ __forceinline__ void norm_rows_of(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, row);
   const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
-  // Since the last step the L2 has seen all other weights.
+  // The weights of the norm have probably left the L2 cache, because all other weights were read since the last step.
   for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x)
     prefetch_line(args.buffer<const float>(binding::NormRows::w) + i);
   begin_rows(n);
@@ -148,14 +152,15 @@ extern "C" __global__ void norm_rows_fixed(const __grid_constant__ OpArgs args) 
   norm_rows_of<true>(args);
 }
 
-// The same of rows to which a sum over their choices of experts is added in place first. choices_y [n, k d];
-// expert_scale and z, the sum, may be null. d: a multiple of 4. Shared: the row, w, and a float a group of 256.
+// Does the same for rows to which the sum over their choices of experts is added in place first. choices_y is [n, k *
+// d]. expert_scale and z, which receives the sum, may be null. d is a multiple of 4. Shared memory: the row, w, and a
+// float per group of 256 values.
 template <bool kHasFixed>
 __device__ __forceinline__ void moe_sum_norm_rows_of(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, row);
   const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
   float* w = row + d;
-  // Weights never change.
+  // Weights never change, so they are copied before the inputs are ready.
   for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x)
     copy_16(w + i, args.buffer<const float>(binding::NormRows::w) + i);
   begin_rows(n);

@@ -1,6 +1,6 @@
-// A head of q or k that a warp makes: RMS_NORM of up to 16 kSteps values, then ROPE, in the orders of
-// kernels/cpu/rms_norm.cpp and rope.cpp. What it reads is asked for piece by piece, as soon as the caller knows where
-// it lies, and waited for by make().
+// The RMS_NORM and ROPE of one head of q or k by a warp (WarpHead) or a half warp (HalfWarpHead), for heads of up to 16
+// * kSteps values, in the orders of kernels/cpu/rms_norm.cpp and rope.cpp. The ask_*() functions start the loads of the
+// inputs; a caller calls each of them as soon as it knows the address. make() uses the loaded values.
 #pragma once
 
 #include "kernels/cuda/device.cuh"
@@ -10,19 +10,21 @@ namespace zinc_rt::cuda {
 template <int kSteps>
 class WarpHead {
  public:
-  // w: n weights of the norm; null: none. They are no other kernel's, so that nobody need wait to ask for them.
+  // w: the n weights of the norm, or null if there is no norm. They may be loaded before the wait for inputs, because
+  // no kernel writes them.
   __device__ __forceinline__ void ask_norm(const float* w, uint32_t n) {
     has_norm_ = w != nullptr;
 #pragma unroll
     for (uint32_t i = 0; i < kSteps; ++i) scale_[i] = has_norm_ && i * 16 + l() < n ? w[i * 16 + l()] : 1.0f;
   }
-  // Both half warps have all values, for the sum of the norm.
+  // Each half warp loads all n values of the head, so that both can compute the sum of squares.
   __device__ __forceinline__ void ask_values(const float* x, uint32_t n) {
     n_ = n;
 #pragma unroll
     for (uint32_t i = 0; i < kSteps; ++i) v_[i] = i * 16 + l() < n ? x[i * 16 + l()] : 0.0f;
   }
-  // table: n_rot cosines and sines of the position. Without a row for it the head becomes NaN.
+  // table_row: n_rot cosines and sines of the token's position. If has_row is false, the position is outside the table
+  // and the head becomes NaN.
   __device__ __forceinline__ void ask_turns(bool has_row, const float* table_row, uint32_t n_rot) {
     has_row_ = has_row;
     half_ = n_rot / 2;
@@ -31,7 +33,7 @@ class WarpHead {
       if (has_row && j * 32 + lane() < half_) turns_[j] = reinterpret_cast<const float2*>(table_row)[j * 32 + lane()];
   }
 
-  // To n floats of shared memory, which the whole warp may read then.
+  // Computes the head into y, n floats of shared memory. All lanes of the warp may read it afterwards.
   __device__ __forceinline__ void make(float* y, float eps, bool neox) {
     if (has_norm_) {
       float sum = 0.0f;
@@ -68,8 +70,8 @@ class WarpHead {
   bool has_norm_, has_row_;
 };
 
-// The same by a half warp, so that a warp makes two heads at once. What is asked for may differ between its halves; a
-// half without a head asks for 0 values.
+// Does the same by a half warp, so that a warp computes two heads at once. The arguments of the ask_*() functions may
+// differ between the halves of a warp. A half without a head passes n = 0.
 template <int kSteps>
 class HalfWarpHead {
  public:
@@ -90,7 +92,8 @@ class HalfWarpHead {
     for (uint32_t j = 0; j < kSteps / 2; ++j)
       if (j * 16 + l() < half_) turns_[j] = reinterpret_cast<const float2*>(table_row)[j * 16 + l()];
   }
-  // By the whole warp, which may read both heads then. y: n floats of shared memory, each half's own.
+  // Called by the whole warp, which may read both heads afterwards. y: n floats of shared memory, separate for each
+  // half.
   __device__ __forceinline__ void make(float* y, float eps, bool neox) {
     if (has_norm_) {
       float sum = 0.0f;

@@ -1,5 +1,5 @@
-// Rotation of heads by a warp, and the table of four-bit codes (kernels/common/kv_rotate.h). Value i of a head is in
-// register i / 32 of lane i % 32.
+// The rotation of a head of K, V or q by a warp, for the KV cache types k8v4 and k4v4, and the table of their four-bit
+// codes (kernels/common/kv_rotate.h). Value i of a head is in register i / 32 of GPU lane i % 32.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
@@ -13,7 +13,8 @@ namespace rotated {
 
 constexpr uint32_t kRegisters = kv::kMaxHead / 32;
 
-// Arrays of the host's header are no memory of the device; copies of them are constants.
+// Copies an array of a host header into a constant of the device. Device code can use a constexpr value of such an
+// array, but cannot read the array itself, which is in host memory.
 template <class T, uint32_t kN>
 struct Copy {
   T of[kN];
@@ -25,12 +26,13 @@ ZRT_CUDA_HD constexpr Copy<T, kN> copied(const T (&from)[kN]) {
   return to;
 }
 
+// Returns x with the sign s of value threadIdx % 32 + 32 * r of a head.
 __device__ __forceinline__ float signed_by(uint32_t r, float x) {
   constexpr auto signs = copied(kv::kSigns);
   return (signs.of[r] >> (threadIdx.x % 32) & 1) != 0 ? -x : x;
 }
 
-// x[i], of an i that a compiler does not know.
+// Returns x[i] where i is not known at compile time. A plain index would put the array into local memory.
 __device__ __forceinline__ float register_of(const float (&x)[kRegisters], uint32_t i) {
   float value = x[0];
 #pragma unroll
@@ -38,10 +40,10 @@ __device__ __forceinline__ float register_of(const float (&x)[kRegisters], uint3
   return value;
 }
 
-// What follows has loops that are not unrolled: code that runs once a launch comes from memory, and takes longer to
-// arrive than to run.
+// The loops of the following functions are not all unrolled, because code that runs once per launch must be fetched
+// from memory, which takes longer than running it.
 
-// H in place, of n = 64, 128 or 256 values.
+// Applies H (docs/arithmetic.md, rule 5) to n = 64, 128 or 256 values in place.
 __device__ __forceinline__ void transform(float (&x)[kRegisters], uint32_t n) {
   const uint32_t lane = threadIdx.x % 32;
 #pragma unroll 1
@@ -63,17 +65,17 @@ __device__ __forceinline__ void transform(float (&x)[kRegisters], uint32_t n) {
     }
 }
 
-// y = H(s x).
+// Computes y = H(s x): n values of x, in memory, become registers of the warp.
 __device__ __forceinline__ void rotate(const float* x, uint32_t n, float (&y)[kRegisters]) {
 #pragma unroll
   for (uint32_t r = 0; r < kRegisters; ++r) y[r] = r * 32 < n ? signed_by(r, x[threadIdx.x % 32 + 32 * r]) : 0.0f;
   transform(y, n);
 }
-// 1 / n of a power of two.
+// Returns 1 / n for a power of two n.
 __device__ __forceinline__ float inverse_of(uint32_t n) {
   return __uint_as_float(0x7F000000u - __float_as_uint(static_cast<float>(n)));
 }
-// In place: x = s H(x) * (1 / n).
+// Computes x = s H(x) * (1 / n) in place, the inverse of rotate().
 __device__ __forceinline__ void rotate_back(float (&x)[kRegisters], uint32_t n) {
   transform(x, n);
 #pragma unroll
@@ -94,8 +96,9 @@ constexpr bool is_symmetric(const Copy<int8_t, 16>& table, const Copy<float, 15>
 }
 static_assert(is_symmetric(copied(kv::kTable), copied(kv::kMiddles)));
 
-// The code of four bits whose table value is nearest, and that value. The table and what lies between its values are
-// symmetric: magnitudes are counted, and a number that is not positive stays in the lower half when it lies on a middle.
+// nearest() returns the four-bit code whose table value is nearest to y, and that value. The table and the middles
+// between its values are symmetric, so only magnitudes are compared. A y that is exactly on a middle belongs to the
+// lower code; that is why 1 is added to the magnitude of numbers that are not positive.
 struct Nearest {
   int code, value;
 };
@@ -103,7 +106,8 @@ __device__ __forceinline__ Nearest nearest(float y) {
   constexpr auto table = copied(kv::kTable);
   constexpr auto middles = copied(kv::kMiddles);
   const bool is_upper = y > 0.0f;
-  const auto bits = [](float x) { return static_cast<int>(__float_as_uint(x)); };  // in the order of magnitudes
+  // as integers they are ordered like magnitudes
+  const auto bits = [](float x) { return static_cast<int>(__float_as_uint(x)); };
   const int magnitude = bits(y < 0.0f ? -y : y) + (is_upper ? 0 : 1);
   int n = 0;
 #pragma unroll

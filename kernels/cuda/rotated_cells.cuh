@@ -1,7 +1,10 @@
-// Attention over caches of rotated codes (kernels/common/kv_rotate.h), by the integer products of tensor cores: q is
-// int8 with a scale for 64 values, a key int8 or table values, a value a table value, and the weights of a chunk are
-// two digits with a scale for 64 values of the head (docs/arithmetic.md, rule 5). What is common with other integers:
-// integer_cells.cuh.
+// Helpers for attention over KV caches of rotated codes (kernels/common/kv_rotate.h), which uses the integer products
+// of tensor cores (docs/arithmetic.md, rule 5). The operands:
+// - q: int8 with a scale per 64 values
+// - keys: int8 (k8v4), or table values of four-bit codes (k4v4)
+// - values: table values of four-bit codes
+// - weights of a chunk: two digits, with a scale per 64 values of the head
+// integer_cells.cuh has what attention over 16-bit integers uses as well.
 #pragma once
 
 #include "kernels/cuda/integer_cells.cuh"
@@ -11,7 +14,8 @@ namespace zinc_rt::cuda::rotated {
 
 constexpr uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
 
-// The table values of a word's eight codes, from its lowest four bits on. Only the lower half of a selector counts.
+// Returns the table values of the eight codes of a word, from the lowest four bits on. select_bytes() reads only the
+// lower half of its selector.
 __device__ __forceinline__ uint2 table_values(uint32_t codes) {
   constexpr auto table = copied(kv::kTable);
   constexpr uint32_t w0 = word(table, 0), w1 = word(table, 4), w2 = word(table, 8), w3 = word(table, 12);
@@ -22,26 +26,30 @@ __device__ __forceinline__ uint2 table_values(uint32_t codes) {
   return uint2{of(0), of(16)};
 }
 
-// Codes of values of four tokens or more, as they become an operand. a and b: the same bytes of two tokens.
+// CodePairs combines the codes of two tokens, so that one table lookup serves both. a and b: the same bytes of the
+// first and of the second token.
 struct CodePairs {
-  uint32_t low, high;  // values i and 32 + i of byte i; of each byte those of a and of b
+  // byte i: value i (low) or 32 + i (high), the code of a in the lower four bits and of b in the upper ones
+  uint32_t low, high;
 };
 __device__ __forceinline__ CodePairs pair_codes(uint32_t a, uint32_t b) {
   return {(a & 0x0F0F0F0Fu) | (b << 4 & 0xF0F0F0F0u), (a >> 4 & 0x0F0F0F0Fu) | (b & 0xF0F0F0F0u)};
 }
 
-// A sum of a block's products that began with kSumZero is the bits of the float kRound + sum, and the product of the
-// sum with d, rounded once, is a multiply-add: kRound * d is exact.
+// times_sum() returns sum * d, rounded once, as one fused multiply-add. `sum` is a sum of a block's products that began
+// at kSumZero, so its bits are those of the float kRound + sum. kRound * d is exact and is subtracted in the same
+// operation.
 constexpr int kSumZero = 0x4B400000;
 __device__ __forceinline__ float times_sum(int sum, float d) {
   return __fmaf_rn(__int_as_float(sum), d, -(exact::kRound * d));
 }
-// The sum of products with both digits of weights, at most 2^31: 256 high + low, rounded once as rule 5 does.
+// Returns 256 * high + low, rounded once as rule 5 says. high and low are the sums of products with both digits of the
+// weights; the result is at most 2^31.
 __device__ __forceinline__ float joined_digits(int high, int low) {
   return static_cast<float>(high * 256 + low);
 }
 
-// Scales of keys, in the order of docs/arithmetic.md.
+// Return the scale of a key or of a value from the f16 that is stored in the cache, in the order of docs/arithmetic.md.
 template <bool kIsR8>
 __device__ __forceinline__ float key_scale(uint32_t half) {
   return widen_f16(static_cast<uint16_t>(half)) * (kIsR8 ? 1.0f : 1.0f / kv::kStoredScale);
@@ -50,7 +58,8 @@ __device__ __forceinline__ float value_scale(uint32_t half) {
   return widen_f16(static_cast<uint16_t>(half)) * (1.0f / kv::kStoredScale);
 }
 
-// Codes of a block of q, of which a lane has values lane and 32 + lane, and their scale (QUANTIZE's rule).
+// quantize_block() quantizes a block of 64 values of q by QUANTIZE's rule. Each lane holds values lane and 32 + lane of
+// the block; QBlock is their codes and the block's scale.
 struct QBlock {
   int first, second;
   float d;
@@ -62,11 +71,12 @@ __device__ __forceinline__ QBlock quantize_block(float first, float second) {
   const auto code = [&](float x) { return is_usable ? static_cast<int>(exact::round_int(x * inverse)) : 0; };
   return {code(first), code(second), is_usable ? exact::div(of, 127.0f) : most < 0x1p-100f ? 0.0f : nan_value()};
 }
-// Where the code of value i (of q's head) is among the bytes that products with keys want: step of 32 values, then a
-// byte of the step: lane % 4 * 8 + a byte of its two words. The words of keys of four bits have values 4 w + b and
-// 32 + 4 w + b, which table_values() gives by turns.
+// QPlace is where the code of value i of q's head is put, so that products with keys find it as operand B: step of 32
+// values, then byte word * 8 + byte of the step, where `word` is read by the lanes with lane % 4 == word.
+// In k4v4, byte b of word w of a key has values 4 w + b and 32 + 4 w + b, and table_values() returns them alternately.
+// So q is put in that order.
 struct QPlace {
-  uint32_t step, word, byte;  // word: lane % 4
+  uint32_t step, word, byte;  // word: lane % 4 of the lane that reads it
 };
 template <bool kIsR8>
 __device__ __forceinline__ QPlace place_of_q(uint32_t i) {

@@ -1,12 +1,13 @@
-// Quantized rows as products in tiles of rows of x read them: by digits of sub-scales (q8a256, digits_args.h), and of
-// codes of two digits (q16a256, fixed_args.h).
+// Stores quantized rows of x in the tiles that products on tensor cores read: those by digits of sub-scales (q8a256,
+// layout in digits_args.h) and those of FIXED16 (q16a256, layout in fixed_args.h).
 #pragma once
 
 #include "kernels/cuda/device.cuh"
 
 namespace zinc_rt::cuda {
 
-// Group g of row t of x, as products by digits read it (digits_x_bytes): rows of k values, in tiles of `columns` rows.
+// DigitGroup is group g of row t of x in the tiles for products by digits. k: values per row; a tile has
+// columns_of_tile rows.
 struct DigitGroup {
   uint8_t* at;
   uint32_t columns, column;
@@ -17,18 +18,18 @@ struct DigitGroup {
         columns(columns_of_tile),
         column(t % columns_of_tile) {}
 
-  // 16 values of a step of 32, the first or the last.
+  // Returns the address of 16 values of step `step`: the first (half 0) or the last (half 1) of its 32.
   __device__ __forceinline__ uint8_t* values(uint32_t step, uint32_t half) const {
     return at + (step / 4 * columns + column) * 128 + ((step % 4 * 2 + half) ^ column % 8) * 16;
   }
-  // Of a step two sums of 16 values, halves of a word. f16 has all of them.
+  // Stores the two sums of 16 values of a step, which are the halves of `sums`, as f16. f16 represents them exactly.
   __device__ __forceinline__ void set_sums(uint32_t step, uint32_t sums) const {
     reinterpret_cast<uint32_t*>(at + columns * 256 + column * 32)[step] =
         f16_pair(static_cast<float>(static_cast<int16_t>(sums)), static_cast<float>(static_cast<int16_t>(sums >> 16)));
   }
   __device__ __forceinline__ void set_scale(float d) const { reinterpret_cast<float*>(at + columns * 288)[column] = d; }
 };
-// They become group g of row t of `tiles`.
+// Stores a warp's 256 quantized values as group g of row t of `tiles`.
 __device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
                                              uint32_t k, uint32_t g) {
   const uint32_t lane = threadIdx.x % 32, step = lane / 4;
@@ -40,7 +41,7 @@ __device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tile
   if (lane == 0) to.set_scale(q.d);
 }
 
-// The same of codes of two digits.
+// FixedXGroup is the same for codes of two digits.
 struct FixedXGroup {
   uint8_t* at;
   uint32_t columns, column;
@@ -51,7 +52,8 @@ struct FixedXGroup {
         columns(columns_of_tile),
         column(t % columns_of_tile) {}
 
-  // 16 digits of a step of 32 values, of the first 16 or of the last.
+  // Returns the address of 16 digits of step `step`, of its first (half 0) or last (half 1) 16 values. plane: 0 for the
+  // high digits, 1 for the low ones.
   __device__ __forceinline__ uint8_t* digits(uint32_t plane, uint32_t step, uint32_t half) const {
     return at + step / 4 * fixed_half_bytes(columns) + (plane * columns + column) * 128 +
            ((step % 4 * 2 + half) ^ column % 8) * 16;
@@ -72,8 +74,8 @@ __device__ __forceinline__ void store_fixed(const QuantizedEight& q, void* tiles
   if (lane == 0) to.set_scale(q.d);
 }
 
-// QUANTIZE of a warp's values at `at` of row t of n rows of k values, of a type that the launch knows. tiles: null, or
-// where they become a row of a tile besides.
+// QUANTIZE of a warp's 256 values, which begin at value `at` of row t (of n rows of k values), in a type that is known
+// only at run time. If tiles is not null, the values are also stored in a row of a tile there.
 __device__ __forceinline__ void quantize_to_tiles(uint32_t type, const Eight& x, void* rows, uint64_t n, uint32_t t,
                                                   uint32_t k, uint32_t at, void* tiles, uint32_t columns) {
   if (tiles == nullptr) {

@@ -1,8 +1,9 @@
-// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order (logit descending, id
-// ascending). Candidates are sorted by buckets of their distance to the largest logit; where a bucket has too many, by
-// a radix sort that keeps the order of equal ones. The sums are serial by definition: one thread makes them, over
-// values that all threads have loaded. Scratch: six words a logit and row, at least two a part; sample_parts leaves the
-// best of each part of a row at its beginning.
+// SAMPLE: draws one token per row of logits. kernels/cpu/sample.cpp defines the result, and the order of candidates
+// (logit descending, id ascending). Grid: one workgroup per row.
+// Candidates are sorted by buckets of their distance to the largest logit; if a bucket has too many, by a stable radix
+// sort. The sums of probabilities are serial by definition: one thread adds up values that all threads have loaded.
+// Scratch memory: six words per logit of a row, and at least two per part of a row. At its beginning, sample_parts
+// stores the best logit of each part.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/cuda/device.cuh"
@@ -12,6 +13,8 @@ using zinc_rt::SampleParams;
 
 constexpr uint32_t kThreads = 1024, kDigits = 256;
 
+// The shared memory of the workgroup. The functions below use its members as scratch memory, and end with a barrier
+// after their last use.
 struct Shared {
   uint32_t counts[kThreads / 32][kDigits];
   alignas(16) float values[kThreads];
@@ -21,7 +24,8 @@ struct Shared {
   uint32_t count;
 };
 
-// Where the numbers of 32 lanes begin when they lie one after another.
+// Returns the exclusive prefix sum of n over the lanes of a warp: where a lane's n elements begin if those of all lanes
+// follow each other.
 __device__ __forceinline__ uint32_t begin_of(uint32_t n, uint32_t lane) {
   uint32_t end = n;
   for (uint32_t w = 1; w < 32; w *= 2) {
@@ -31,7 +35,7 @@ __device__ __forceinline__ uint32_t begin_of(uint32_t n, uint32_t lane) {
   return end - n;
 }
 
-// n pairs ascending by key, equal keys in their order; the other pair of arrays is scratch.
+// Sorts n pairs by key, ascending; pairs with equal keys keep their order. The second pair of arrays is scratch memory.
 __device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys, uint32_t* more_values, uint32_t n,
                            Shared& s) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
@@ -89,15 +93,16 @@ __device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys
   }
 }
 
-// Sums of values (none negative) in their order. `after` has those after each kThreads of them, so that what else is
-// asked begins at the nearest.
+// Sums of nonnegative values in their order. value(i) returns value i. after[j] is the sum of the first kThreads * (j +
+// 1) values, so that later questions need to add only from the nearest of these on.
 template <class Value>
 struct Sums {
   float* after;
   Shared& s;
   Value value;
 
-  // `sum` and values of a stage of kThreads, zeros past the last, in their order. By one thread.
+  // Returns `sum` plus the values of a stage (kThreads values, zeros behind the last) in their order. Called by one
+  // thread.
   __device__ __forceinline__ static float add(float sum, const float* values) {
     float4 v[4];
     const auto load = [&](uint32_t i) {
@@ -108,7 +113,7 @@ struct Sums {
 #pragma unroll 1
     for (uint32_t i = 0; i < kThreads; i += 16) {
       const float4 at[4] = {v[0], v[1], v[2], v[3]};
-      load((i + 16) % kThreads);  // while the sum waits for itself
+      load((i + 16) % kThreads);  // issued early, because the additions wait for each other
 #pragma unroll
       for (int j = 0; j < 4; ++j) sum = ((sum + at[j].x) + at[j].y) + at[j].z, sum = sum + at[j].w;
     }
@@ -116,7 +121,8 @@ struct Sums {
   }
   __device__ float load(uint32_t i, uint32_t n) const { return i < n ? value(i) : 0.0f; }
 
-  // All threads load a stage while the first adds up the one before it.
+  // Computes the sums of the first n values. In each round all threads load a stage while the first thread adds up the
+  // stage before.
   __device__ void make(uint32_t n) {
     float sum = 0.0f;
     __syncthreads();
@@ -131,7 +137,7 @@ struct Sums {
     }
     __syncthreads();
   }
-  // Of the first n, at most as many as were made.
+  // Returns the sum of the first n values, where n is at most the number for which make() was called.
   __device__ float of(uint32_t n) const {
     const uint32_t stage = n / kThreads;
     __syncthreads();
@@ -141,7 +147,8 @@ struct Sums {
     __syncthreads();
     return s.sum;
   }
-  // How many of the n that were made have the first sum that is enough; 0: none.
+  // Returns the number of values in the shortest prefix whose sum is enough, or 0 if there is none. n: the number for
+  // which make() was called.
   template <class Enough>
   __device__ uint32_t count_until(uint32_t n, const Enough& is_enough) const {
     const uint32_t n_stages = (n + kThreads - 1) / kThreads;
@@ -172,6 +179,7 @@ __device__ Sums<Value> sums_of(float* after, Shared& s, const Value& value) {
   return {after, s, value};
 }
 
+// Applies the penalties for repetition, presence and frequency to the logits of the tokens in the request's history.
 __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t* counts, float* logits, uint32_t v) {
   constexpr uint32_t kSeen = 0x80000000u;
   for (uint32_t i = threadIdx.x; i < v; i += kThreads) counts[i] = 0;
@@ -184,7 +192,7 @@ __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t
     const auto id = static_cast<uint32_t>(history[i]);
     if (id >= v) continue;
     const uint32_t count = atomicOr(&counts[id], kSeen);
-    if ((count & kSeen) != 0) continue;  // another thread has the token
+    if ((count & kSeen) != 0) continue;  // another thread handles this token
     float l = logits[id];
     if (p.repetition_penalty != 1.0f) l = l > 0.0f ? l * inverse : l * p.repetition_penalty;
     if (count > 0) l = __fmaf_rn(-static_cast<float>(count), p.frequency_penalty, l - p.presence_penalty);
@@ -193,7 +201,8 @@ __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t
   __syncthreads();
 }
 
-// Ascending in the order of candidates; both zeros are the same, and what is no number comes last.
+// Returns a key whose ascending order is the order of candidates by logit. Both zeros have the same key, and NaN comes
+// last.
 __device__ __forceinline__ uint32_t sort_key(float logit) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);
   return logit == logit ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;
@@ -202,16 +211,18 @@ __device__ __forceinline__ float logit_of(uint32_t key) {
   return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
 }
 
-constexpr float kLeast = -17.0f;  // keep_likely of kernels/cpu/sample.cpp says why
+// Candidates whose logit is this far below the largest cannot be drawn; kernels/cpu/sample.cpp (keep_likely) has the
+// proof.
+constexpr float kLeast = -17.0f;
 
-// The logits of a row as candidates have them. A warp has a stretch of the row.
+// The logits of a row, divided by the temperature. Each warp goes through its own stretch of the row.
 struct Row {
   const float* logits;
   float inverse_temperature;
   uint32_t v;
 
-  // take(logit, id) by all lanes of a warp at once, ids past the end as well, which is_there tells; several loads at
-  // once.
+  // Calls take(logit, id) by all lanes of a warp together, also for ids behind the stretch's end; is_there(id) tells
+  // whether an id exists. Several loads are issued at once.
   template <class Take>
   __device__ __forceinline__ void for_each(const Take& take) const {
     constexpr uint32_t kLoads = 8;
@@ -233,7 +244,8 @@ struct Row {
   __device__ __forceinline__ uint32_t end() const { return min(v, begin() + each()); }
 };
 
-// The largest logit and the smallest one of a row; numbers alone count. Without any: minus infinity, infinity.
+// Returns the largest and the smallest logit of a row; NaN is ignored. If the row has only NaN: minus infinity and
+// infinity.
 __device__ float2 bounds_of(const Row& row, Shared& s) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float top = -INFINITY, least = INFINITY;
@@ -258,8 +270,8 @@ __device__ float2 bounds_of(const Row& row, Shared& s) {
   return make_float2(top, least);
 }
 
-// Keys and ids, by id, of the candidates that can change the result (keep_likely of kernels/cpu/sample.cpp says which),
-// or of all; returns how many.
+// Stores the keys and ids, in the order of ids, of the candidates that can change the result (kernels/cpu/sample.cpp,
+// keep_likely, says which), or of all candidates. Returns their number.
 __device__ uint32_t keep_likely(const Row& row, float top, bool wants_all, uint32_t* keys, uint32_t* ids, Shared& s) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const auto is_kept = [&](float l, uint32_t i) { return row.is_there(i) && (wants_all || !(l - top < kLeast)); };
@@ -283,18 +295,19 @@ __device__ uint32_t keep_likely(const Row& row, float top, bool wants_all, uint3
   return n_kept;
 }
 
-// Buckets of equal width by the distance to the largest logit: all of a bucket come before all of the next one.
-constexpr uint32_t kBuckets = kThreads / 32 * kDigits;  // as many as there are words of counts
-constexpr uint32_t kMostOfABucket = 512;                // each is compared with all of its bucket
+// The number of buckets, all of equal width, into which candidates are put by their distance to the largest logit. All
+// candidates of a bucket come before all of the next one.
+constexpr uint32_t kBuckets = kThreads / 32 * kDigits;  // the size of Shared::counts, which holds the buckets
+constexpr uint32_t kMostOfABucket = 512;  // limited because each candidate is compared with all others of its bucket
 
-// Keys and ids, in their order, of the likely candidates that are numbers; returns how many, or 0 if too many are in
-// one bucket. top is finite. `pairs` is scratch of v entries.
+// Stores the keys and ids, in the order of candidates, of the likely candidates that are not NaN. Returns their number,
+// or 0 if one bucket has too many. top must be finite. pairs: scratch memory of v elements.
 __device__ uint32_t sort_by_distance(const Row& row, float top, float least, uint64_t* pairs, uint32_t* keys,
                                      uint32_t* ids, Shared& s) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   uint32_t* const buckets = &s.counts[0][0];
   const float range = fminf(top - least, -kLeast), scale = range > 0x1p-20f ? kBuckets / range : 0.0f;
-  // The same for both zeros, as the keys are. Rounding keeps the order of distances.
+  // Both zeros get the same bucket, as they have the same key. Rounding keeps the order of distances.
   const auto bucket_of = [&](float l) { return min(static_cast<uint32_t>((top - l) * scale), kBuckets - 1); };
   const auto is_kept = [&](float l, uint32_t i) { return row.is_there(i) && l - top >= kLeast; };
   for (uint32_t i = threadIdx.x; i < kBuckets; i += kThreads) buckets[i] = 0;
@@ -303,7 +316,7 @@ __device__ uint32_t sort_by_distance(const Row& row, float top, float least, uin
     if (is_kept(l, i)) atomicAdd(&buckets[bucket_of(l)], 1u);
   });
   __syncthreads();
-  // A thread has some buckets one after another.
+  // Each thread has kEach consecutive buckets.
   constexpr uint32_t kEach = kBuckets / kThreads;
   uint32_t* const own = buckets + threadIdx.x * kEach;
   uint32_t n_own = 0, most = 0;
@@ -312,7 +325,7 @@ __device__ uint32_t sort_by_distance(const Row& row, float top, float least, uin
   const uint32_t too_full = __ballot_sync(0xFFFFFFFFu, most > kMostOfABucket);
   if (lane == 31) s.words[warp] = begins_in_warp + n_own, s.words[32 + warp] = too_full;
   __syncthreads();
-  if (__ballot_sync(0xFFFFFFFFu, s.words[32 + lane] != 0) != 0) return 0;  // for all threads alike
+  if (__ballot_sync(0xFFFFFFFFu, s.words[32 + lane] != 0) != 0) return 0;  // the same result for all threads
   const uint32_t n_of_warp = s.words[lane], begins = begin_of(n_of_warp, lane);
   const uint32_t n = __shfl_sync(0xFFFFFFFFu, begins + n_of_warp, 31);
   uint32_t begin = __shfl_sync(0xFFFFFFFFu, begins, warp) + begins_in_warp;
@@ -326,7 +339,8 @@ __device__ uint32_t sort_by_distance(const Row& row, float top, float least, uin
     if (is_kept(l, i)) pairs[atomicAdd(&buckets[bucket_of(l)], 1u)] = static_cast<uint64_t>(sort_key(l)) << 32 | i;
   });
   __syncthreads();
-  // Each bucket's word is its end now. Pairs lie in it in any order and go to their places.
+  // buckets[i] is now the index behind bucket i's last pair. A pair's final place is the bucket's beginning plus the
+  // number of smaller pairs in the bucket.
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
     const uint64_t pair = pairs[i];
     const auto key = static_cast<uint32_t>(pair >> 32);
@@ -341,8 +355,9 @@ __device__ uint32_t sort_by_distance(const Row& row, float top, float least, uin
   return n;
 }
 
-// The typical ones of n candidates with probabilities p and logits below the first by `distance`; ids and p are put
-// together; how many are left. keys, order and their seconds are scratch.
+// typical_p: keeps the typical ones of n candidates. p: probabilities; distance: logit minus the largest logit. The ids
+// and p of those kept are moved together. Returns their number. keys, order, more_keys and more_order are scratch
+// memory.
 __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t* ids, const float* distance,
                                  uint32_t* keys, uint32_t* order, uint32_t* more_keys, uint32_t* more_order,
                                  Shared& s) {
@@ -377,7 +392,8 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   sums_by_order.make(n);
   const uint32_t reached = sums_by_order.count_until(n, [&](float v) { return !(v < wanted); });
   const uint32_t kept = reached > 0 ? reached : n;
-  // Those kept, back in the order of the candidates: keys become flags, and each piece is closed up in turn.
+  // Puts those kept back in the order of candidates: keys become flags, and the candidates of each stretch of kThreads
+  // are moved together.
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) keys[i] = 0;
   __syncthreads();
@@ -409,13 +425,13 @@ __device__ __forceinline__ bool is_finite(float value) {
 
 constexpr uint32_t kParts = 32;
 
-// Of a row.
+// Returns the scratch memory of a row.
 __device__ __forceinline__ uint32_t* scratch_of(const OpArgs& args, uint32_t row, uint32_t v) {
   return static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(row) * max(v * 6, 2 * kParts);
 }
 
-// Logits, -infinity where the mask has no bit. Masks lie in host memory, from which a thread asks for all of its words at
-// once. held: memory for kHeld words.
+// Copies the logits of a row, with minus infinity for tokens that the mask does not allow. The mask is in host memory,
+// so each thread loads all of its words at once. held: shared memory for kHeld words.
 __device__ __forceinline__ void copy_allowed(const float* logits, const uint32_t* mask, uint32_t n_words, uint32_t v,
                                              uint32_t* held, float* to) {
   constexpr uint32_t kHeld = kThreads / 32 * kDigits, kEach = kHeld / kThreads;
@@ -437,7 +453,7 @@ __device__ __forceinline__ void copy_allowed(const float* logits, const uint32_t
   }
 }
 
-// The largest logit of a part of a row, for rows that want nothing else. Grid: rows, kParts.
+// Finds the largest logit of a part of a row, for requests that want nothing else (greedy). Grid: (rows, kParts).
 extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_constant__ OpArgs args) {
   __shared__ uint32_t shared[64];
   wait_for_inputs();
@@ -501,7 +517,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   }
   const Row row{logits, exact::rcp(p.temperature), v};
   const auto [top, least] = bounds_of(row, s);
-  if (!is_finite(top)) {  // for all threads alike
+  if (!is_finite(top)) {  // the same result for all threads
     if (tid == 0) *out = zinc_rt::kSampleNone;
     return;
   }
@@ -512,7 +528,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     n = keep_likely(row, top, p.typical_p < 1.0f, keys, ids, s);
     sort_pairs(keys, ids, more_keys, more_ids, n, s);
   }
-  // From here on candidates: their probabilities lie where keys did.
+  // From here on, the memory of the keys holds the candidates' probabilities.
   if (p.top_k > 0) n = min(p.top_k, n);
   auto* probability = reinterpret_cast<float*>(keys);
   for (uint32_t i = tid; i < n; i += kThreads) {

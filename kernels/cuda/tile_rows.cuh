@@ -1,21 +1,25 @@
-// What attention of tiles of tokens has for integers and for rotated codes: the rows of a warp, exponentials of their
-// scores, and how chunks are merged. A warp has 16 rows (tokens by heads), a lane two of them, lane / 4 and 8 more; of
-// scores it has the columns of 8 tokens a tile, lane % 4 * 2 and the next.
+// What attention of tiles of tokens shares between 16-bit integers and rotated codes: the rows of a warp, the
+// exponentials of their scores, and the merging of chunks. A warp computes 16 rows (tokens by heads) of the products of
+// m16n8. GPU lane l has rows l / 4 and l / 4 + 8. Of each tile of 8 tokens it has the scores of tokens l % 4 * 2 and
+// the next one.
 #pragma once
 
 #include "kernels/cuda/integer_cells.cuh"
 
 namespace zinc_rt::cuda {
 
+// The scores of a chunk that a lane has: s[tile][2 * r + c] is that of row l / 4 + 8 * r and token tile * 8 + l % 4 * 2
+// + c.
 constexpr uint32_t kTokenTiles = kChunk / 8;
 using Scores = float[kTokenTiles][4];
 
-// Over the four lanes that share a row.
+// Returns the maximum over the four lanes that share a row, or NaN if one is NaN.
 __device__ __forceinline__ float largest_of_row(float v) {
   v = max_or_nan(v, __shfl_xor_sync(0xFFFFFFFFu, v, 1));
   return max_or_nan(v, __shfl_xor_sync(0xFFFFFFFFu, v, 2));
 }
 
+// Applies the soft cap of scores, if the model has one.
 __device__ __forceinline__ void cap(Scores& s, float softcap) {
   if (softcap > 0.0f) {
     const float per_softcap = exact::rcp(softcap);
@@ -26,12 +30,13 @@ __device__ __forceinline__ void cap(Scores& s, float softcap) {
   }
 }
 
-// What of a row counts in its chunk.
+// The maximum and the sum of the exponentials of a row in a chunk.
 struct RowChunk {
   float most, sum;
 };
-// Scores become what weight(tile, i, p) makes of their exponentials, and `unseen`, which is 0 or -0, where a row does
-// not see the token. kIsEdge: rows do not see all of the chunk.
+// Replaces each score of a token that its row sees by weight(tile, i, p), where p = exp(score - maximum), and each
+// other score by `unseen`, which is 0 or -0. rows: receives maxima and sums. kIsEdge: some rows do not see all of the
+// chunk.
 template <bool kIsEdge, class Weight>
 __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], RowChunk (&rows)[2],
                                              const Weight& weight, float unseen = 0.0f) {
@@ -39,7 +44,8 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
     return !kIsEdge || seen[i / 2].has(tile * 8 + threadIdx.x % 4 * 2 + i % 2);
   };
   constexpr float kInfinity = __builtin_inff();
-  float most[2] = {-kInfinity, -kInfinity}, sums[2][4] = {};  // of tokens with the same place in a page
+  // sums[r][j]: of the tokens with the same place in a page of 16, which is lane j of the order of sums
+  float most[2] = {-kInfinity, -kInfinity}, sums[2][4] = {};
 #pragma unroll
   for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
 #pragma unroll
@@ -51,7 +57,7 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
   for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float below = s[tile][i] - most[i / 2];  // a NaN's weight is not used
+      const float below = s[tile][i] - most[i / 2];  // if this is NaN, its weight is not used
       const float p = is_seen(tile, i) ? exp_of_nonpositive(below > -104.0f ? below : -104.0f) : 0.0f;
       float& sum = sums[i / 2][tile % 2 * 2 + i % 2];
       sum = sum + p;
@@ -59,35 +65,37 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
     }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
-    // The fold of 16 sums, of which a lane has l = lane % 4 * 2, the next, and those 8 further.
+    // The fold over the 16 lanes of the order of sums. GPU lane l has four of them: l % 4 * 2, the next one, and those
+    // 8 further.
     float first = sums[r][0] + sums[r][2], second = sums[r][1] + sums[r][3];
     first = first + __shfl_xor_sync(0xFFFFFFFFu, first, 2), second = second + __shfl_xor_sync(0xFFFFFFFFu, second, 2);
     first = first + __shfl_xor_sync(0xFFFFFFFFu, first, 1), second = second + __shfl_xor_sync(0xFFFFFFFFu, second, 1);
-    // Without a finite maximum the weights are NaN.
+    // If the maximum is not finite, the sum becomes NaN, and so does the row.
     rows[r] = {most[r], most[r] - most[r] == 0.0f ? first + second : nan_value()};
   }
 }
 
-// Digits of weights as an operand: a register of a page's 16 tokens and a row, of which lane % 4 has tokens lane % 4 *
-// 2, the next, and those 8 further.
+// The digits of weights as the operands A of a product: each register is for one row and a page of 16 tokens, of which
+// lane l has tokens l % 4 * 2, the next one, and those 8 further.
 struct Digits {
   uint32_t high[4], low[4];
 };
-// bits: of the four tokens' codes (code_bits).
+// bits: what code_bits() returned for the four tokens.
 __device__ __forceinline__ void set_digits(Digits& of, uint32_t i, const uint32_t (&bits)[4]) {
   const uint32_t a = __byte_perm(bits[0], bits[1], 0x5140), b = __byte_perm(bits[2], bits[3], 0x5140);
   of.high[i] = __byte_perm(a, b, 0x7632);
   of.low[i] = __byte_perm(a, b, 0x5410) ^ kLowBits;
 }
 
-// What of a lane's row is merged so far.
+// The state of one of a lane's rows while chunks are merged: position, maximum and sum so far, and the factors for the
+// current chunk.
 struct Row {
   uint32_t pos, first_chunk;
   float most, sum, before, after;
   bool is_first;
 
   __device__ __forceinline__ void join(const RowChunk& of, uint32_t chunk) {
-    is_first = chunk <= first_chunk;  // what was before it is not seen
+    is_first = chunk <= first_chunk;  // what was merged before is not seen by this row
     const float now = is_first || of.most > most ? of.most : most;
     before = exact::exp(most - now), after = exact::exp(of.most - now);
     sum = is_first ? of.sum : __fmaf_rn(of.sum, after, sum * before);
@@ -98,7 +106,7 @@ struct Row {
   }
 };
 
-// The tokens of a tile, one after another in a slot, with the query heads of a kv head.
+// The rows of a tile: consecutive tokens of a slot, times the query heads of a kv head.
 struct TileRows {
   const push::FlashAttn& c;
   const uint32_t kv_head, group;
@@ -123,7 +131,7 @@ struct TileRows {
   __device__ __forceinline__ uint32_t n() const { return tokens.n * group; }
   static __device__ __forceinline__ uint32_t first_of_warp() { return threadIdx.x / 32 * 16; }
   static __device__ __forceinline__ uint32_t own(int r) { return first_of_warp() + r * 8 + threadIdx.x % 32 / 4; }
-  // Counted through all tokens and heads of the step.
+  // Returns the query head's number, counted through all tokens of the step.
   __device__ __forceinline__ uint64_t head_of(uint32_t row) const {
     return static_cast<uint64_t>(tokens.first + row / group) * c.n_heads + kv_head * group + row % group;
   }
@@ -135,12 +143,12 @@ struct TileRows {
       rows[r].most = rows[r].sum = 0.0f;
     }
   }
-  // What some row sees of a chunk.
+  // Returns the positions of a chunk that at least one row sees.
   __device__ __forceinline__ Range range_of(uint32_t chunk) const {
     return Range{max(chunk * kChunk, first_seen(c.window, pos)) - chunk * kChunk,
                  min(kChunk, last + 1 - chunk * kChunk)};
   }
-  // Whether some row does not see all of it.
+  // Whether at least one row does not see all of the chunk.
   __device__ __forceinline__ bool is_edge(uint32_t chunk) const {
     return chunk * kChunk + kChunk > pos + 1 || chunk * kChunk < all_see;
   }

@@ -1,7 +1,7 @@
-// The rows of a token as attention wants them, made by the workgroups of attention, where each token of a step is the
-// only one of its slot. Each workgroup makes its heads of q, and the one that has the token's own chunk also makes K
-// and V there, so that these do not come from another workgroup's writes. That is RMS_NORM_FUSED_ROPE_KV_WRITE: a warp
-// makes a head of q or k, a thread a value of v.
+// Computes a token's rows of q, K and V inside the attention kernel: RMS_NORM_FUSED_ROPE_KV_WRITE. This is used in
+// steps in which each token is the only one of its slot. Each workgroup computes its own heads of q. The workgroup with
+// the token's own chunk also computes K and V, so no workgroup waits for another's write to the cache.
+// A warp computes a head of q or k; a thread computes a value of v.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -14,31 +14,34 @@ class TokenRows {
  public:
   __device__ __forceinline__ TokenRows(const RopeArgs& rope, const push::FlashAttn& c, uint32_t token)
       : rope_(rope), c_(c), token_(token), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
-  // Before the inputs are there: weights never change.
+  // Loads the weights of the norms. It may be called before the wait for inputs, because weights never change.
   __device__ __forceinline__ void ask_norms() {
     head_.ask_norm(warp_ == kKPlace ? rope_.k_norm : rope_.q_norm, c_.head_dim);
   }
-  // The table of angles never changes either. pos: the token's position, which must be known.
+  // Loads the cosines and sines of position pos. This table never changes either, but pos must be known.
   __device__ __forceinline__ void ask_turns(uint32_t pos) {
     head_.ask_turns(pos < rope_.table_rows, rope_.table + static_cast<uint64_t>(pos) * rope_.n_rot, rope_.n_rot);
   }
-  // Once the inputs are there.
+  // Loads this thread's value of v. Call it after the wait for inputs.
   __device__ __forceinline__ void ask_v(uint32_t kv_head) {
     kv_head_ = kv_head;
     const float* row = rope_.v + static_cast<uint64_t>(token_) * c_.n_kv_heads * c_.v_head_dim;
     v_ = threadIdx.x < c_.v_head_dim ? row[kv_head * c_.v_head_dim + threadIdx.x] : 0.0f;
   }
 
-  // Where rows go. q: heads first to end of the kv head, head h at h * head_dim of shared memory and, if not null, of
-  // q_out. K and V: rows of the tiles, where the token is in the chunk that is there; cells of the cache. Null: not
-  // wanted. scratch: 16 kSteps floats of shared memory.
+  // Where the rows are stored. Members that are null are not wanted.
+  // - q: heads `first` to `end` - 1 of the kv head; head h begins at q + h * head_dim in shared memory, and is also
+  //   stored in q_out
+  // - k_row, v_row: the token's row of the tiles of K and V, if this workgroup has its chunk
+  // - k_cell, v_cell: the token's cells of the cache
+  // - scratch: 16 * kSteps floats of shared memory
   struct To {
     float *q, *q_out;
     uint32_t first, end;
     uint8_t *k_row, *v_row, *k_cell, *v_cell;
     float* scratch;
   };
-  // All warps, which need not be together at its end.
+  // Called by all warps. It does not end with a barrier.
   __device__ __forceinline__ void make(const To& to) {
     const uint32_t n_heads = to.end - to.first, d = c_.head_dim;
     const bool has_k = to.k_row != nullptr || to.k_cell != nullptr;
@@ -65,10 +68,10 @@ class TokenRows {
 
  private:
   static constexpr uint32_t kType = Cell::kBytes == 2 ? kCacheF16 : kCacheF32;
-  // Warps take heads of q in turn; the head of K comes first for the last warp.
+  // Warps take the heads of q in turn. The head of K is the first work of the last warp (place kKPlace).
   static constexpr uint32_t kPlaces = kAttendThreads / 32, kKPlace = kPlaces - 1;
 
-  // A tile has room for wider heads; what is left over becomes zeros.
+  // Stores K. A row of the tile has room for 16 * kSteps values; values behind the head's end become zeros.
   __device__ __forceinline__ void keep_k(const To& to, float* y) const {
     const uint32_t d = c_.head_dim;
     if (to.k_cell != nullptr) store_cell(y, to.k_cell, kv_head_ * d, d, kType, lane_, 32);
