@@ -73,8 +73,7 @@ struct Tokens {
 };
 
 // Finds the tokens at which tiles of up to `most` tokens begin. All positions of a tile are in one aligned block of
-// `most` positions, so that the tile does not depend on how the step was put together. starts: receives one bit per
-// token of the step. Ends with a barrier.
+// `most` positions; is_in_run() relies on that. starts: receives one bit per token of the step. Ends with a barrier.
 template <uint32_t kThreads>
 __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, uint32_t* starts) {
   const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),

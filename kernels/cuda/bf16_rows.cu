@@ -8,8 +8,8 @@ using namespace zinc_rt::cuda;
 
 namespace {
 
-// StepRow holds a step of 32 values: of[h][c] is the four values that lane c of a product (lane % 4) needs from half h
-// of the step.
+// StepRow holds a step of 32 values: of[0][c] and of[1][c] are the eight values that lane c of a product (lane % 4)
+// takes of the step.
 struct StepRow {
   float4 of[2][4];
 };

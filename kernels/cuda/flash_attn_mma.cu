@@ -1,18 +1,19 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens in arithmetic `fast`, with f16 caches: products of 16-bit
-// floats on tensor cores, sums in f32. A workgroup has up to tile_tokens tokens of a slot, as in flash_attn_tile.cu,
-// with the query heads of a kv head: its rows, of which each warp has 16 or 32. Two steps of K and V lie in shared
-// memory: one is read while the next is on its way.
-// s = q K in units of log2 e. p = 2^(s - m), for an m of each row that is at most kSlack below the largest s so far, so
-// that sums are scaled anew only now and then. o = sum of p v, l = sum of p, y = o / l. Positions that a row does not
-// see count with p = 0: a NaN that is stored for one token of a tile is a NaN for all its rows. Positions that no row
-// sees are not read.
-// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several.
+// FLASH_ATTN and FLASH_ATTN_BATCHED of arithmetic `fast` in steps of many tokens with f16 caches: products of f16 on
+// tensor cores, sums in f32. A workgroup computes a tile: up to tile_tokens tokens of a slot, times the query heads of
+// a kv head (its rows). Each warp has 16 or 32 of the rows. Shared memory holds two steps of positions of K and V: one
+// is read while the next is copied.
+// Score s = q K in units of log2 e. Weight p = 2^(s - m). m is a number per row that is at most kSlack below the
+// largest s so far, so that sums need to be rescaled only rarely. o = sum of p v, l = sum of p, y = o / l.
+// Positions that a row does not see count with p = 0, so a NaN that is stored for one token of a tile becomes a NaN in
+// all rows of the tile. Positions that no row sees are not read.
+// Grid: (kv heads, tiles that run at once). If a step has more tiles than that, each workgroup computes several.
 #include "kernels/cuda/attention.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendMmaThreads, kAll = 0xFFFFFFFFu;
-constexpr float kLog2E = 1.44269504f, kSlack = 8.0f;  // p is 2^kSlack at most, an f16 as exact as any
+// With kSlack 8, p is at most 2^8, which f16 represents as precisely as smaller numbers.
+constexpr float kLog2E = 1.44269504f, kSlack = 8.0f;
 
 template <uint32_t kWidth>
 struct Attend {
@@ -21,7 +22,7 @@ struct Attend {
   static constexpr uint32_t kVectors = kWidth / 8, kRowsAtOnce = kThreads / kVectors, kPages = kStep / 16;
   static constexpr uint32_t kWarpRows = kRows / (kThreads / 32), kRowTiles = kWarpRows / 16;
 
-  // Of a warp, m16n8 tiles: a lane has rows lane / 4 and lane / 4 + 8, columns lane % 4 * 2 and the next.
+  // What a warp holds of m16n8 tiles: lane l has rows l / 4 and l / 4 + 8, columns l % 4 * 2 and the next one.
   using Scores = float[kRowTiles][kStep / 8][4];
   using Values = float[kRowTiles][kWidth / 8][4];
   using OfRows = float[kRowTiles][2];
@@ -29,26 +30,29 @@ struct Attend {
   const OpArgs& args;
   const push::FlashAttn c;
   uint32_t kv_head, group;
-  uint8_t* q_tile;     // then the stages, of which each has K and V
-  uint16_t* token_of;  // of each row, counted from the tile's first
+  uint8_t* q_tile;     // followed by the two stages, each of K and V
+  uint16_t* token_of;  // the token of each row, counted from the tile's first
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t first_row() { return threadIdx.x / 32 * kWarpRows; }
   __device__ __forceinline__ uint8_t* stage_at(uint32_t stage) const {
     return q_tile + kRows * kPitch + stage * kStage;
   }
-  // Where a lane's row of the four matrices of 16 by 16 values is. Registers of a product are neighbours: of q and v
-  // the upper left matrix is followed by the lower left one, of K by the upper right one.
+  // Offsets of the row whose address a lane passes to load_matrices(), for four matrices of 8 x 8 values (a square of
+  // 16 by 16). The order of the four makes the registers of a product adjacent: for q and V the upper left matrix is
+  // followed by the lower left one, for K by the upper right one.
   static __device__ __forceinline__ uint32_t matrix_row() { return lane() % 16 * kPitch + lane() / 16 * 16; }
   static __device__ __forceinline__ uint32_t k_matrix_row() {
     return (lane() / 16 * 8 + lane() % 8) * kPitch + lane() / 8 % 2 * 16;
   }
 
-  // Pages of a step's positions: lane l has that of each l % kPages-th 16, and of others one that is there.
+  // Returns the pages of a step's positions, one per lane: lane l has that of the (l % kPages)-th 16 positions.
+  // Positions outside the range get the number of a page inside it.
   __device__ __forceinline__ int32_t pages_of(const int32_t* pages, Range range, uint32_t at) const {
     return pages[min(max(at / 16 + lane() % kPages, range.begin / 16), (range.end - 1) / 16)];
   }
-  // K and V of a step's positions; those outside the range, and room that heads leave, become zeros.
+  // Starts the copies of K and V of a step's positions. Positions outside the range, and values behind the head's end,
+  // become zeros.
   __device__ __forceinline__ void start_copies(int32_t step_pages, Range range, uint32_t at, uint32_t stage) const {
     const uint32_t first = threadIdx.x / kVectors, vector = threadIdx.x % kVectors;
     const uint32_t k_cell = c.n_kv_heads * c.head_dim * 2, v_cell = c.n_kv_heads * c.v_head_dim * 2;
@@ -69,7 +73,8 @@ struct Attend {
     }
   }
 
-  // q of the rows, scaled such that s is what exp2 takes, or where there is a softcap, what the exp2 of its tanh takes.
+  // Loads q of the rows and scales it, so that a score can be passed to exp2. If there is a soft cap, so that it can be
+  // passed to the exp2 with which tanh is computed.
   __device__ __forceinline__ void load_q(Tokens tokens) const {
     const float scale = c.softcap > 0.0f ? 2.0f * kLog2E * c.scale / c.softcap : kLog2E * c.scale;
     const uint32_t vector = threadIdx.x % kVectors;
@@ -85,7 +90,7 @@ struct Attend {
                      f16_pair(high.x * scale, high.y * scale), f16_pair(high.z * scale, high.w * scale));
     }
   }
-  // The query head of a row, counted through all tokens of the step.
+  // Returns the query head of a row, counted through all tokens of the step.
   __device__ __forceinline__ uint64_t head_of(Tokens tokens, uint32_t r) const {
     const uint32_t token = token_of[r];
     return static_cast<uint64_t>(tokens.first + token) * c.n_heads + kv_head * group + (r - token * group);
@@ -111,7 +116,7 @@ struct Attend {
     }
   }
 
-  // softcap * tanh(x), of which s is 2 x in units of log2 e.
+  // Replaces s by softcap * tanh(x), where s is 2 x in units of log2 e.
   __device__ __forceinline__ void cap_scores(Scores& s) const {
     const float cap = c.softcap * kLog2E;
 #pragma unroll
@@ -123,7 +128,8 @@ struct Attend {
           s[m][n][i] = __fmaf_rn(-2.0f * cap, approx_rcp(1.0f + approx_exp2(s[m][n][i])), cap);
   }
 
-  // -infinity where a row does not see a position. pos: of the tile's first token.
+  // Sets scores of positions that their row does not see to minus infinity. pos: the position of the tile's first
+  // token.
   __device__ __forceinline__ void mask_scores(Scores& s, uint32_t pos, uint32_t at) const {
 #pragma unroll
     for (uint32_t m = 0; m < kRowTiles; ++m)
@@ -139,7 +145,8 @@ struct Attend {
       }
   }
 
-  // Raises m of rows where it lags behind; what was summed so far becomes less.
+  // Raises m of those rows for which it is too far below the largest score. What has been summed up so far is scaled
+  // down accordingly.
   __device__ __forceinline__ void raise(const Scores& s, OfRows& maxima, OfRows& sums, Values& o) const {
     OfRows less;
     bool is_raised = false;
@@ -167,13 +174,13 @@ struct Attend {
         for (uint32_t i = 0; i < 4; ++i) o[m][n][i] = o[m][n][i] * less[m][i / 2];
     }
   }
-  // p in the place of s.
+  // Replaces each score s by its weight p, and adds p to the sums.
   __device__ __forceinline__ void weigh(Scores& s, const OfRows& maxima, OfRows& sums) const {
 #pragma unroll
     for (uint32_t m = 0; m < kRowTiles; ++m)
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) {
-        // A row that has seen nothing yet has no maximum.
+        // A row that has not seen any position yet has no maximum.
         const float from = maxima[m][i / 2] == -__int_as_float(0x7f800000) ? 0.0f : maxima[m][i / 2];
 #pragma unroll
         for (uint32_t n = 0; n < kStep / 8; ++n) {
@@ -239,7 +246,7 @@ struct Attend {
     int32_t next_pages = pages_of(pages, range, first + kStep);
     for (uint32_t r = threadIdx.x; r < kRows; r += kThreads)
       token_of[r] = static_cast<uint16_t>(min(r / group, tokens.n - 1));
-    __syncthreads();  // the rows' tokens are there, and nobody looks for a tile any more
+    __syncthreads();  // all rows' tokens are stored, and no thread looks for a tile any more
     load_q(tokens);
     Values o = {};
     OfRows maxima, sums = {};
@@ -249,7 +256,7 @@ struct Attend {
 #pragma unroll 1
     for (uint32_t at = first; at < range.end; at += kStep, stage ^= 1) {
       wait_for_copies();
-      __syncthreads();  // the step is there, and nobody reads the one before it
+      __syncthreads();  // this step has arrived, and nobody reads the one before it any more
       if (at + kStep < range.end) {
         start_copies(next_pages, range, at + kStep, stage ^ 1);
         next_pages = pages_of(pages, range, at + 2 * kStep);

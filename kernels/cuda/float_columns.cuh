@@ -99,15 +99,16 @@ struct FloatColumns {
     }
     return v[0];
   }
-  // v of this warp's rounds of a group of 256, to the `to` of this lane. Then w is what comes next, from group `next`
-  // on, if there is such a group.
+  // Computes v of a whole group g for this warp's rounds, and stores those of this lane from `to` on. Afterwards w
+  // holds the first weights of group `next`, if there is such a group.
   __device__ __forceinline__ void multiply(const X& x, uint32_t g, uint32_t next, float* to) {
 #pragma unroll 1
     for (uint32_t i = 0; i < n_rounds; i += kDepth, to += kDepth * kPitch) {
       uint32_t from = g;
       if (i + kDepth == n_rounds) {
         to_first_row();
-        if (next < args.k / 256) from = next;  // else some rows again, for nobody: cheaper than a conditional load
+        // else some rows are loaded again and not used, which costs less than a conditional load
+        if (next < args.k / 256) from = next;
       }
 #pragma unroll
       for (int d = 0; d < kDepth; ++d) {

@@ -1,8 +1,10 @@
-// Products of arithmetic `fast` for many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m], W and x as bf16 (x: args.h,
-// bf16_rows.cu), summed up in float by the tensor cores in their order. A workgroup has a block of rows of W and of x.
-// Its last warpgroup copies groups of W and blocks of x to shared memory, each in a ring of stages. The others
-// multiply: BF16 weights from there; of others they widen a step of 32 values in registers. A warpgroup waits with that
-// until the tensor cores have taken the operands of its step before, so what keeps them busy is the other warpgroups.
+// Products of arithmetic `fast` with many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m]. W and x are bf16 (layout of
+// x: wgmma_args.h, written by bf16_rows.cu), and the tensor cores sum up in float, in their own order.
+// A workgroup computes a block of rows of W by rows of x. Its last warpgroup copies groups of W and blocks of x to
+// shared memory, each in a ring of stages. The others multiply. BF16 weights are read from shared memory by the tensor
+// cores; weights of other formats are converted to bf16 in registers, a step of 32 values at a time. A warpgroup must
+// wait with that until the tensor cores have read the operands of its previous step, so it is the other warpgroups that
+// keep them busy meanwhile.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -13,7 +15,7 @@ namespace zinc_rt::cuda {
 
 constexpr uint32_t kNegativeZeros = 0x80008000u;
 
-// What lies in a stage of W: rows of floats as args.h has those of x, or tiles of quantized rows.
+// What a stage of W holds: rows of float weights in the layout of x (wgmma_args.h), or tiles of quantized rows.
 template <Format F>
 struct WgmmaWeights {
   static constexpr bool kIsFloat = false;
@@ -28,15 +30,17 @@ struct WgmmaWeights<kF16> : WgmmaFloats {};
 template <>
 struct WgmmaWeights<kBF16> : WgmmaFloats {};
 
-// A tile of 16 quantized rows as a lane reads it: its codes as operands, and of each of its two rows a word a step with
-// scale and minimum, or with the scales of both 16 values, in bf16. The four lanes of a row have two steps' words each.
+// QuantizedTile is a tile of 16 quantized rows as one lane reads it, in formats other than F16 and BF16: its codes, and
+// the scales for its two rows (lane / 4 and lane / 4 + 8). For each step and row there is a word of two bf16: scale and
+// minimum, or, if scales are for 16 values, the scales of both halves (kWords 2: a word of scale and minimum for each
+// half). Each of the four lanes of a row holds the words of two steps.
 template <Format F>
 struct QuantizedTile {
   using T = Traits<F>;
   static constexpr bool kIsSigned = T::kP8 != 0 || T::kTable != 0, kIsHalved = T::kSub == 16;
   static constexpr int kWords = kIsHalved && T::kMin != 0 ? 2 : 1;
   Group<F> group;
-  uint32_t own[2][2][kWords];  // by row and step
+  uint32_t own[2][2][kWords];  // indexes: row, step
 
   QuantizedTile() = default;
   __device__ __forceinline__ QuantizedTile(const uint8_t* tile, uint32_t n_steps, uint32_t lane)
@@ -81,8 +85,9 @@ struct QuantizedTile {
     }
   }
 
-  // Four codes, less their offset: 128 + code is a bf16 whose low byte is the code. A signed byte is its low seven
-  // bits, and 128 or 256 less.
+  // Converts four codes to bf16 and subtracts their offset. A bf16 with upper byte 0x43 and the code as its lower byte
+  // is 128 + code. A signed byte is its low seven bits minus 128 if its top bit is set, so for signed codes 128 or 256
+  // is subtracted.
   static __device__ __forceinline__ void widen(uint32_t codes, uint32_t& low, uint32_t& high) {
     constexpr uint32_t kOne = 0x3F803F80u;
     if constexpr (kIsSigned) {
@@ -95,7 +100,7 @@ struct QuantizedTile {
       high = fma_bf16_pair(__byte_perm(codes, 0x43434343u, 0x4342), kOne, kLess);
     }
   }
-  // The operands of the two products of a step.
+  // Makes the operands A of the two products of a step.
   __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
     uint32_t codes[4];
     operand<F>(group.step(s), codes);
@@ -120,9 +125,9 @@ struct QuantizedTile {
   }
 };
 
-// A tile of 16 rows of F16.
+// F16Tile is a tile of 16 rows of F16 weights, which are converted to bf16.
 struct F16Tile {
-  const uint8_t* row = nullptr;  // of the matrices that the lane points to
+  const uint8_t* row = nullptr;  // the row of the matrices that this lane passes to load_matrices()
   uint32_t lane = 0;
 
   F16Tile() = default;
@@ -147,13 +152,15 @@ struct WgmmaProduct {
   using W = WgmmaWeights<F>;
   using Tile = std::conditional_t<W::kIsFloat, F16Tile, QuantizedTile<W::kIsFloat ? kQ4_K : F>>;
   static constexpr WgmmaShape kShape{kWarpgroups, kColumns};
-  // Of floats there are none to be made, and the next group may not be there as early.
+  // The step during which the next group's scales are computed. Float weights have no scales, and their next group may
+  // not have arrived that early.
   static constexpr int kScalesAtStep = W::kIsFloat ? W::kSteps - 1 : 5;
   static constexpr uint32_t kWStages = wgmma_w_stages(W::kGroupBytes);
   static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
                             kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
-  static constexpr uint32_t kMultipliers = 4 * kWarpgroups;  // warps
-  // What a workgroup's registers are shared out to be after its start: those of launch_bounds by threads.
+  static constexpr uint32_t kMultipliers = 4 * kWarpgroups;  // number of warps that multiply
+  // The registers of a thread at the start of the kernel (kAtStart, from __launch_bounds__), and after they were moved
+  // from the copying warpgroup to the others.
   static constexpr int kAtStart = wgmma_workgroups(kShape) == 2 ? 80
                                   : kWarpgroups == 4            ? 96
                                                                 : 168,
@@ -172,7 +179,8 @@ struct WgmmaProduct {
 
   __device__ __forceinline__ uint32_t steps_of(uint32_t g) const { return min(W::kSteps, (k - g * W::kValues) / 32); }
 
-  // Group g of W to a stage. Of floats rows past the last of the matrix, and values past k, come as zeros.
+  // Starts the copy of group g of W to a stage. For float weights, rows behind the matrix's last and values behind k
+  // become zeros.
   __device__ __forceinline__ void copy_w(const Stages& w, uint32_t g, uint32_t thread) const {
     if constexpr (W::kIsFloat) {
       if (thread == 0) {
@@ -193,7 +201,7 @@ struct WgmmaProduct {
     }
   }
 
-  // What the last warpgroup does, of which one warp is enough.
+  // The work of the last warpgroup. One of its warps does all of it.
   __device__ __forceinline__ void copy(Stages w, Stages blocks, uint32_t thread) const {
     if (thread >= 32) return;
     for (uint32_t g = 0; g < n_groups; ++g) {
@@ -213,7 +221,8 @@ struct WgmmaProduct {
     }
   }
 
-  // acc = the products of a warpgroup with W in shared memory, its rows from `first_row` of the block on.
+  // Computes acc, the products of a warpgroup with W in shared memory. The warpgroup's rows begin at first_row of the
+  // block.
   __device__ __forceinline__ void multiply_shared(Stages w, Stages blocks, uint32_t first_row,
                                                   float (&acc)[kColumns / 2]) const {
     const auto run = [&](uint32_t g, uint32_t n_parts) {
@@ -229,7 +238,7 @@ struct WgmmaProduct {
     const uint32_t n_whole = k / W::kValues;
     for (uint32_t g = 0; g < n_whole; ++g) {
       run(g, 4);
-      wgmma_wait_for_batches<1>();  // of the group before
+      wgmma_wait_for_batches<1>();  // waits for the group before
       release(blocks.empty + blocks.before(), g > 0);
       release(w.empty + w.before(), g > 0);
       w.advance();
@@ -242,9 +251,10 @@ struct WgmmaProduct {
     wgmma_wait_for_batches<0>();
   }
 
-  // acc = the products of a warpgroup; tile: the warp's, of W in the block. ptxas runs products one after another
-  // if any may be in flight where two ways of control flow meet, but for the end of a loop. So whole groups are a loop
-  // without a branch, and the last group, if it is shorter, follows when all is done.
+  // Computes acc, the products of a warpgroup with W in registers. tile: the warp's tile of W in the block.
+  // The compiler (ptxas) runs products one after another if one may be in flight where two branches of control flow
+  // join, except at the end of a loop. So whole groups are a loop without branches, and a shorter last group follows
+  // after all products have ended.
   __device__ __forceinline__ void multiply(Stages w, Stages blocks, uint32_t tile, uint32_t lane,
                                            float (&acc)[kColumns / 2]) const {
     const uint32_t n_whole = k / W::kValues;
@@ -252,11 +262,12 @@ struct WgmmaProduct {
       stages.wait_full();
       return Tile(stages.address() + tile * kTileBytes, n_steps, lane);
     };
-    uint32_t a[2][2][4];  // while one is used, the other is made
+    uint32_t a[2][2][4];  // one is used while the other is computed
     Tile own, next;
     if (n_whole > 0) next = tile_of(w, W::kSteps);
     for (uint32_t g = 0; g < n_whole; ++g) {
-      // Scales of the next group are made while products run; after the last whole one its own again.
+      // The scales of the next group are computed while products run. After the last whole group its own are computed
+      // again, which avoids a branch.
       Stages after = w;
       after.advance_if(g + 1 < n_whole);
       own = next;
@@ -266,7 +277,7 @@ struct WgmmaProduct {
         if (s % 2 == 0) blocks.wait_full();
         start(s, g > 0 || s > 0, blocks, a[s % 2], acc);
         if (s == kScalesAtStep) next = tile_of(after, W::kSteps);
-        wgmma_wait_for_batches<1>();  // the step before, which may be of the block before
+        wgmma_wait_for_batches<1>();  // waits for the step before, which may be of the block before
         if (s % 2 == 0)
           release(blocks.empty + blocks.before(), g > 0 || s > 0);
         else
@@ -295,7 +306,7 @@ struct WgmmaProduct {
   }
 
  private:
-  // The products of a step.
+  // Starts the products of a step.
   static __device__ __forceinline__ void start(int s, bool adds, const Stages& blocks, const uint32_t (&a)[2][4],
                                                float (&acc)[kColumns / 2]) {
     wgmma_begin();
@@ -304,14 +315,14 @@ struct WgmmaProduct {
     for (int half = 0; half < 2; ++half) wgmma(acc, a[half], b + (s % 2 * 2 + half) * 2, adds || half > 0);
     wgmma_end_batch();
   }
-  // A warp is done with a stage, if it was one.
+  // Releases a stage for this warp, if is_stage.
   static __device__ __forceinline__ void release(uint64_t* empty, bool is_stage) {
     __syncwarp();
     if (threadIdx.x % 32 == 0 && is_stage) barrier_arrive(empty);
   }
 };
 
-// Grid: tiles of rows of x, blocks of rows of W of all parts, items of experts.
+// The kernel. Grid: (tiles of rows of x, blocks of rows of W of all parts, items of experts).
 template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
 __device__ __forceinline__ void linear_wgmma(const WgmmaArgs& with_maps) {
   using P = WgmmaProduct<F, kWarpgroups, kColumns>;
@@ -339,7 +350,7 @@ __device__ __forceinline__ void linear_wgmma(const WgmmaArgs& with_maps) {
     publish_barriers();
   }
   __syncthreads();
-  // Of experts an item has tiles of its own.
+  // With experts, each item has tiles of x of its own.
   const uint32_t row_of_x = (job.is_expert ? blockIdx.z * kWgmmaTile : 0) + first_column;
   const P product{with_maps.maps[job.part - args.parts], job, args.k, (args.k + P::W::kValues - 1) / P::W::kValues,
                   static_cast<const uint8_t*>(args.x) + row_of_x / kWgmmaTile * wgmma_tile_bytes(args.k) +

@@ -169,9 +169,11 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
-// From the number of choices of each expert (counts; [e]: choices of no expert) to where its first choice is in the
-// order, and to items, each with up to `most` choices of an expert: [n_items], then (expert, first, count) each.
-// Choices of no expert make items of their own, which give NaN. By a warp; the experts of a lane lie together.
+// Makes the items from the number of choices of each expert. An item is up to `most` choices of one expert. Called by a
+// warp, each of whose lanes handles consecutive experts.
+// counts: choices per expert; counts[e] is the number of choices whose id is not that of an expert. places: receives,
+// per expert, the index in the order of choices at which its choices begin. items: receives [n_items], then (expert,
+// first, count) per item. Choices without a valid expert get items of their own, whose products are NaN.
 __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint32_t e, uint32_t most, int32_t* items) {
   const uint32_t lane = threadIdx.x % 32, each = e / 32 + 1, first = min(lane * each, e + 1),
                  end = min(first + each, e + 1);

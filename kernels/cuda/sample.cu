@@ -13,8 +13,7 @@ using zinc_rt::SampleParams;
 
 constexpr uint32_t kThreads = 1024, kDigits = 256;
 
-// The shared memory of the workgroup. The functions below use its members as scratch memory, and end with a barrier
-// after their last use.
+// The shared memory of the workgroup. The functions below use its members as scratch memory, one after another.
 struct Shared {
   uint32_t counts[kThreads / 32][kDigits];
   alignas(16) float values[kThreads];

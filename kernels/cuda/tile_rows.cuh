@@ -44,7 +44,8 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
     return !kIsEdge || seen[i / 2].has(tile * 8 + threadIdx.x % 4 * 2 + i % 2);
   };
   constexpr float kInfinity = __builtin_inff();
-  // sums[r][j]: of the tokens with the same place in a page of 16, which is lane j of the order of sums
+  // sums[r][j] is for row r and one of the 16 lanes of the order of sums: the tokens whose place in a page of 16 is j /
+  // 2 * 8 + l % 4 * 2 + j % 2.
   float most[2] = {-kInfinity, -kInfinity}, sums[2][4] = {};
 #pragma unroll
   for (uint32_t tile = 0; tile < kTokenTiles; ++tile)

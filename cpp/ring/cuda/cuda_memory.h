@@ -10,6 +10,8 @@
 
 namespace zinc_rt::ring {
 
+// A buffer object: its memory and size. is_host: pinned host memory, else device memory. has_weights: no step writes
+// it.
 struct CudaObject {
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
@@ -24,7 +26,8 @@ class CudaMemory : public BufferObjects<CudaObject> {
   CudaMemory& operator=(const CudaMemory&) = delete;
   void clear();  // frees all buffer objects
 
-  // Allocates memory that is zeroed before later work on `stream` runs. Errors: kExhausted with both numbers.
+  // Allocates a buffer object. Device memory is zeroed on `stream`, before later work there runs. Errors: kExhausted
+  // with the requested and the available bytes.
   Result<Buffer> alloc(std::uint64_t bytes, Heap heap, CUstream stream);
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;

@@ -18,7 +18,7 @@ namespace zinc_rt::ring {
 
 class CudaRing final : public Ring {
  public:
-  // fast: arithmetic `fast` is allowed. It is used if sm_90a code runs here.
+  // Opens the GPU number `device`. fast: arithmetic `fast` is allowed; it is used if the GPU runs sm_90a code.
   static Result<std::unique_ptr<Ring>> make(std::uint32_t device, bool fast);
   ~CudaRing() override;
 
@@ -65,7 +65,10 @@ class CudaRing final : public Ring {
   CudaRing(const Driver& driver, bool fast) : driver_(driver), memory_(driver) { profile_.is_fast = fast; }
   Status open(std::uint32_t device);
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
+  // Checks a submission before its graph is built: returns an error if an operand lies outside its buffer object or a
+  // kernel does not exist.
   Status fits(const Submission& submission) const;
+  // Returns a kernel function of an image. Loads the image on first use.
   Result<CUfunction> function(const std::string& image, const std::string& name);
   // Defined in cuda_graph.cpp:
   Result<Graph> build(const Submission& submission, StepDims bucket);
@@ -78,10 +81,14 @@ class CudaRing final : public Ring {
   Result<std::vector<Launch>> plan(const Submission& submission, StepDims bucket);
   // Asks the driver for the tensor map of a matrix at address w and writes it into the launch's arguments.
   Status encode(const Launch::Tensor& tensor, const void* w, Launch& launch) const;
+  // Adds a launch to the graph that is being captured. after_another: it may overlap with the launch before it
+  // (programmatic dependent launch).
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
   Status drop_scratch();
   Status wait_for(std::uint64_t submission);
+  // Returns the half of the staging memory that is free next, after its last upload has ended. Errors: kInvalidArgument
+  // if `bytes` exceeds a half.
   Result<std::byte*> staging(std::uint64_t bytes);
 
   const Driver& driver_;

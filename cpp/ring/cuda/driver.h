@@ -57,7 +57,8 @@ struct Driver {
   ZRT_CUDA_FUNCTIONS(ZRT_CUDA_MEMBER)
 #undef ZRT_CUDA_MEMBER
 
-  // Ok, or an error with the attempted action and the driver's words.
+  // Returns ok if result is CUDA_SUCCESS, else an error with `attempt` (the action that failed) and the driver's
+  // description.
   Status check(CUresult result, std::string_view attempt) const;
 };
 

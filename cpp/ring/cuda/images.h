@@ -11,13 +11,14 @@ namespace zinc_rt::ring {
 // driver refuses such an image. The driver in tests_cpp/cuda_sim accepts it, because it has the kernels itself.
 inline constexpr std::string_view kStandIn = "zinc_rt without device code: ";
 
+// A .zrt file with the kernels of one source file, compiled.
 struct CudaImage {
-  std::string_view name;  // of the source; for the products "linear." and the weight's type
+  std::string_view name;  // name of the source file; for products "linear." and the weights' type
   std::span<const std::byte> zrt;
 };
 std::span<const CudaImage> cuda_images();
 
-// For people: the devices that the images have code for, and the compiler.
+// Returns a text for users (`zinc-rt tiers`) that names the devices that the images have code for, and the compiler.
 std::string_view cuda_code();
 
 }  // namespace zinc_rt::ring

@@ -44,7 +44,8 @@ std::uint32_t n_devices() {
 }  // namespace
 
 extern const Tier kTier_t_cuda;
-// Long steps give each expert whole tiles of tokens. If another request waits, the scheduler makes steps shorter.
+// The default number of tokens per step is 2,048, because long steps give each expert whole tiles of tokens. If another
+// request waits, the scheduler makes steps shorter.
 const Tier kTier_t_cuda{"t_cuda",
                         "NVIDIA GPU by the driver's own interface",
                         50,

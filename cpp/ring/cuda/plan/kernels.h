@@ -1,5 +1,5 @@
-// The tier's kernels for lowering: the table with their symbols, and how an entry becomes a kernel when its symbols are
-// patched. No device is needed.
+// The kernels of this tier as the lowering sees them: the table of ops with their symbols, and how a table entry
+// becomes a LoadedKernel once its symbols have values. Nothing here needs a device.
 // Thread rule: plain values.
 #pragma once
 
@@ -14,13 +14,13 @@ namespace zinc_rt::ring {
 using LoadedKernel = gpu::Kernel<CudaOp>;
 
 kernel::KernelTable make_cuda_table();
-// The patterns of cuda_joins, in their order.
+// Returns the patterns of cuda_joins(), in the same order.
 std::span<const std::string_view> cuda_join_patterns();
 // Reads a kernel from its .zrt file. Errors: as gpu::read_kernel.
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt);
 
-// The positions of the operands of an op that reads a page table, and of the symbol that holds the table's width. -1:
-// the op reads none.
+// Which operands of an op are its page table, positions and slots, and which symbol is the width of the page table. All
+// are -1 if the op reads no page table.
 struct Pages {
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };

@@ -6,7 +6,7 @@
 
 namespace zinc_rt::ring {
 
-// A kernel for products, and its launch.
+// The kernel that multiplies by matrices of a type, and the numbers by which it is launched.
 struct Shape {
   const char *image, *function;  // image: the part of its name before the weights' type
   std::uint32_t columns;         // rows of x per workgroup
@@ -19,36 +19,37 @@ struct Shape {
   bool starts_next_at_once = false;  // the kernel lets the next launch start before its own inputs are ready
 };
 
-// The type of x that weights are multiplied by, as kernels know it.
+// Returns the type to which x is quantized for products with weights of a type, as the enum of the kernels.
 inline cuda::ActType act_type(DType weights) {
   return static_cast<cuda::ActType>(act_dtype(weights));
 }
 // Returns the types of the matrices, each once.
 std::vector<DType> types_of(const std::vector<Matrix>& matrices);
-// Returns how many blocks of `block_rows` rows of W the matrices of a type have.
+// Returns the number of blocks of `block_rows` rows of W that the matrices of a type have together.
 std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
-// How many rows of x a matrix is multiplied by; for experts the average per expert.
+// Returns the number of rows of x by which each matrix is multiplied; with experts, the average per expert.
 std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts);
 
-// linear.cuh: the smallest kernel that takes `columns` rows of x at once, or else the largest that fits the device. A
-// block is two tiles if n_pairs, the number of pairs of tiles, keeps all multiprocessors busy.
+// Returns the shape of linear.cuh for few rows of x: the smallest kernel that takes `columns` rows at once, or else the
+// largest that fits the device. A block is two tiles of W instead of one if n_pairs, the number of pairs of tiles,
+// keeps all multiprocessors busy.
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
-// linear.cuh for one row: each block is a tile of gate and one of up.
+// Returns the shape of linear.cuh for one row with GLU: each block is a tile of gate and one of up.
 Shape glu_shape(const DeviceProfile& device, DType dtype);
-// linear_fixed_row.cuh: one row of x times matrices of FIXED16. columns 0: it does not take them. is_glu: these are
-// gate and up, followed by a GLU.
+// Returns the shape of linear_fixed_row.cuh, one row of x times matrices of FIXED16. columns is 0 if that kernel cannot
+// multiply by these matrices. is_glu: the matrices are gate and up, followed by a GLU.
 Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k, bool is_glu);
 // Returns the shape of the kernel that multiplies `rows` rows of x by matrices of a type, by digits of sub-scales.
 // columns 0: there is no such kernel.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);
-// How many rows of x are in a tile of plan_digits' layout for these products.
+// Returns how many rows of x are in a tile of the layout that plan_digits() plans for these products.
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows);
-// The kernel of float rows of x, `met` of them by a matrix (plan_linear_floats.cpp).
+// Returns the shape for float rows of x, of which each matrix is multiplied by `met` (plan_linear_floats.cpp).
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
                       std::uint32_t met, std::uint32_t n_experts);
 
-// The kernels for the products of some matrices, per matrix type. Only plan_linear considers norms, grids too small for
-// the GPU, and digits without experts.
+// Chooses the kernel for the products of some matrices, for each matrix type. It does not consider norms, grids too
+// small for the GPU, and digits in dense products; plan_linear() does.
 class Shapes {
  public:
   // REQUIRES: matrices and experts live as long as this.
@@ -56,10 +57,10 @@ class Shapes {
          const std::vector<Matrix>& matrices, const Experts& experts);
 
   bool is_tiled() const { return is_tiled_; }
-  bool is_by_digits() const { return is_by_digits_; }  // for experts
+  bool is_by_digits() const { return is_by_digits_; }  // products by digits, of experts only
   Shape of(DType dtype) const { return of(dtype, tile_); }
   Shape of(DType dtype, const cuda::TileShape& tile) const;
-  // How many rows of x a workgroup, or an item of experts, computes.
+  // Returns how many rows of x a workgroup, or an item of experts, computes.
   std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
 
  private:

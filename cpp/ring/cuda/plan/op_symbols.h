@@ -1,4 +1,5 @@
-// The symbols of each op that this tier's kernels bake in: those of ring/gpu/symbols.h and a few of its own.
+// The symbols of each op (sizes such as k, and types) that the planner needs when it plans the op. Most are those of
+// ring/gpu/symbols.h; cuda_symbol has those that only this tier uses.
 // Thread rule: constants.
 #pragma once
 

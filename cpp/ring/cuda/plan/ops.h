@@ -16,41 +16,43 @@ constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }
 
-// LINEAR, LM_HEAD.
+// Plans LINEAR and LM_HEAD.
 void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
-// The second layout in which the launch before products of q8a256 rows also writes these rows. Not for arithmetic
-// `fast`, whose products read another layout.
+// Returns the tiled layout (DigitRows) that the launch before these products should write in addition to the rows. The
+// result is empty with arithmetic `fast`, whose products read another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
-// GLU, with its rows quantized to rows.y; rows.x is not read.
+// Plans a GLU together with the QUANTIZE of its rows to rows.y. rows.x is not read.
 void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Place>& glu,
                        const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
-// Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
+// Plans RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
 bool is_row_norm(const OpCall& call);  // whether the call normalizes whole rows and multiplies by w
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 using ChoiceSum = gpu::ChoiceSum<Place>;
 // Whether the kernel for the norm of a row of d values has shared memory to compute the row's sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
-// RMS_NORM_FUSED_QKV; `sum`, if not null, is added to its rows first. RMS_NORM_FUSED_MLP_GATE_UP; `glu`, if not null,
-// is the GLU behind it.
+// plan_qkv plans RMS_NORM_FUSED_QKV. sum: null, or the sum over experts that is added to its rows first. plan_gate_up
+// plans RMS_NORM_FUSED_MLP_GATE_UP. glu: null, or the GLU after it, to do as well.
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
 void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
 
-// Experts. Returns the products of an op of experts, or nothing.
+// Returns the products of an op of experts (MOE_GATE_UP or MOE_LINEAR), or nullopt for other ops.
 std::optional<Products> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
-// MOE_GATE_TOPK. It also sorts the choices in the order in which the first products after it read them.
+// Plans MOE_GATE_TOPK (calls[0]). Its launch also sorts the choices, if that is worth it, in the order in which the
+// first products after it read them.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
-// For one token: plans the first n of these calls as one: the LINEAR whose rows RESIDUAL_RMS_NORM adds, if present; the
-// norm; QUANTIZE; MOE_GATE_TOPK. The router's workgroups make the normalized row. As CudaJoin::plan.
+// Plans the first n of these calls as one, for one token: the LINEAR whose rows RESIDUAL_RMS_NORM adds, if present; the
+// norm; QUANTIZE; MOE_GATE_TOPK. The router's workgroups compute the normalized row themselves. Returns the number of
+// packets planned, 0 if it is not possible (CudaJoin::plan).
 std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls, std::size_t n);
 void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
 void plan_shared_expert(Planner& planner, const OpCall& call);
-// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows; if present and possible also the RMS_NORM_FUSED_QKV of the sum.
-// Returns the number of packets planned. floats: absent, or the rows that QUANTIZE turns into the x of MOE_DOWN_ACC
-// (LinearWith).
+// Plans MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows; if present and possible also the RMS_NORM_FUSED_QKV of the
+// sum. floats: absent, or the rows that QUANTIZE would turn into the x of MOE_DOWN_ACC, if the product does that itself
+// (LinearWith). Returns the number of packets planned.
 std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, Place floats = {});
 
 }  // namespace zinc_rt::ring

@@ -23,9 +23,10 @@ using gpu::ceil_div;
 using gpu::type_of;
 namespace op_symbol = gpu::op_symbol;
 
-// What a place in the arguments stands for.
+// What a Place in a kernel's arguments stands for, until cuda_graph.cpp replaces it by an address: nothing (null), a
+// value of the batch, scratch memory, or the step's header.
 enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
-// number: a ValueId, or an offset in scratch memory, in bytes.
+// Returns the place. number: a ValueId for kValue, a byte offset for kScratch, else 0.
 constexpr Place place_of(PlaceKind kind, std::uint64_t number) {
   return {static_cast<std::uint64_t>(kind) << 60 | number};
 }
@@ -56,7 +57,7 @@ struct Launch {
 // A packet that is being planned as launches. Its operands are values of the batch; its numbers of rows are those of
 // the bucket.
 struct OpCall : gpu::Call<Place> {
-  // Number of rows that the first axis of the grid counts, or a symbol of args.h for it.
+  // The number of rows (the first axis of the grid) if it is fixed, or the symbol of op_args.h that stands for it.
   std::uint32_t rows_symbol;
   bool has_places = false;  // kernels read copies of positions, slots and the page table, which step_begin makes
 };
@@ -91,7 +92,8 @@ class Planner {
   struct SortedAt {
     Place items, order;
   };
-  // Null: not sorted yet. The sorted choices outlive the packets that are being planned.
+  // find() returns where the choices in this order are, or null if they are not sorted yet. make() reserves memory for
+  // them; it outlives the packets that are being planned.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
   // Whether an earlier product has waited for these choices before it let the next launch start. Later launches may
@@ -138,7 +140,7 @@ class Planner {
 using Matrix = gpu::Matrix<Place>;
 using Experts = gpu::Experts<Place>;
 using Products = gpu::Products<Place>;
-// An RMS_NORM before products of one row that the products compute themselves (where can_norm).
+// The RMS_NORM of a single row of x, if the products after it compute it themselves. can_norm() says whether they can.
 struct Norm {
   Place w;
   float eps;
@@ -161,9 +163,11 @@ constexpr std::uint64_t fixed_rows_bytes(std::uint32_t k, std::uint32_t rows, st
 constexpr bool has_tiles(DType x) {
   return x == DType::kQ8A256 || x == DType::kQ16A256;
 }
-// The layout of x for products of such rows and matrices of one k, with its scratch memory.
+// Returns the layout in which products of `matrices` (all with rows of k values) read such rows of x, and reserves
+// scratch memory for it.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
-// The GLU after gate and up products of one row (can_glu): y = act(gate) * up.
+// The GLU after gate and up products of one row, y = act(gate) * up, if the products compute it themselves. can_glu()
+// says whether they can.
 struct GluOf {
   Place y;
   std::uint32_t act;
@@ -179,6 +183,7 @@ struct LinearWith {
   const Norm* norm = nullptr;
   // The result of plan_digits if the launch before writes this layout; else a launch is planned here.
   DigitRows digits = {};
+  // The GLU that the products compute as well; null: none.
   const GluOf* glu = nullptr;
   Place floats = {};  // absent, or one row (for experts one per choice) that the product quantizes itself into x
 };
@@ -199,8 +204,9 @@ struct NormedRows {
   }
   DigitRows& tiles_of(DType dtype) { return dtype == DType::kQ16A256 ? fixed : digits; }
 };
-// y = x W^T for a float matrix and one row x, which the product normalizes first. It also writes the normalized row to
-// `rows` (not the digits). x must share no memory with y or `rows`. Only where can_norm_floats.
+// Plans y = x W^T for a float matrix and one row x, which the product normalizes first. It also writes the normalized
+// row in the types that are present in `rows` (but no digits). x must share no memory with y or `rows`. REQUIRES:
+// can_norm_floats().
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
@@ -214,8 +220,9 @@ Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& produ
 // Quantizes rows of k floats to an activation type, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
-// Attention (plan_attention.cpp). If not null: the QUANTIZE of its rows (can_quantize), and the packet that writes its
-// cache (can_write_cache). digits: the layout in which it also writes the quantized rows.
+// Plans attention (plan_attention.cpp). quantize: null, or the QUANTIZE of its rows to do as well (can_quantize).
+// kv_write: null, or the packet before it that writes the cache, to do as well (can_write_cache). digits: the layout in
+// which the quantized rows are also written.
 void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
                     const OpCall* kv_write = nullptr, const DigitRows& digits = {});
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
@@ -232,7 +239,7 @@ struct PartPlan {
   std::vector<Launch> launches;
   std::uint64_t scratch_bytes = 0;  // exactly what the launches need
 };
-// calls: of the packets from `first` on.
+// Plans the packets of `batch` from number `first` on, whose calls are `calls`.
 PartPlan plan_part(const PacketBatch& batch, std::uint32_t first, std::span<const OpCall> calls,
                    const DeviceProfile& device);
 

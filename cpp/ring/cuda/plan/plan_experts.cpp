@@ -45,6 +45,7 @@ std::optional<Products> products_of_choices(std::span<const OpCall> calls) {
   return std::nullopt;
 }
 
+// Plans the kernel moe_sum: the sum over each token's choices, without a norm after it.
 void add_choices(Planner& p, const OpCall& c, const ChoiceSum& sum) {
   auto args = p.args<symbol::ChoiceSum>(c, {.rows = c.rows_symbol, .d = sum.d, .k = sum.k, .e = sum.e});
   args.set_buffers<binding::ChoiceSum>({.choices_y = sum.y,

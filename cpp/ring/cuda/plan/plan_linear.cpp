@@ -38,7 +38,7 @@ Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k,
   if (with.floats) shape.function = shape.block_rows == 32 ? "linear_1_of_2_floats" : "linear_1_floats";
   return shape;
 }
-// rows: how many rows of each matrix are in a block.
+// Sets the arguments for a GLU that the product computes itself. rows: rows of each matrix per block.
 void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu, std::uint32_t rows) {
   const Matrix& up = gate_up[1];
   set_parts(args, {gate_up[0]}, up.dtype, rows);

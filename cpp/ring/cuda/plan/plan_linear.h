@@ -5,10 +5,11 @@
 
 namespace zinc_rt::ring {
 
-// The arguments of a product, without x, parts and experts.
+// Returns the arguments of a product, except x, parts and experts.
 cuda::LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, Place residual);
+// Sets the arguments for an RMS_NORM that the product computes itself.
 void set_norm(cuda::LinearArgs& args, const Norm& norm);
-// Sets the matrices of a type, in blocks of rows.
+// Sets args.parts and args.n_blocks from the matrices of a type, in blocks of block_rows rows.
 void set_parts(cuda::LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
 // Sorts choices by expert into items of up to `columns` choices, unless an earlier packet has done so or there are too
 // few tokens. Returns the largest possible number of items.

@@ -7,15 +7,16 @@
 namespace zinc_rt::ring {
 namespace {
 
-// Shapes of float_linear.cuh and of float_few.cuh.
+// The shapes of float_linear.cuh (any k) and of float_few.cuh (few rows of x).
 constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
 constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
 
+// Returns the measured time of a workgroup of float_few.cuh, in nanoseconds.
 constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t columns) {
   return 3000 + std::uint64_t{n_groups} * (120 + 75 * columns);
 }
 
-// A kernel of float_columns.cuh, with the measured times of a workgroup.
+// A kernel of float_columns.cuh. ns() returns the measured time of a workgroup, in nanoseconds.
 struct TimedColumns {
   const char* function;
   cuda::FloatColumnsShape shape;

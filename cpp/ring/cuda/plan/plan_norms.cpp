@@ -11,6 +11,7 @@ using ir::Op;
 
 constexpr std::uint32_t kThreads = 256;
 
+// Returns the bytes of shared memory that norm_rows needs for a row of d values.
 std::uint64_t norm_bytes(std::uint32_t d) {
   return std::uint64_t{d} * 4 + rms_bytes(d, d);
 }
@@ -57,8 +58,9 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   norm_rows(p, c, norm.x, norm.w, norm.added, norm.d, to);
 }
 
-// Plans h = RMS_NORM(x, w), in each type that the matrices read, and then the products. The norm has no launch if the
-// products compute it themselves. sum: what is added to x first, or null.
+// Plans h = RMS_NORM(x, w), in each type that the matrices read, and then the products. If the products compute the
+// norm themselves, it has no launch. sum: null, or the sum over experts that is added to x first. glu: null, or the GLU
+// after gate and up products.
 void norm_linear(Planner& p, const OpCall& c, const gpu::NormedProducts<Place>& products,
                  const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {
   const std::uint32_t d = products.d;
