@@ -22,6 +22,7 @@ struct FromQ8 {
   const ActRows& rows;
   uint32_t k;
 
+  // Returns step s (32 values) of row `row` of x as floats.
   __device__ StepRow step(uint64_t row, uint32_t s) const {
     const uint4* at = reinterpret_cast<const uint4*>(rows.qs + row * k + s * 32);
     const uint4 low = at[0], high = at[1];
@@ -45,6 +46,7 @@ struct FromFloats {
   const float* rows;
   uint32_t k;
 
+  // Returns step s (32 values) of row `row` of x.
   __device__ StepRow step(uint64_t row, uint32_t s) const {
     const float* x = rows + row * k;
     const uint32_t first = s * 32 / 256 * 256;
@@ -72,6 +74,8 @@ struct FromFloats {
   }
 };
 
+// Stores a step as row `row` of a tile, in the layout of wgmma_args.h. kIsInRegisters: the order for products whose W
+// is an operand in registers; else the order for W in shared memory.
 template <bool kIsInRegisters>
 __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow& values) {
   uint8_t* line = tile + s / 2 * kWgmmaBlockBytes + row * 128;
@@ -93,6 +97,7 @@ __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow&
   }
 }
 
+// The kernel: converts step s of the row of this workgroup, or of the choice that is this row of an item.
 template <class From>
 __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from) {
   const uint32_t n = dim_of(args.rows_symbol, args.step), s = blockIdx.y * kBf16RowsThreads + threadIdx.x;
@@ -112,6 +117,7 @@ __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from
   put_step<From::kIsInRegisters>(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
 }
 
+// Returns the quantized rows of x.
 __device__ __forceinline__ ActRows quantized(const Bf16RowsArgs& args) {
   const uint64_t n =
       static_cast<uint64_t>(dim_of(args.rows_symbol, args.step)) * (args.items != nullptr ? args.x_rows : 1);

@@ -48,6 +48,7 @@ struct LaneOfGroup {
   float v[16];
   uint32_t n;
 };
+// Loads the lane's values of a group of n values that begins at x.
 __device__ __forceinline__ LaneOfGroup load_lane_of_group(const float* x, uint32_t n) {
   const uint32_t l = threadIdx.x & 15;
   LaneOfGroup of;
@@ -70,6 +71,7 @@ __device__ __forceinline__ float sum_of_squares(const LaneOfGroup& of) {
     if (i * 16 + l < of.n) lane = __fmaf_rn(of.v[i], of.v[i], lane);
   return fold_half_warp(lane);
 }
+// Returns the sum of squares of n values from x on, in the fixed order. All lanes of the half warp get it.
 __device__ __forceinline__ float square_group(const float* x, uint32_t n) {
   return sum_of_squares(load_lane_of_group(x, n));
 }
@@ -154,6 +156,8 @@ struct QuantizedEight {
   uint32_t words[2], low[2], sum;
   float d;
 };
+// Quantizes the 256 values of a warp, of which each lane passes its eight. The rule is that of
+// kernels/cpu/quantize.cpp.
 template <ActType kType>
 __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
@@ -218,6 +222,7 @@ __device__ __forceinline__ void store_eight(const QuantizedEight& q, const ActRo
   if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
   if (kType == kQ8A32 ? lane % 4 == 0 : lane == 0) to.d[kType == kQ8A32 ? step : step / 8] = q.d;
 }
+// Quantizes the lane's values and stores them as store_eight() does.
 template <ActType kType>
 __device__ __forceinline__ void quantize_eight(const Eight& x, const ActRows& to, uint64_t t, uint32_t k, uint32_t at) {
   store_eight<kType>(quantized<kType>(x), to, t, k, at);
@@ -268,6 +273,7 @@ __device__ inline void rope_heads(const float* x, const float* table_row, float*
   }
 }
 
+// Returns the activation function `act` (a push constant) of x.
 __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
 }
@@ -297,6 +303,7 @@ struct Best {
   float value;
   uint32_t index;
 };
+// Returns the better of two candidates, by the rules of argmax_row().
 __device__ __forceinline__ Best better(Best a, Best b) {
   if (b.index == kAbsent) return a;
   if (a.index == kAbsent) return b;

@@ -1,9 +1,9 @@
 // How linear_digits.cuh splits the weights of a 256-value format into digits. A code times its sub-scale is low +
 // kUpper * upper: two digits of a byte each, of which low is unsigned. The integer products of a warpgroup can then sum
 // up a whole group of 256 values for each digit.
-// The specializations of Digits have make(), which makes the lane's operands A, and close(), which computes v of a
-// group from its sums. close() calls use(n, v) for columns 8 n to 8 n + 7 with the lane's four values. x_sums: the sums
-// of the group's x (digits_args.h) in shared memory. sum_of(i): returns the sum in register i of the products.
+// The specializations of Digits have make(), which makes the lane's operands A, and close(), which computes the sums v
+// of a group from its sums. close() calls use(n, v) for columns 8 n to 8 n + 7 with the lane's four values. x_sums: the
+// sums of the group's x (digits_args.h) in shared memory. sum_of(i): returns the sum in register i of the products.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -41,6 +41,7 @@ struct Digits {
       m[i] = f16_pair(minimum, minimum);
     }
   }
+  // Computes the sums v of a group: the scaled sum less the minimums times the sums of x.
   template <uint32_t kColumns, class SumOf, class Use>
   __device__ __forceinline__ void close(const uint8_t* x_sums, const KScales (&scales)[2], uint32_t lane,
                                         const SumOf& sum_of, const Use& use) const {

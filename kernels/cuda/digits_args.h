@@ -12,17 +12,20 @@ namespace zinc_rt::cuda {
 // - splits: warpgroups that multiply and take the stages of k in turn. Two more warpgroups add up and copy
 // - groups: groups of k per stage. An instruction has 64 rows of W. If blocks of 64 rows are too few to use all
 //   multiprocessors, a block is 64 / groups rows, and the instruction's rows are `groups` groups of them
-// Shared memory holds stages, each with x and W of its groups, at multiples of 1,024 bytes; v of a stage for each
-// multiplying warpgroup, digits_pitch floats per row of x, so that a store has no bank conflicts; and barriers.
+// Shared memory holds stages, each with x and W of its groups, at multiples of 1,024 bytes; the group sums v of a stage
+// for each multiplying warpgroup, digits_pitch floats per row of x, so that a store has no bank conflicts; and
+// barriers.
 struct DigitsShape {
   uint32_t columns, splits, groups;
 };
 constexpr DigitsShape kDigitsShapes[] = {{8, 4, 1},  {8, 4, 2},  {8, 4, 4},  {16, 4, 1}, {16, 4, 2},
                                          {16, 3, 4}, {32, 4, 1}, {32, 3, 2}, {64, 3, 1}};
 constexpr uint32_t kMostDigitsColumns = 64;  // the largest `columns` of the table
+// Returns the rows of W of a block.
 ZRT_CUDA_HD constexpr uint32_t digits_rows(uint32_t groups) {
   return 64 / groups;
 }
+// Returns the floats from one row of x to the next among the sums v of a group.
 ZRT_CUDA_HD constexpr uint32_t digits_pitch(uint32_t groups) {
   return digits_rows(groups) + 4;
 }
@@ -53,15 +56,18 @@ constexpr uint32_t kItemRowsThreads = 256;
 ZRT_CUDA_HD constexpr uint32_t tile_x_bytes(ActType type, uint32_t columns) {
   return type == kQ16A256 ? fixed_x_bytes(columns) : digits_x_bytes(columns);
 }
+// Returns the bytes of a stage: x and W of its groups. group_bytes: bytes of a group of one row of W.
 constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
   return (shape.groups * tile_x_bytes(type, shape.columns) + 64 * group_bytes + 1023) / 1024 * 1024;
 }
+// Returns the bytes of the group sums v, and of the scales of x, of a stage.
 constexpr uint32_t digits_plane_bytes(const DigitsShape& shape) {
   return shape.groups * shape.columns * (digits_pitch(shape.groups) + 1) * 4;
 }
 // The shared memory for stages and planes. What remains is for barriers, and so that the first stage can begin at a
 // multiple of 1,024.
 constexpr uint32_t kDigitsRoom = shared_of(1) - 2 * kKilobyte;
+// Returns the number of stages that fit into shared memory, at most 12.
 constexpr uint32_t digits_stages(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
   const uint32_t n =
       (kDigitsRoom - shape.splits * digits_plane_bytes(shape)) / digits_stage_bytes(shape, type, group_bytes);

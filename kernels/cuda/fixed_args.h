@@ -27,6 +27,7 @@ constexpr uint32_t kFixedColumns[] = {128, 64};
 constexpr uint32_t kFixedRows = 128, kFixedThreads = 384;
 constexpr uint32_t kFixedXStages = 4, kFixedScaleStages = 2;
 constexpr uint32_t kFixedPlaneBytes = kFixedRows * 256;
+// Returns the bytes of the scales of a group of x and of W.
 constexpr uint32_t fixed_scale_bytes(uint32_t columns) {
   return columns * 4 + kFixedRows * 2;
 }
@@ -34,6 +35,7 @@ constexpr uint32_t fixed_ring_bytes(uint32_t columns, uint32_t w_stages) {
   return kFixedXStages * fixed_half_bytes(columns) + w_stages * kFixedPlaneBytes +
          kFixedScaleStages * fixed_scale_bytes(columns);
 }
+// Returns the number of stages for planes of W.
 constexpr uint32_t fixed_w_stages(uint32_t columns) {
   return columns > 64 ? 3 : 4;
 }
@@ -52,8 +54,8 @@ constexpr uint32_t kFixedRowRows = 8, kFixedRowThreads = 256, kFixedRowWorkgroup
 ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {  // n_groups: groups per block.
   return 16 * (n_groups < 32 ? 32 / n_groups : 1);
 }
-// Bytes of shared memory: x as operands, then its scales (fixed_row_x_bytes), then v. parts: half tiles per block (2
-// for gate and up together). most_blocks: the most blocks that a workgroup computes.
+// Bytes of shared memory: x as operands, then its scales (fixed_row_x_bytes), then the group sums v. parts: half tiles
+// per block (2 for gate and up together). most_blocks: the most blocks that a workgroup computes.
 ZRT_CUDA_HD constexpr uint32_t fixed_row_x_bytes(uint32_t n_groups) {
   return n_groups * 512 + (n_groups + 3) / 4 * 16;
 }

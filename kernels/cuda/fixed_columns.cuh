@@ -8,8 +8,8 @@
 
 namespace zinc_rt::cuda {
 
-// Return v of a group. Three arguments: high and low are the sums of products with x's high and low digits. Five
-// arguments: the same by the digits of W; high_low is the sum of W's high digits times x's low digits.
+// Return the sums v of a group. Three arguments: high and low are the sums of products with x's high and low digits.
+// Five arguments: the same by the digits of W; high_low is the sum of W's high digits times x's low digits.
 __device__ __forceinline__ float fixed_value(int high, int low, float d) {
   return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low)) * d;
 }
@@ -58,6 +58,7 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   uint2 asked_b[kAhead ? kN : 1][2][8];
   float asked_d[kN];
 
+  // Sets the rows of x to multiply by. row_at(c): the row of x that is column c.
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
 #pragma unroll
@@ -71,10 +72,12 @@ struct Columns<kFixed16, kN, kHoldsRows> {
     }
   }
 
+  // Loads x of group g, if it is loaded ahead (kAhead).
   __device__ __forceinline__ void ask(uint32_t g, uint32_t) {
     if constexpr (kAhead) load_all(g);
   }
 
+  // Computes the sums v of a group for the lane's rows and columns, as values() of linear_group.cuh does.
   __device__ __forceinline__ void values(const Group<kFixed16>& group, uint32_t g, float*, float (&v)[kN][4]) {
     if constexpr (!kAhead) load_scales(g);
     int high[kN][2][4] = {}, low[kN][2][4] = {};
@@ -102,6 +105,7 @@ struct Columns<kFixed16, kN, kHoldsRows> {
       }
   }
 
+  // Computes the sums v of a group and stores them in shared memory, with the scales of x.
   __device__ __forceinline__ void run(const Group<kFixed16> (&groups)[1], uint32_t g, float* to) {
     float v[kN][4];
     values(groups[0], g, to, v);
@@ -114,6 +118,7 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   }
 
  private:
+  // Returns the lane's operand B of step s of group g.
   __device__ __forceinline__ static uint2 load(const uint32_t* of_row, uint32_t g, int s) {
     const uint32_t* at = of_row + g * 128 + s * 8;
     return uint2{at[0], at[4]};
@@ -150,6 +155,7 @@ struct OneColumn<kFixed16, kTiles> {
   uint2 own[2];  // index: step of the pair
   float d;
 
+  // Sets the row of x to multiply by.
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
     const uint64_t first = static_cast<uint64_t>(row_at(0)) * k;
@@ -157,6 +163,7 @@ struct OneColumn<kFixed16, kTiles> {
     own_d = x.d + first / 256;
   }
 
+  // Loads the lane's x of a unit.
   __device__ __forceinline__ void ask(uint32_t unit, uint32_t) {
     const uint32_t* at = own_words + unit / 2 * 128;
 #pragma unroll
@@ -164,6 +171,7 @@ struct OneColumn<kFixed16, kTiles> {
     d = own_d[unit / 2];
   }
 
+  // Computes the sums v of half a group of kT tiles and stores them in shared memory, with the scale of x.
   __device__ __forceinline__ void run(const Group<kFixed16> (&halves)[kT], uint32_t unit, float* to) const {
     int sums[kT][4] = {};
 #pragma unroll
@@ -208,10 +216,12 @@ struct FloatColumn<kFixed16, kTiles> : OneColumn<kFixed16, kTiles> {
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
     row = row_at(0);
   }
+  // Loads the lane's eight floats of a unit.
   __device__ __forceinline__ void ask(uint32_t unit, uint32_t) {
     group = unit / 2;
     values = load_eight(floats + static_cast<uint64_t>(row) * Base::k, group * 256 + first_of_eight(), Base::k);
   }
+  // Quantizes the group, and then does what OneColumn's run() does.
   __device__ __forceinline__ void run(const Group<kFixed16> (&halves)[kTiles], uint32_t unit, float* to) {
     const QuantizedEight q = quantized<kQ16A256>(values);
     if (is_kept) store_eight<kQ16A256>(q, Base::x, row, Base::k, group * 256 + first_of_eight());

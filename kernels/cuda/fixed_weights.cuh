@@ -21,6 +21,7 @@ __device__ __forceinline__ uint32_t fixed_place(uint32_t row, uint32_t plane, ui
   const uint32_t step = i / 32, quad = i % 32 / 4, lane = row % 8 * 4 + quad % 4;
   return row / 8 * kFixedHalf + plane * kFixedPlane + step / 2 * 512 + lane * 16 + step % 2 * 8 + quad / 4 * 4 + i % 4;
 }
+// Returns the offset of a row's scale (bf16) in a tile's group.
 __device__ __forceinline__ uint32_t fixed_scale_place(uint32_t row) {
   return row / 8 * kFixedHalf + 2 * kFixedPlane + row % 8 * 2;
 }
@@ -41,6 +42,7 @@ __device__ inline void pack_fixed_half(uint8_t* half, const uint8_t* rows, uint6
   uint8_t* scale = half + 2 * kFixedPlane + lane * 2;
   for (uint32_t i = 0; i < 2; ++i) scale[i] = lane < n_rows ? rows[lane * pitch + 512 + i] : 0;
 }
+// Writes one lane's share of a group of a whole tile (16 rows), part by part as pack_fixed_half() does for 8 rows.
 __device__ inline void pack_fixed_rows(uint8_t* group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows,
                                        uint32_t part, uint32_t lane) {
   pack_fixed_half(group, rows, pitch, n_rows, part, lane);

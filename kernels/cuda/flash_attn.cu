@@ -13,6 +13,7 @@ using namespace zinc_rt::cuda;
 
 constexpr uint32_t kHeads = 4;  // heads that share a pass over K and V
 
+// The simple attention kernel. Shared memory: q of the group's heads, and o, maximum and sum of each of them.
 template <class Cell>
 __device__ void attend(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
@@ -204,9 +205,9 @@ __device__ __forceinline__ float merged_few(const float* records, uint32_t float
   return o * exact::rcp(sum);
 }
 
-// Does the same for any number of chunks. The warp's shared memory (`memory`) holds the factors of 32 chunks, then
-// pieces of 32 values of records. The pieces of the next kDepth * kMergeBatch records are copied ahead, because records
-// that were written early may have left the L2 cache. The first chunk needs no factors.
+// Merges a head's records like merged_few(), for any number of chunks. The warp's shared memory (`memory`) holds the
+// factors of 32 chunks, then pieces of 32 values of records. The pieces of the next kDepth * kMergeBatch records are
+// copied ahead, because records that were written early may have left the L2 cache. The first chunk needs no factors.
 template <uint32_t kDepth>
 __device__ __forceinline__ float merged(float4* memory, const float* records, uint32_t floats, uint32_t n,
                                         uint32_t v_dim, uint32_t first_value) {

@@ -15,6 +15,8 @@ constexpr uint32_t kThreads = kAttendMmaThreads, kAll = 0xFFFFFFFFu;
 // With kSlack 8, p is at most 2^8, which f16 represents as precisely as smaller numbers.
 constexpr float kLog2E = 1.44269504f, kSlack = 8.0f;
 
+// Computes attention for tiles, for heads of up to kWidth values. kStep: positions per step. kPitch: bytes of a row of
+// q, K or V in shared memory.
 template <uint32_t kWidth>
 struct Attend {
   static constexpr uint32_t kRows = attend_mma_rows(kWidth), kStep = attend_mma_step(kWidth),
@@ -96,6 +98,7 @@ struct Attend {
     return static_cast<uint64_t>(tokens.first + token) * c.n_heads + kv_head * group + (r - token * group);
   }
 
+  // s += q K of the warp's rows, for the positions of a stage.
   __device__ __forceinline__ void score(Scores& s, uint32_t stage) const {
     const uint8_t *q_at = q_tile + first_row() * kPitch + matrix_row(), *k_at = stage_at(stage) + k_matrix_row();
 #pragma unroll
@@ -190,6 +193,7 @@ struct Attend {
       }
   }
 
+  // o += p V, for the positions of a stage. The weights p are rounded to f16.
   __device__ __forceinline__ void sum_values(Values& o, const Scores& p, uint32_t stage) const {
     const uint8_t* v_at = stage_at(stage) + kStep * kPitch + matrix_row();
 #pragma unroll
@@ -213,6 +217,7 @@ struct Attend {
     }
   }
 
+  // Divides o by the sums, and writes y of the tile's rows.
   __device__ __forceinline__ void write(const Values& o, const OfRows& sums, Tokens tokens) const {
 #pragma unroll
     for (uint32_t m = 0; m < kRowTiles; ++m)
@@ -233,6 +238,7 @@ struct Attend {
       }
   }
 
+  // Computes a tile.
   __device__ __forceinline__ void run(Tokens tokens) const {
     const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
                   *slots = args.buffer<const int32_t>(binding::Attention::slot);
@@ -275,6 +281,7 @@ struct Attend {
   }
 };
 
+// The kernel for heads of up to kWidth values.
 template <uint32_t kWidth>
 __device__ __forceinline__ void attend_mma(const OpArgs& args) {
   using A = Attend<kWidth>;

@@ -62,6 +62,7 @@ __device__ __forceinline__ uint32_t cost_of(uint32_t n_rows) {
   return n_rows + 24;
 }
 
+// The kernel for heads of up to 16 * kSteps values.
 template <class Cell, int kSteps>
 __device__ __forceinline__ void attend_runs(const OpArgs& args) {
   using T = Tile<Cell, kSteps>;

@@ -129,6 +129,8 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
   return fold_half_warp(sum);
 }
 
+// The kernel for heads of up to 16 * kSteps values. kRope: it also computes q, K and V of its token (token_rows.cuh),
+// from `rope`.
 template <class Cell, int kSteps, bool kRope = false>
 __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs& rope = {}) {
   constexpr uint32_t kWidth = 16 * kSteps, kKPitch = attend_k_pitch(kWidth, Cell::kBytes),

@@ -9,6 +9,7 @@ using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendTileThreads;
 
+// The kernel for heads of up to 16 * kSteps values.
 template <class Cell, int kSteps>
 __device__ __forceinline__ void attend_tile(const OpArgs& args) {
   using T = Tile<Cell, kSteps>;

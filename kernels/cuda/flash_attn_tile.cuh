@@ -20,6 +20,8 @@ __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t
   return {min(max(chunk * kChunk, first_seen(window, pos)) - chunk * kChunk, end), end};
 }
 
+// Computes tiles for one workgroup: the caller sets kv_head and calls run(). Cell says how values of the cache are
+// read. Heads have up to 16 * kSteps values.
 template <class Cell, int kSteps>
 struct Tile {
   static constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
@@ -62,13 +64,16 @@ struct Tile {
         v_tile(kHasBoth ? k_tile + kChunk * kKPitch : k_tile),
         row(own) {}
 
+  // Returns the address of the kv head in the first cell of page 0. buffer: K or V; dim: values of a head.
   __device__ __forceinline__ const uint8_t* cell_of(int buffer, uint32_t dim) const {
     return args.buffer<const uint8_t>(buffer) + kv_head * dim * Cell::kBytes;
   }
+  // Returns value i of a vector as a float.
   __device__ __forceinline__ static float value(const uint32_t (&words)[4], int i) {
     if constexpr (Cell::kBytes == 4) return __uint_as_float(words[i]);
     return widen_f16(static_cast<uint16_t>(words[i / 2] >> (i % 2 * 16)));
   }
+  // Loads a vector from shared memory and converts it to floats.
   __device__ __forceinline__ static void load_vector(const uint8_t* from, float (&v)[kOfVector]) {
     uint32_t words[4];
     if constexpr (kVectorBytes == 16) {
@@ -124,6 +129,7 @@ struct Tile {
       }
     }
   }
+  // Starts the copy of V of a chunk to shared memory.
   __device__ __forceinline__ void stage_v(const int32_t* pages, Range range) const {
     Copies<kThreads, kRowBytes / 16>(pages, range)
         .start(v_tile, kRowBytes, cell_of(binding::Attention::kv_v, c.v_head_dim),
@@ -161,7 +167,8 @@ struct Tile {
     }
     __syncthreads();  // all of K has been stored
     if ((half & ~1u) % n_groups * kQRows >= n_rows) return;
-    const uint32_t apart = n_groups == 1 ? half % 2 : 0;  // distance in positions between the two half warps of a warp
+    // in blocks of kAhead positions: the two half warps of a warp compute neighbouring blocks
+    const uint32_t apart = n_groups == 1 ? half % 2 : 0;
     for (uint32_t block = range.begin / kAhead / 2 * 2 + half / n_groups - apart; block * kAhead < range.end;
          block += kHalfWarps / n_groups) {
       const uint32_t at = (block + apart) * kAhead;
@@ -279,7 +286,7 @@ struct Tile {
       }
     }
   }
-  // Does the same for positions that some rows do not see.
+  // Adds V of positions that some of the rows do not see: each row only adds those that it sees.
   __device__ __forceinline__ void sum_edge(Values& o, const Range (&seen)[kVRows], uint32_t begin, uint32_t end) const {
     const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
     const float* w_at = weights + threadIdx.x / 16 * kPitch;
@@ -345,6 +352,7 @@ struct Tile {
             make_float4(values[i] * by, values[i + 1] * by, values[i + 2] * by, values[i + 3] * by);
     }
   }
+  // Divides the merged values by the sums, and writes y of the tile's rows.
   __device__ __forceinline__ void write(const Values& total, Tokens tokens) const {
 #pragma unroll
     for (int r = 0; r < kVRows; ++r) {
@@ -355,6 +363,7 @@ struct Tile {
                    total[r], exact::rcp(row.sums[of]));
     }
   }
+  // Stores o of a chunk in the records of the tile's rows.
   __device__ __forceinline__ void leave_record(const Values& o, Tokens tokens, uint32_t chunk) const {
 #pragma unroll
     for (int r = 0; r < kVRows; ++r) {

@@ -4,7 +4,8 @@
 // all columns in registers, and reads rows of W from memory directly to registers, one or two rounds ahead. The GPU
 // lanes of a half warp are the 16 lanes of the order of sums.
 // Each warp of a workgroup has a group of k. If there are fewer groups than warps, several warps share one and divide
-// its rows of W. They store v in shared memory, where it is added up in order once all warps have stored theirs.
+// its rows of W. They store the group sums v in shared memory, where they are added up in order once all warps have
+// stored theirs.
 #pragma once
 
 #include "kernels/cuda/float_few.cuh"
@@ -17,10 +18,10 @@ struct FloatColumns {
   static constexpr uint32_t kThreads = kColumnsThreads, kWarps = kThreads / 32;
   static constexpr int kDepth = kColumnsDepth, kHalves = FloatColumnsShape{kColumns}.halves(),
                        kOfHalf = kColumns / kHalves;
-  // kRows: rows of W that a half warp multiplies at once, which are 16 values of v. kRound: rows that the warp
+  // kRows: rows of W that a half warp multiplies at once, which give 16 group sums v. kRound: rows that the warp
   // multiplies at once, a round.
   static constexpr int kRows = 16 / kOfHalf, kRound = FloatColumnsShape{kColumns}.round();
-  // Floats between the values of v of two rounds. In a round, each lane has one value.
+  // Floats between the group sums v of two rounds. In a round, each lane has one value.
   static constexpr uint32_t kPitch = kColumnsPitch;
 
   const LinearArgs& args;
@@ -42,6 +43,7 @@ struct FloatColumns {
   __device__ __forceinline__ uint32_t group() const { return threadIdx.x / 32 / args.sharers; }
   __device__ __forceinline__ uint32_t groups_at_once() const { return kWarps / args.sharers; }
 
+  // Sets `row` to the rows of this half warp in the first of the warp's rounds.
   __device__ __forceinline__ void to_first_row() {
     const uint32_t first = first_round * kRound + (kHalves == 1 ? half * kRows : 0);
 #pragma unroll
@@ -55,6 +57,8 @@ struct FloatColumns {
       row[j] += kRound;
     }
   }
+  // Begins a block: loads the first kDepth rounds of weights of the warp's first group, unless that is the last,
+  // shorter group.
   __device__ __forceinline__ void begin(const Job& job) {
     const uint32_t first_row = job.first_tile * args.block_rows;
     rows_of_block = job.w + static_cast<uint64_t>(first_row) * row_bytes;
@@ -68,6 +72,7 @@ struct FloatColumns {
   // x of a lane: v[c] is for column c ^ lane.
   struct X {
     float v[kOfHalf][16];
+    // Reads x of the warp's group from shared memory.
     __device__ __forceinline__ void read(const float* columns, uint32_t lane) {
 #pragma unroll
       for (uint32_t c = 0; c < kOfHalf; ++c)
@@ -76,7 +81,7 @@ struct FloatColumns {
     }
   };
   // Multiplies the lane's rows by its columns, and folds the sums over the 16 lanes in the order of
-  // kernels/common/fold.h. Each lane gets v of row lane / kOfHalf, column lane % kOfHalf.
+  // kernels/common/fold.h. Each lane gets the group sum v of row lane / kOfHalf, column lane % kOfHalf.
   __device__ __forceinline__ static float product(const LaneBits<F> (&bits)[kRows], const X& x) {
     float v[16];
 #pragma unroll
@@ -99,8 +104,8 @@ struct FloatColumns {
     }
     return v[0];
   }
-  // Computes v of a whole group g for this warp's rounds, and stores those of this lane from `to` on. Afterwards w
-  // holds the first weights of group `next`, if there is such a group.
+  // Computes the sums v of a whole group g for this warp's rounds, and stores those of this lane from `to` on.
+  // Afterwards w holds the first weights of group `next`, if there is such a group.
   __device__ __forceinline__ void multiply(const X& x, uint32_t g, uint32_t next, float* to) {
 #pragma unroll 1
     for (uint32_t i = 0; i < n_rounds; i += kDepth, to += kDepth * kPitch) {
@@ -118,7 +123,8 @@ struct FloatColumns {
       }
     }
   }
-  // Does the same for a last group of fewer than 256 values, without loading ahead.
+  // Computes the sums the sums v of a last group of fewer than 256 values for this warp's rounds, without loading
+  // ahead.
   __device__ __forceinline__ void multiply_last(const X& x, uint32_t g, float* to) {
     to_first_row();
 #pragma unroll 1
@@ -127,7 +133,7 @@ struct FloatColumns {
       *to = product(w[0], x);
     }
   }
-  // Returns the index of v of row r of the block and column c among the values of a group.
+  // Returns the index of the group sum v of row r of the block and column c among the values of a group.
   __device__ __forceinline__ static uint32_t place_of(uint32_t r, uint32_t c) {
     const uint32_t in = r % kRound, at = kHalves == 2 ? c / kOfHalf * 16 + in * kOfHalf + c % kOfHalf
                                                       : in / kRows * 16 + in % kRows * kOfHalf + c;
@@ -135,8 +141,9 @@ struct FloatColumns {
   }
 };
 
-// The kernel. Grid: (blocks of args.block_rows rows of all parts, tiles of kColumns rows of x, items of experts).
-// Workgroups that share rows of W start one after another, so that those rows are read from memory only once.
+// The kernel. Grid: (blocks of args.block_rows rows of all parts (matrices), tiles of kColumns rows of x, items of
+// experts). An item is rows of x that chose the same expert. Workgroups that share rows of W start one after another,
+// so that those rows are read from memory only once.
 template <Format F, uint32_t kColumns>
 __device__ __forceinline__ void float_linear_columns(const LinearArgs& args) {
   using P = FloatColumns<F, kColumns>;

@@ -30,6 +30,7 @@ struct LaneBits {
       }
     }
   }
+  // Returns the lane's i-th value of the group as a float.
   __device__ __forceinline__ float value(int i) const {
     if constexpr (kIsF32) return __uint_as_float(words[i]);
     return widen_half<F>(words[i / 2], i % 2);
@@ -43,12 +44,14 @@ struct FourRows {
   const uint8_t* first_of_four;
   uint32_t bytes, n_after;  // bytes of a row; rows of the part behind the first of the four
 
+  // Sets the rows: first_row of the job's part and the three after it.
   __device__ __forceinline__ void begin(const LinearArgs& args, const Job& job, uint32_t first_row) {
     const uint32_t first = min(first_row, job.part->rows - 1);
     bytes = args.k * (F == kF32 ? 4 : 2);
     first_of_four = job.w + static_cast<uint64_t>(first) * bytes;
     n_after = job.part->rows - 1 - first;
   }
+  // Loads the lane's weights of group g; does nothing if there is no such group.
   __device__ __forceinline__ void load(uint32_t k, uint32_t g, uint32_t lane) {
     const uint32_t first = g * 256;
     if (first >= k) return;
@@ -96,11 +99,12 @@ __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, 
 }
 
 // The kernel for up to kLeastColumns rows of x per tile, which are read directly from global memory. Grid: (blocks of
-// kFloatRows rows of all parts, tiles of rows of x, items of experts). A workgroup computes eight groups at a time.
+// kFloatRows rows of all parts (matrices), tiles of rows of x, items of experts). An item is rows of x that chose the
+// same expert. A workgroup computes eight groups at a time.
 template <Format F>
 __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
-                     kMostGroups = 64;  // groups whose v are in shared memory before they are added up
+                     kMostGroups = 64;  // groups whose sums v are in shared memory before they are added up
   __shared__ float shared[kMostGroups * kColumns * kRows];  // index: v[group][column][row]
   const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;

@@ -2,16 +2,16 @@
 // order of docs/arithmetic.md, rule 4. This is the simple kernel (linear_widened), for shapes that float_few.cuh and
 // float_columns.cuh do not support.
 // - workgroup: kFloatRows rows of W by kFloatColumns rows of x
-// - half warp: takes groups of 256 values of k in turn. Its 16 GPU lanes are the 16 lanes of the order of sums. v of
-//   each group goes to shared memory
-// - thread: adds up the v of one row and column in order
+// - half warp: takes groups of 256 values of k in turn. Its 16 GPU lanes are the 16 lanes of the order of sums. The sum
+//   v of each group goes to shared memory
+// - thread: adds up the group sums v of one row and column in order
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kFloatGroups = 64;  // groups whose v are in shared memory before they are added up
+constexpr uint32_t kFloatGroups = 64;  // groups whose sums v are in shared memory before they are added up
 
 // Folds kValues values at once over the 16 lanes of a half warp, in the order of kernels/common/fold.h. Afterwards lane
 // l (0 to 15) has the sum of value l / (16 / kValues). mask: the lanes of the warp that call this together.
@@ -32,7 +32,8 @@ __device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane,
   return v[0];
 }
 
-// Grid: (blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts).
+// Grid: (blocks of kFloatRows rows of all parts (matrices), tiles of kFloatColumns rows of x, items of experts). An
+// item is rows of x that chose the same expert.
 template <Format F>
 __device__ __forceinline__ void float_linear(const LinearArgs& args) {
   __shared__ float shared[kFloatGroups * kFloatColumns * kFloatRows];  // v[group][column][row]

@@ -37,6 +37,7 @@ __device__ __forceinline__ float joined(int upper_high, int lower_high, int uppe
 struct CodeScale {
   float d, inverse;
 };
+// Returns the scale and its inverse for values of which `largest` is the largest magnitude.
 __device__ __forceinline__ CodeScale code_scale(float largest) {
   const bool is_usable = largest >= kLeastLargest && largest <= kMostLargest;
   const float of = is_usable ? largest : 1.0f, d = exact::div(of, kMostOfCode), inverse = exact::div(kMostOfCode, of);

@@ -52,10 +52,12 @@ __device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t f
 __device__ __forceinline__ float largest_or_nan_of_warp(float v) {
   return __uint_as_float(__reduce_max_sync(0xFFFFFFFFu, __float_as_uint(v) & 0x7FFFFFFFu));
 }
+// Returns the larger of the magnitudes of two values; a NaN is ignored if it is b.
 __device__ __forceinline__ float largest_of_two(float a, float b) {
   const float most = a < 0 ? -a : a, other = b < 0 ? -b : b;
   return other > most ? other : most;
 }
+// Returns the sum over a warp, to all lanes.
 __device__ __forceinline__ float sum_of_warp(float v) {
 #pragma unroll
   for (int w = 16; w > 0; w /= 2) v = v + __shfl_xor_sync(0xFFFFFFFFu, v, w);

@@ -5,6 +5,7 @@
 
 using namespace zinc_rt::cuda;
 
+// Writes K and V of token blockIdx.x to its cells.
 template <bool kIsRotated>
 __device__ __forceinline__ void write_token(const OpArgs& args) {
   let_next_start();
@@ -38,6 +39,7 @@ extern "C" __global__ void kv_write_rotated(const __grid_constant__ OpArgs args)
   write_token<true>(args);
 }
 
+// The kernel of rope_kv_write_heads and rope_kv_write_rotated.
 template <bool kIsRotated>
 __device__ __forceinline__ void write_heads(const OpArgs& args) {
   constexpr uint32_t kMost = 256;
@@ -107,8 +109,8 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_rotated(const __
   write_heads<true>(args);
 }
 
-// Does the same for larger heads. Grid: (tokens, parts). Parts 0 to q_parts - 1 are of q, the next k_parts of k, and
-// the last one is v. A part is whole heads. Shared memory: the largest part, and rms_floats for it.
+// RMS_NORM_FUSED_ROPE_KV_WRITE for larger heads. Grid: (tokens, parts). Parts 0 to q_parts - 1 are of q, the next
+// k_parts of k, and the last one is v. A part is whole heads. Shared memory: the largest part, and rms_floats for it.
 extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   let_next_start();

@@ -3,10 +3,10 @@
 // - workgroup: a few rows of x by blocks of kT tiles of 16 rows of W. Workgroup i of n computes the blocks i, i + n,
 //   ...
 // - multiplying warps (eight): they take the groups of 256 values of the workgroup's blocks in turn, multiply each by
-//   mma.m16n8k32 (k16 if scales are for 16 values), and write the group's v to shared memory. Each warp copies its next
-//   groups to shared memory ahead, across the ends of blocks
-// - adding warps: they add up the v in the order of k while the next ones are computed
-// Integer sums are exact in any order, and v are always added in order, so the shape does not change a bit.
+//   mma.m16n8k32 (k16 if scales are for 16 values), and write the group's sums v to shared memory. Each warp copies its
+//   next groups to shared memory ahead, across the ends of blocks
+// - adding warps: they add up these sums in the order of k while the next ones are computed
+// Integer sums are exact in any order, and group sums are always added in order, so the shape does not change a bit.
 #pragma once
 
 #include "kernels/cuda/fixed_columns.cuh"
@@ -25,6 +25,7 @@ struct Walk {
   Sharer sharer;
   uint32_t block = sharer.index, group = 0;  // of all blocks of all items; in the block
 
+  // Moves `step` groups further.
   __device__ __forceinline__ void advance(uint32_t step, uint32_t n_groups) {
     group += step;
     while (group >= n_groups) group -= n_groups, block += sharer.count;
@@ -47,7 +48,8 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, 
                                             uint32_t n_steps, uint32_t lane) {
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
-// Does the same for half a group (8 rows) of FIXED16.
+// Copies half a group (8 rows) of FIXED16 like pack_last_rows(). half: 0 for rows 0 to 7 of the tile, 1 for rows 8 to
+// 15.
 __device__ __noinline__ void pack_last_half(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t half, uint32_t lane) {
   const uint32_t n_own = n_rows > 8 * half ? n_rows - 8 * half : 0;
@@ -61,8 +63,9 @@ __device__ __forceinline__ void put_glu(const LinearArgs& args, const Target& ta
   if (threadIdx.x % 32 < 16 && target.y != nullptr) args.glu[target.y - args.parts[0].y] = activate(args.act, sum) * up;
 }
 
-// The work of the adding warps: in each round, they add the v of the round's groups to the sums of the block, and store
-// complete sums in y. The targets of a block (with bias and residual) are loaded when the block before is complete.
+// The work of the adding warps: in each round, they add the sums v of the round's groups to the sums of the block, and
+// store complete sums in y. The targets of a block (with bias and residual) are loaded when the block before is
+// complete.
 template <Format F, class C, bool kGlu, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
                                              uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
@@ -118,8 +121,8 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   }
 }
 
-// The kernel. Grid: (workgroups that share the blocks of all parts and all items of experts, parts of the rows of x).
-// If a block has more than one tile, all matrices consist of whole blocks.
+// The kernel. Grid: (workgroups that share the blocks of all parts (matrices) and all items of experts, parts of the
+// rows of x). If a block has more than one tile, all matrices consist of whole blocks.
 // kNorm: x is one row of floats. Each workgroup normalizes and quantizes it for itself, and keeps it in shared memory
 // behind the groups, or in scratch memory.
 // kGlu: a block is one tile of gate and the same tile of up.
@@ -128,7 +131,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   using T = Traits<F>;
   using S = FewShape<F, C>;
   static_assert(!kGlu || (C::kT == 2 && C::kColumns == 1), "lanes of the warp that adds up");
-  constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of v of a group
+  constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of the sums v of a group
   constexpr int kOwnTiles = kGlu ? 1 : C::kT;                      // tiles that a block has of one matrix
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -279,6 +282,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   add_in_order<F, C, kGlu>(args, sharer, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
 }
 
+// The kernel of a launch in which all workgroups share all blocks.
 template <Format F, class C, bool kNorm = false, bool kGlu = false>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   linear<F, C, kNorm, kGlu>(args, {blockIdx.x, gridDim.x});

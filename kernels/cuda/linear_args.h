@@ -21,6 +21,7 @@ struct ActRows {
   void* sums;
   float* d;
 };
+// Return the addresses of the codes, sums and scales of n rows of k values at `base`.
 ZRT_CUDA_HD ActRows q8_rows(void* base, uint64_t n, uint64_t k) {
   int8_t* qs = static_cast<int8_t*>(base);
   return ActRows{qs, qs + n * k, reinterpret_cast<float*>(qs + n * k + n * k / 8)};
@@ -32,6 +33,7 @@ ZRT_CUDA_HD ActRows q16_rows(void* base, uint64_t n, uint64_t k) {
 ZRT_CUDA_HD ActRows act_rows(ActType type, void* base, uint64_t n, uint64_t k) {
   return type == kQ16A256 ? q16_rows(base, n, k) : q8_rows(base, n, k);
 }
+// Returns the index, among the 8 words of a block of 32 values, of the word with the values 4 * quad to 4 * quad + 3.
 ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
   return quad < 4 ? 2 * quad : 2 * (quad - 4) + 1;
 }
@@ -45,6 +47,7 @@ struct LinearPart {
   // first_block: the part's first block in the grid; kAbsent: this part does not exist
   uint32_t rows, pitch, first_block;
 };
+// The arguments of a product. The planner sets the members that do not apply to 0 or null.
 struct LinearArgs {
   LinearPart parts[3];
   uint32_t n_blocks;     // the number of blocks of rows of W of all parts together
@@ -106,8 +109,8 @@ constexpr uint32_t kMostNormed = 320 * 256;
 
 // The product with few rows of x (linear.cuh). A workgroup has 8 warps that multiply and a few that add up
 // (linear_adders). Its shared memory holds:
-// - v of one group per multiplying warp, twice (one is written while the other is read): 20 floats per tile and row of
-//   x
+// - the sums v of one group per multiplying warp, twice (one is written while the other is read): 20 floats per tile
+//   and row of x
 // - per multiplying warp, a ring of linear_depth groups of W of a block, which is `tiles` tiles
 // column_tiles: tiles of 8 rows of x; 0 means one row. Three workgroups fit on a multiprocessor if a block is one tile
 // and there are up to 8 rows of x, else two.
@@ -120,9 +123,11 @@ constexpr uint32_t linear_threads(uint32_t column_tiles) {
 constexpr uint32_t linear_workgroups(uint32_t tiles, uint32_t column_tiles) {  // workgroups per multiprocessor
   return tiles == 1 && column_tiles < 2 ? 3 : 2;
 }
+// Returns the bytes of the group sums v in shared memory.
 constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
   return 2 * 8 * tiles * (column_tiles == 0 ? 1 : column_tiles * 8) * 20 * 4;
 }
+// Returns the number of groups in a warp's ring. tile_bytes: bytes of a group of a tile of W.
 constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   const uint32_t most = shared_of(linear_workgroups(tiles, column_tiles)) - kKilobyte;
   const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
@@ -130,6 +135,7 @@ constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t 
   const uint32_t enough = column_tiles == 0 ? 2 : 4;
   return depth < 2 ? 2 : depth > enough ? enough : depth;
 }
+// Returns the shared memory of a workgroup: the group sums v, and the rings of the eight warps.
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   return linear_v_bytes(tiles, column_tiles) + 8 * linear_depth(tiles, column_tiles, tile_bytes) * tiles * tile_bytes;
 }
@@ -147,10 +153,13 @@ ZRT_CUDA_HD constexpr uint32_t column_scratch_bytes(uint32_t column_tiles) {
 // itself. 8 warps have a ring of some groups each. Three workgroups share a multiprocessor; they leave a fourth of its
 // shared memory to the L1 cache, which x is read through.
 constexpr uint32_t kByWarpColumns = 8, kByWarpThreads = 256, kByWarpWorkgroups = 3;
+// Returns the number of groups in a warp's ring.
 constexpr uint32_t by_warp_depth(uint32_t tile_bytes) {
   const uint32_t depth = shared_of(kByWarpWorkgroups + 1) / (8 * tile_bytes);
   return depth < 2 ? 2 : depth > 4 ? 4 : depth;
 }
+// Returns the shared memory of a workgroup. is_block_32: the format has blocks of 32, for which each warp has scratch
+// memory.
 constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes, bool is_block_32) {
   return 8 * (by_warp_depth(tile_bytes) * tile_bytes + (is_block_32 ? column_scratch_bytes(1) : 0));
 }
@@ -167,6 +176,7 @@ constexpr TileShape kLargeTile{8, 128, 512}, kFewWarpsTile{8, 128, 256}, kSmallT
 // byte kTileXLow. That distance makes eight lanes, which read both digits of four rows, use all banks. The row's scale
 // is stored separately.
 constexpr uint32_t kTileXPitch = 288, kTileXLow = 272, kTileXPitch16 = kTileXLow + 256;
+// Returns the bytes of a stage. group_bytes: bytes of a group of one row of W.
 constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, ActType type) {
   return tiles * 16 * group_bytes +
          columns * (type == kQ16A256 ? kTileXPitch16 + 4 : kTileXPitch + 32 + (type == kQ8A32 ? 32 : 4));
@@ -182,21 +192,26 @@ constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
 // float_few.cuh, which has the same number of rows of W, is used for up to kLeastColumns rows of x.
 constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
 // The product of a float matrix with several rows of x (float_columns.cuh), by 8 warps. A round is the rows of W that a
-// warp multiplies at once; each warp loads kColumnsDepth rounds ahead. A round has 32 values of v, and the next round's
-// begin kColumnsPitch floats further, so that writing by rows and reading by columns both avoid bank conflicts. Shared
-// memory holds 256 values of each column for each warp, y, v of 8 groups twice, and pointers to the columns' rows.
+// warp multiplies at once; each warp loads kColumnsDepth rounds ahead. A round has 32 group sums v, and the next
+// round's begin kColumnsPitch floats further, so that writing by rows and reading by columns both avoid bank conflicts.
+// Shared memory holds 256 values of each column for each warp, y, the sums v of 8 groups twice, and pointers to the
+// columns' rows.
 constexpr uint32_t kColumnsThreads = 256, kColumnsDepth = 2, kColumnsPitch = 33;
+// The shape of a kernel of float_columns.cuh that multiplies `columns` rows of x.
 struct FloatColumnsShape {
   uint32_t columns;
 
   // The two half warps either compute the same columns (halves() == 1) or half of the columns each. In the second case
   // the second half's columns are shifted by 16 floats, so that both halves use different banks.
   ZRT_CUDA_HD constexpr uint32_t halves() const { return columns == 16 ? 2 : 1; }
+  // Returns the rows of W in a round.
   ZRT_CUDA_HD constexpr uint32_t round() const { return 32 / columns; }
+  // Returns the index of a column's first value among a warp's floats of x.
   ZRT_CUDA_HD constexpr uint32_t x_place(uint32_t column) const {
     return column * 256 + (halves() == 2 ? column / (columns / 2) * 16 : 0);
   }
   ZRT_CUDA_HD constexpr uint32_t x_floats() const { return columns * 256 + (halves() == 2 ? 16 : 0); }
+  // Returns the bytes of shared memory of a workgroup. sharers: warps that share a group of k.
   constexpr uint32_t shared_bytes(uint32_t block_rows, uint32_t sharers) const {
     const uint32_t n_v = block_rows / round() * kColumnsPitch;
     return (8 * x_floats() + (n_v + 1) / 2 * 2 + 2 * (8 / sharers) * n_v) * 4 + columns * 8;

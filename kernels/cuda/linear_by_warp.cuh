@@ -20,6 +20,7 @@ struct OwnBlocks {
     item = (first + warp) / n_blocks, block = (first + warp) % n_blocks;
     n_left = warp < n_own ? (n_own - 1 - warp) / kWarps + 1 : 0;
   }
+  // Moves to the warp's next block. n_blocks: blocks of an item.
   __device__ __forceinline__ void advance(uint32_t n_blocks) {
     --n_left;
     block += kWarps;
@@ -36,6 +37,8 @@ __device__ __forceinline__ void put_two(const Job& job, uint32_t row, uint32_t m
   y[0] = v.x, y[8] = v.y;
 }
 
+// kVectors: vectors of 16 bytes in a group of a tile of W. kTile: bytes of such a group. kDepth: groups in a warp's
+// ring.
 template <Format F>
 struct ByWarpShape {
   static constexpr uint32_t kVectors = 256 / Traits<F>::kBlock * Traits<F>::kBytes, kTile = 16 * kVectors,

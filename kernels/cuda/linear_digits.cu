@@ -9,6 +9,7 @@ using namespace zinc_rt::cuda;
 [[maybe_unused]] constexpr Format kFormat = ZRT_WEIGHTS;
 template <int kIndex>
 constexpr bool kHasShape = has_digits_stages(kDigitsShapes[kIndex], kActOf<kFormat>, Traits<kFormat>::kBytes);
+// Whether the shapes first to end - 1 all have that many threads; the kernels' __launch_bounds__ must agree.
 constexpr bool have_threads(int first, int end, uint32_t threads) {
   for (int i = first; i < end; ++i)
     if (digits_threads(kDigitsShapes[i]) != threads) return false;

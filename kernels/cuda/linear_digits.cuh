@@ -3,8 +3,8 @@
 // (digits.cuh), and tensor cores sum up a whole group of 256 values for each digit. (Other kernels multiply each sum of
 // 16 or 32 values by its sub-scale, once per row of x.)
 // A workgroup computes 64 rows of W by all rows of x, or by a tile of them:
-// - some warpgroups take the stages of k in turn, and store v of each in shared memory
-// - one warpgroup adds up v in order
+// - some warpgroups take the stages of k in turn, and store the sums v of each in shared memory
+// - one warpgroup adds up the group sums v in order
 // - of the last warpgroup, one warp copies W and one thread copies x (in the layout that digit_rows.cu writes) to
 //   shared memory, several stages ahead
 // A stage is one group of k. Or it is several groups of fewer rows of W, which one instruction multiplies together:
@@ -45,6 +45,8 @@ __device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_byte
   }
 }
 
+// The work of a workgroup with shape number kIndex of kDigitsShapes. Each role (copying, multiplying, adding) calls one
+// of the public functions.
 template <Format F, int kIndex>
 struct DigitsProduct {
   using T = Traits<F>;
@@ -62,8 +64,9 @@ struct DigitsProduct {
                             kStages = digits_stages(kShape, kActOf<F>, T::kBytes),
                             kPlaneBytes = digits_plane_bytes(kShape);
   static_assert(2 * kHalf + kRest == kXBytes);
-  // The layout of v of a group: its columns one after another, then the scales of x, by which v is multiplied when it
-  // is added. A thread of the adding warpgroup has four consecutive rows of W (a quad) and every kAtOnce-th column.
+  // The layout of the sums v of a group: its columns one after another, then the scales of x, by which v is multiplied
+  // when it is added. A thread of the adding warpgroup has four consecutive rows of W (a quad) and every kAtOnce-th
+  // column.
   static constexpr uint32_t kPitch = digits_pitch(kGroups), kGroupFloats = kColumns * (kPitch + 1),
                             kFours = digits_rows(kGroups) / 4, kAtOnce = 128 / kFours,
                             kQuads = (kColumns + kAtOnce - 1) / kAtOnce;
@@ -119,7 +122,7 @@ struct DigitsProduct {
     }
   }
 
-  // Called by the warpgroup that adds up v.
+  // Called by the warpgroup that adds up the group sums v.
   __device__ __forceinline__ void add_all(Stages planes, uint32_t thread) const {
     for (uint32_t own = 0; own < n_own; ++own) {
       float4 acc[kQuads] = {};
@@ -146,10 +149,12 @@ struct DigitsProduct {
   }
 
  private:
+  // Returns the column of an adding thread's quad number `quad`.
   static __device__ __forceinline__ uint32_t column_of(int quad, uint32_t thread) {
     return quad * kAtOnce + thread / kFours;
   }
 
+  // Copies the groups of x to stages of several groups each.
   __device__ __forceinline__ void copy_stages_of_x(Stages& stages, const uint8_t* from) const {
     for (uint32_t first = 0; first < n_groups; first += kGroups, stages.advance()) {
       const uint32_t n = min(kGroups, n_groups - first);
@@ -201,8 +206,8 @@ struct DigitsProduct {
     }
   }
 
-  // Computes v of the groups of a stage. The warp has one tile of one of the groups. In the last stage, warps whose
-  // group is behind the last one compute values that nobody reads.
+  // Computes the sums v of the groups of a stage. The warp has one tile of one of the groups. In the last stage, warps
+  // whose group is behind the last one compute values that nobody reads.
   __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t warp,
                                            uint32_t lane) const {
     using D = Digits<F>;
@@ -261,7 +266,7 @@ struct DigitsProduct {
           *reinterpret_cast<const float*>(rest + (g + 1) * kRest - kColumns * 4 + column * 4);
   }
 
-  // Does the same for FIXED16, whose digits are multiplied as in linear_fixed.cuh.
+  // Computes the sums v of the groups of a stage for FIXED16, whose digits are multiplied as in linear_fixed.cuh.
   __device__ __forceinline__ void multiply_fixed(const Stages& stages, const Stages& planes, uint32_t warp,
                                                  uint32_t lane) const {
     const uint32_t own = warp / kTiles, tile = warp % kTiles;
@@ -307,8 +312,8 @@ struct DigitsProduct {
   }
 };
 
-// Grid: (workgroups that share the blocks of rows of all parts, tiles of rows of x). kIndex: index of the shape in
-// kDigitsShapes.
+// Grid: (workgroups that share the blocks of rows of all parts (matrices), tiles of rows of x). kIndex: index of the
+// shape in kDigitsShapes.
 template <Format F, int kIndex>
 __device__ __forceinline__ void linear_digits(const LinearArgs& args) {
   using P = DigitsProduct<F, kIndex>;

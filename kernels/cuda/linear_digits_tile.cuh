@@ -12,6 +12,7 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
+// The work of a workgroup. Each role (copying W, copying x, multiplying) calls one of the public functions.
 template <Format F>
 struct DigitsTile {
   using T = Traits<F>;
@@ -51,10 +52,12 @@ struct DigitsTile {
     return n > 64 ? kColumns : n > 32 ? 64 : n > 16 ? 32 : 16;
   }
 
+  // Copies W of all tiles of this workgroup to stages. Called by one warp.
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x)
       copy_groups_of_w<F, kTiles>(stages, kXBytes, job_at(tile), args.k, lane);
   }
+  // Copies x of all tiles of this workgroup to stages. Called by one thread.
   __device__ __forceinline__ void copy_x(Stages stages) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
       const uint32_t n = columns_of(tile);
@@ -146,7 +149,7 @@ struct DigitsTile {
   }
 };
 
-// Grid: workgroups that share the tiles of all parts and of all items.
+// Grid: workgroups that share the tiles of all parts (matrices) and of all items.
 template <Format F>
 __device__ __forceinline__ void linear_digits_tile(const LinearArgs& args) {
   using P = DigitsTile<F>;

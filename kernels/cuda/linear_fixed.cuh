@@ -18,6 +18,7 @@ struct FixedStages {
   Stages x, w, scales;
 };
 
+// The work of a workgroup. Each role (copying W, copying x, multiplying) calls one of the public functions.
 template <uint32_t kColumns>
 struct FixedTile {
   static constexpr uint32_t kTiles = kFixedRows / 16, kHalves = 2 * kTiles, kXHalf = fixed_half_bytes(kColumns),
@@ -137,6 +138,8 @@ struct FixedTile {
     scales.advance();
   }
 
+  // Adds a finished group to acc: the sums with x's high and low digits become v, which is multiplied by the scale of
+  // x. at: the scales.
   __device__ __forceinline__ static void close(const uint8_t* at, uint32_t own, uint32_t lane,
                                                const int (&sums)[kColumns], float (&acc)[kColumns / 2]) {
     float d[2];
@@ -156,7 +159,7 @@ struct FixedTile {
   }
 };
 
-// Grid: workgroups that share the tiles of all parts. All rows of W are in whole tiles of 16.
+// Grid: workgroups that share the tiles of all parts (matrices). All rows of W are in whole tiles of 16.
 template <uint32_t kColumns>
 __device__ __forceinline__ void linear_fixed(const LinearArgs& args) {
   using P = FixedTile<kColumns>;
@@ -164,6 +167,7 @@ __device__ __forceinline__ void linear_fixed(const LinearArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   uint8_t* at = reinterpret_cast<uint8_t*>(shared) + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
   auto* barriers = reinterpret_cast<uint64_t*>(at + P::kRingBytes);
+  // Makes a ring of n stages of `bytes` bytes, and initializes its barriers. copiers: threads that arrive per filling.
   const auto ring = [&](uint32_t bytes, uint32_t n, uint32_t copiers) {
     const Stages stages{at, barriers, barriers + n, bytes, n};
     at += n * bytes, barriers += 2 * n;

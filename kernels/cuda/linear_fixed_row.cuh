@@ -3,7 +3,7 @@
 //   registers, 16 bytes per lane at a time
 // - warps take the units of their workgroup's blocks in turn, and each has loads for the next kDepth units under way.
 //   No warp waits for another before the workgroup's last unit
-// - v of all units is stored in shared memory; then each thread adds up a whole row in order
+// - the group sums v of all units are stored in shared memory; then each thread adds up a whole row in order
 // x is in shared memory as operands B: for each pair of steps of 32 values and each digit, 16 bytes for each of the
 // lanes 0 to 3 (lane % 4). Even columns have the high digits and odd columns the low ones, so a lane gets all four sums
 // of its row.
@@ -18,6 +18,7 @@ struct HalfGroup {
   uint4 high[4], low[4];
   uint32_t scale;
 
+  // Loads the lane's part of a unit. half: the unit's address.
   __device__ __forceinline__ void load(const uint8_t* half, uint32_t lane) {
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
@@ -27,7 +28,7 @@ struct HalfGroup {
     }
     scale = stream_2(half + 2 * kFixedPlane + lane / 4 * 2);
   }
-  // Returns v of row lane / 4. x: the operands of the group, beginning at the lane's words.
+  // Returns the group sum v of row lane / 4. x: the operands of the group, beginning at the lane's words.
   __device__ __forceinline__ float value(const uint4* x) const {
     int even[4] = {}, odd[4] = {};
 #pragma unroll
@@ -102,9 +103,9 @@ struct RowOperand {
   }
 };
 
-// The kernel. Grid: workgroups that share the blocks of all parts. All matrices consist of whole tiles. kDepth: units
-// that a warp loads ahead; 1 if no warp has more than one unit. kGlu: a block is half a tile of gate and half a tile of
-// up, in this order.
+// The kernel. Grid: workgroups that share the blocks of all parts (matrices). All matrices consist of whole tiles.
+// kDepth: units that a warp loads ahead; 1 if no warp has more than one unit. kGlu: a block is half a tile of gate and
+// half a tile of up, in this order.
 template <RowOf kRow, uint32_t kDepth, bool kGlu = false>
 __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
   constexpr uint32_t kParts = kGlu ? 2 : 1, kRows = kFixedRowRows;

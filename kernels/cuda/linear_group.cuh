@@ -1,5 +1,6 @@
 // Columns: the class by which linear.cuh multiplies a group of 256 values of k of a tile of 16 rows of W, in shared
-// memory, by up to 32 rows of x. The result is v of each row and column; linear.cuh adds these up in order.
+// memory, by up to 32 rows of x. The result is the group sum v of each row and column; linear.cuh adds these up in
+// order.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -43,6 +44,7 @@ struct Columns {
   float asked_d[kN], asked_block_d[kN][2];
   int asked_block_sums[kN][2];
 
+  // Sets the rows of x to multiply by. row_at(c): the row of x that is column c.
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
 #pragma unroll
@@ -52,12 +54,13 @@ struct Columns {
     }
   }
 
+  // Loads x of group g, if it is loaded ahead (kAhead). n_steps: steps of 32 values that the group has.
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
     if constexpr (kAhead) load(g, n_steps);
   }
 
-  // Computes v of a group. v[n][2 * r + c] is that of column n * 8 + lane % 4 * 2 + c and row lane / 4 + 8 * r.
-  // scratch: shared memory of this warp (column_scratch_bytes), which formats with blocks of 32 use.
+  // Computes the sums v of a group. v[n][2 * r + c] is that of column n * 8 + lane % 4 * 2 + c and row lane / 4 + 8 *
+  // r. scratch: shared memory of this warp (column_scratch_bytes), which formats with blocks of 32 use.
   __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float* scratch, float (&v)[kN][4]) {
     if constexpr (!kAhead) load(g, group.n_steps);
     if constexpr (T::kBlock == 32)
@@ -66,8 +69,8 @@ struct Columns {
       supers(group, v);
   }
 
-  // Stores v of a group in shared memory; with blocks of 256 also the scale of x, by which v is multiplied when it is
-  // added.
+  // Stores the sums v of a group in shared memory; with blocks of 256 also the scale of x, by which v is multiplied
+  // when it is added.
   __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) {
     static_assert(column_scratch_bytes(kN) <= kColumns * kColumnPitch * sizeof(float), "v's place");
     float v[kN][4];
@@ -82,6 +85,7 @@ struct Columns {
   }
 
  private:
+  // Returns the lane's addresses of a row of x.
   __device__ __forceinline__ Row at_of(uint32_t row) const {
     const uint64_t first = static_cast<uint64_t>(row) * k;
     return {x.qs + first + lane % 4 * 8,
@@ -89,6 +93,7 @@ struct Columns {
             x.d + first / T::kBlock};
   }
 
+  // Loads x of group g.
   __device__ __forceinline__ void load(uint32_t g, uint32_t n_steps) {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
@@ -156,6 +161,7 @@ struct Columns {
     }
   }
 
+  // Computes the sums v of a group of a 256-value format.
   __device__ __forceinline__ void supers(const Group<F>& group, float (&v)[kN][4]) const {
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     int isum[kN][4] = {};

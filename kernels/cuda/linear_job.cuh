@@ -87,8 +87,8 @@ __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], ui
 __device__ __forceinline__ float less_minimums(const KScales& s, float sum, float minimums) {
   return __fmaf_rn(sum, s.d, minimums * -s.dmin);
 }
-// Returns v of a group from the sum of its products (isum) and from the sum of its minimums, or of its offsets, times
-// the sums of x (sums).
+// Returns the sums v of a group from the sum of its products (isum) and from the sum of its minimums, or of its
+// offsets, times the sums of x (sums).
 template <Format F>
 __device__ __forceinline__ float super_value(const KScales& s, int isum, int sums) {
   using T = Traits<F>;
@@ -182,9 +182,11 @@ __device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Item& it
   const uint32_t row = y_row(item, column);
   return item.is_expert && args.x_rows == 1 ? row / args.choices : row;
 }
+// Returns the number of rows of x (with experts, of tokens) of this step.
 __device__ __forceinline__ uint32_t rows_of_x(const LinearArgs& args) {
   return dim_of(args.rows_symbol, args.step);
 }
+// Stores one result of a job in y, after adding the bias, and adds it to the residual. m: the row of W.
 __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m, float v) {
   const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;
   if (!job.is_valid) v = nan_value();

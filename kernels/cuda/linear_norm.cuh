@@ -69,6 +69,7 @@ class NormedRow {
   static constexpr uint32_t kHeld = 2,  // groups that a warp loads before it uses the first
       kRound = 2 * kWarps;              // groups that are squared side by side
 
+  // Returns the index in the row of the lane's first value of group g.
   __device__ __forceinline__ static uint32_t at_of(uint32_t g) { return g * 256 + first_of_eight(); }
   // Loads the lane's values of the warp's first kHeld groups.
   __device__ __forceinline__ void load_eights(const float* from, Eight (&to)[kHeld]) const {

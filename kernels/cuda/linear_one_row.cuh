@@ -1,5 +1,5 @@
 // OneColumn and FloatColumn: the classes by which linear.cuh multiplies a group of 256 values of k of kT tiles of W, in
-// shared memory, by one row of x. The result is v of each row; linear.cuh adds these up in order.
+// shared memory, by one row of x. The result is the group sum v of each row; linear.cuh adds these up in order.
 #pragma once
 
 #include "kernels/cuda/linear_group.cuh"
@@ -85,6 +85,7 @@ struct OneColumn {
   uint2 own, sums;
   float d[2];
 
+  // Sets the row of x to multiply by.
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
     const uint64_t first = static_cast<uint64_t>(row_at(0)) * k;
@@ -93,6 +94,7 @@ struct OneColumn {
     own_d = x.d + first / T::kBlock + (T::kBlock == 32 ? lane % 4 * 2 : 0);
   }
 
+  // Loads the lane's x of group g. n_steps: steps of 32 values that the group has.
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
     own = sums = uint2{0, 0};
     if (T::kBlock == 256 || lane / 4 < n_steps) own = *reinterpret_cast<const uint2*>(own_qs + g * 256);
@@ -109,6 +111,8 @@ struct OneColumn {
     }
   }
 
+  // Computes the sums v of a group of kT tiles and stores them in shared memory; with blocks of 256 also the scale of
+  // x.
   __device__ __forceinline__ void run(const Group<F> (&groups)[kT], uint32_t, float* to) const {
     if constexpr (T::kBlock == 256) {
       const float v = supers(groups);
@@ -130,6 +134,7 @@ struct OneColumn {
   // Returns 1 if the lane's step belongs to pair `pair`, else 0. Operand B is multiplied by this, so that other columns
   // become zeros.
   __device__ __forceinline__ uint32_t of_pair(int pair) const { return (1u << (lane / 8 * 8)) >> (8 * pair) & 0xFF; }
+  // Returns the lane's operand B for the steps of a pair: x in the columns of these steps, zeros elsewhere.
   __device__ __forceinline__ uint2 operand_b(int pair) const {
     const uint32_t is_pair = of_pair(pair);
     return {own.x * is_pair, own.y * is_pair};
@@ -158,10 +163,10 @@ struct OneColumn {
     }
   }
 
-  // v of a group of a 32-value format. The blocks must be added in order, so the value goes from lane to lane: pair 0
-  // begins, and each lane adds its two steps to what the lane before has; the lane of the last pair holds v. Until its
-  // turn a lane computes values that are not used. For steps behind the last, x, its sums and its scales are 0, so they
-  // add nothing.
+  // Computes the sums v of a group of a 32-value format. The blocks must be added in order, so the value goes from lane
+  // to lane: pair 0 begins, and each lane adds its two steps to what the lane before has; the lane of the last pair
+  // holds v. Until its turn a lane computes values that are not used. For steps behind the last, x, its sums and its
+  // scales are 0, so they add nothing.
   __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
     const uint32_t first = lane % 4 * 2, n_steps = groups[0].n_steps;
     const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
@@ -296,8 +301,8 @@ struct OneColumn {
       }
   }
 
-  // Returns v of a group of a 256-value format, for one of the lane's rows: number own_number() in the order (tile,
-  // row), as sum_over_four() distributes them.
+  // Returns the sum v of a group of a 256-value format, for one of the lane's rows: number own_number() in the order
+  // (tile, row), as sum_over_four() distributes them.
   __device__ __forceinline__ float supers(const Group<F> (&groups)[kT]) const {
     PairSums sums_of;
     if constexpr (T::kP1 == 0 && T::kTable == 0)
@@ -334,11 +339,12 @@ struct OneColumn {
               last = static_cast<int>(__byte_perm(sums.x, sums.y, 0x7632));
     return __dp2a_hi(last, n, __dp2a_hi(first, n, 0));
   }
+  // Returns the number, in the order (tile, row), of the first row whose result this lane computes.
   __device__ __forceinline__ uint32_t own_number() const { return lane % 4 * kT / 2; }
 };
 
-// FloatColumn does the same for a row of floats, which each warp quantizes itself, group by group. The eight values
-// that a lane quantizes are those of its part of operand B. is_kept: the warp also stores the quantized group in x, as
+// FloatColumn multiplies by a row of floats, which each warp quantizes itself, group by group. The eight values that a
+// lane quantizes are those of its part of operand B. is_kept: the warp also stores the quantized group in x, as
 // QUANTIZE would, for later launches.
 template <Format F, int kTiles>
 struct FloatColumn : OneColumn<F, kTiles> {
@@ -353,10 +359,12 @@ struct FloatColumn : OneColumn<F, kTiles> {
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
     row = row_at(0);
   }
+  // Loads the lane's eight floats of group g.
   __device__ __forceinline__ void ask(uint32_t g, uint32_t) {
     group = g;
     values = load_eight(floats + static_cast<uint64_t>(row) * Base::k, g * 256 + first_of_eight(), Base::k);
   }
+  // Quantizes the group, and then does what OneColumn's run() does.
   __device__ __forceinline__ void run(const Group<F> (&groups)[kTiles], uint32_t g, float* to) {
     constexpr uint32_t kAll = 0xFFFFFFFFu;
     constexpr bool kIs256 = Base::T::kBlock == 256;

@@ -64,6 +64,7 @@ struct TileProduct {
   }
 
  private:
+  // Starts the copies of x of group g, with sums and scales.
   __device__ __forceinline__ void fill_x(uint8_t* stage, uint32_t g, uint32_t n_steps) const {
 #pragma unroll
     for (uint32_t first = 0; first < kColumns * 16; first += kThreads) {
@@ -148,11 +149,13 @@ struct TileProduct {
     }
   }
 
+  // Returns the lane's operand B of step s for column tile n.
   __device__ __forceinline__ uint2 operand_b(const uint8_t* stage, uint32_t first_column, int n, int s) const {
     return *reinterpret_cast<const uint2*>(stage + kX + (first_column + n * 8 + lane / 4) * kTileXPitch + s * 32 +
                                            lane % 4 * 8);
   }
 
+  // Adds a group of a format with blocks of 32.
   __device__ __forceinline__ void add_blocks(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
                                              uint32_t n_steps, float (&acc)[kT][kN][4]) const {
     float v[kT][kN][4] = {};
@@ -202,6 +205,7 @@ struct TileProduct {
         for (int i = 0; i < 4; ++i) acc[t][n][i] = acc[t][n][i] + v[t][n][i];
   }
 
+  // Adds a group of a format with blocks of 256.
   __device__ __forceinline__ void add_super(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
                                             float (&acc)[kT][kN][4]) const {
     const auto group_of = [&](int t) { return Group<F>{stage + (first_tile + t) * kTileBytes, 8, lane}; };
@@ -251,7 +255,8 @@ struct TileProduct {
   }
 };
 
-// Grid: (blocks of tiles of all parts, blocks of columns, items of experts).
+// Grid: (blocks of tiles of all parts (matrices), blocks of columns, items of experts). An item is rows of x that chose
+// the same expert.
 template <class P>
 __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);

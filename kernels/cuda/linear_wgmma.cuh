@@ -43,6 +43,7 @@ struct QuantizedTile {
   uint32_t own[2][2][kWords];  // indexes: row, step
 
   QuantizedTile() = default;
+  // Computes the lane's words of scales of a group of a tile.
   __device__ __forceinline__ QuantizedTile(const uint8_t* tile, uint32_t n_steps, uint32_t lane)
       : group{tile, n_steps, lane} {
     const uint32_t part = lane % 4;
@@ -134,6 +135,7 @@ struct F16Tile {
   __device__ __forceinline__ F16Tile(const uint8_t* tile, uint32_t, uint32_t lane_of_warp)
       : row(tile + lane_of_warp % 16 * 128), lane(lane_of_warp) {}
 
+  // Makes the operands A of the two products of a step.
   __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -147,6 +149,7 @@ struct F16Tile {
   }
 };
 
+// The work of a workgroup: a job's block of kRows rows of W by kColumns rows of x.
 template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
 struct WgmmaProduct {
   using W = WgmmaWeights<F>;
@@ -177,6 +180,7 @@ struct WgmmaProduct {
   uint32_t k, n_groups;
   const uint8_t* x;  // of the workgroup's columns
 
+  // Returns the number of steps of 32 values in group g.
   __device__ __forceinline__ uint32_t steps_of(uint32_t g) const { return min(W::kSteps, (k - g * W::kValues) / 32); }
 
   // Starts the copy of group g of W to a stage. For float weights, rows behind the matrix's last and values behind k
@@ -322,7 +326,8 @@ struct WgmmaProduct {
   }
 };
 
-// The kernel. Grid: (tiles of rows of x, blocks of rows of W of all parts, items of experts).
+// The kernel. Grid: (tiles of rows of x, blocks of rows of W of all parts (matrices), items of experts). An item is
+// rows of x that chose the same expert.
 template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
 __device__ __forceinline__ void linear_wgmma(const WgmmaArgs& with_maps) {
   using P = WgmmaProduct<F, kWarpgroups, kColumns>;

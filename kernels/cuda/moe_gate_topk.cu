@@ -94,6 +94,7 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   }
   return id;
 }
+// The kernel of one warp per token.
 template <int kHeld>
 __device__ __forceinline__ void gate_topk(const OpArgs& args) {
   wait_for_inputs();

@@ -27,6 +27,7 @@ struct Choices {
         n_experts(n_experts) {}
 };
 
+// Return fma(w, v, z), for each of their values.
 __device__ __forceinline__ float fma_values(float w, float v, float z) {
   return __fmaf_rn(w, v, z);
 }

@@ -90,7 +90,7 @@ __device__ __forceinline__ uint32_t shared_address(const void* at) {
 __device__ __forceinline__ void copy_16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
 }
-// Does the same, or writes 16 zero bytes and reads nothing if is_copy is false.
+// Starts a copy of 16 bytes like copy_16(), or writes 16 zero bytes and reads nothing if is_copy is false.
 __device__ __forceinline__ void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
                "r"(is_copy ? 16 : 0));
@@ -131,7 +131,7 @@ __device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
 }
-// Does the same for 16 values of k. a0, a1 and b are the first (or the last) registers that mma32 would take.
+// The warp computes c += A B, m16n8k16. a0, a1 and b are the first (or the last) registers that mma32 would take.
 template <bool kSigned>
 __device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
   if constexpr (kSigned)
@@ -157,7 +157,7 @@ __device__ __forceinline__ void load_matrices(uint32_t (&m)[4], const void* row)
                : "r"(shared_address(row))
                : "memory");
 }
-// Does the same with each matrix transposed.
+// Loads matrices like load_matrices(), each transposed.
 __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -218,6 +218,7 @@ __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t count) 
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
 }
+// Arrives at the barrier.
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
@@ -332,7 +333,7 @@ __device__ __forceinline__ void wgmma(float (&d)[32], const uint32_t (&a)[4], ui
                : ZRT_SUMS_32("+f")
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
-// Do the same with A in shared memory as well. Its 64 rows have the layout of those of B.
+// wgmma_shared(): like wgmma(), with A in shared memory as well. Its 64 rows have the layout of those of B.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
   asm volatile(ZRT_WGMMA("m64n128k16.f32.bf16.bf16", ZRT_NAMES_64, "%64, %65, adds, 1, 1, 0, 0", "%66")
                : ZRT_SUMS_64("+f")

@@ -152,9 +152,9 @@ extern "C" __global__ void norm_rows_fixed(const __grid_constant__ OpArgs args) 
   norm_rows_of<true>(args);
 }
 
-// Does the same for rows to which the sum over their choices of experts is added in place first. choices_y is [n, k *
-// d]. expert_scale and z, which receives the sum, may be null. d is a multiple of 4. Shared memory: the row, w, and a
-// float per group of 256 values.
+// The kernel of RMS_NORM of rows to which the sum over their choices of experts is added in place first. choices_y is
+// [n, k * d]. expert_scale and z, which receives the sum, may be null. d is a multiple of 4. Shared memory: the row, w,
+// and a float per group of 256 values.
 template <bool kHasFixed>
 __device__ __forceinline__ void moe_sum_norm_rows_of(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, row);

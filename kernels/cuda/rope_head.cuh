@@ -7,6 +7,7 @@
 
 namespace zinc_rt::cuda {
 
+// Computes one head by a warp. In what follows, l() is the lane of the order of sums, GPU lane % 16.
 template <int kSteps>
 class WarpHead {
  public:
@@ -70,8 +71,8 @@ class WarpHead {
   bool has_norm_, has_row_;
 };
 
-// Does the same by a half warp, so that a warp computes two heads at once. The arguments of the ask_*() functions may
-// differ between the halves of a warp. A half without a head passes n = 0.
+// HalfWarpHead computes one head by a half warp, so that a warp computes two heads at once. The arguments of the
+// ask_*() functions may differ between the halves of a warp. A half without a head passes n = 0.
 template <int kSteps>
 class HalfWarpHead {
  public:

@@ -82,12 +82,14 @@ __device__ __forceinline__ void rotate_back(float (&x)[kRegisters], uint32_t n) 
   for (uint32_t r = 0; r < kRegisters; ++r) x[r] = signed_by(r, x[r]) * inverse_of(n);
 }
 
+// Returns four values of the table, from number `at` on, as a word.
 ZRT_CUDA_HD constexpr uint32_t word(const Copy<int8_t, 16>& table, int at) {
   uint32_t bits = 0;
   for (int i = 0; i < 4; ++i) bits |= static_cast<uint32_t>(static_cast<uint8_t>(table.of[at + i])) << 8 * i;
   return bits;
 }
 
+// Whether both tables are symmetric, which nearest() relies on.
 constexpr bool is_symmetric(const Copy<int8_t, 16>& table, const Copy<float, 15>& middles) {
   bool is = true;
   for (uint32_t i = 0; i < 16; ++i) is = is && table.of[i] == -table.of[15 - i];

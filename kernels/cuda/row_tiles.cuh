@@ -62,6 +62,7 @@ struct FixedXGroup {
     reinterpret_cast<float*>(at + 2 * fixed_half_bytes(columns))[column] = d;
   }
 };
+// Stores a warp's 256 quantized values (codes of two digits) as group g of row t of `tiles`.
 __device__ __forceinline__ void store_fixed(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
                                             uint32_t k, uint32_t g) {
   const uint32_t lane = threadIdx.x % 32, step = lane / 4;

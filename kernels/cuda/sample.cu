@@ -206,6 +206,7 @@ __device__ __forceinline__ uint32_t sort_key(float logit) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);
   return logit == logit ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;
 }
+// Returns the logit that has this key; not for NaN.
 __device__ __forceinline__ float logit_of(uint32_t key) {
   return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
 }

@@ -16,6 +16,7 @@ struct Stages {
   uint32_t bytes, n, stage = 0, parity = 0;
 
   __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
+  // Waits until the current stage is filled.
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
   // For warpgroups that use stages in turn, so that this stage was used by a different warpgroup in its previous phase.
   // A barrier distinguishes its phases only by parity, and bulk copies may end in another order than they were started.
@@ -27,6 +28,7 @@ struct Stages {
     wait_empty();
     wait_full();
   }
+  // Waits until all users have released the current stage.
   __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
   // arrive_full(): this thread has written its part of the stage. release(): this thread has finished reading the
   // stage. Every thread arrives. One arrival per warp after a __syncwarp would suffice, but compute-sanitizer's
@@ -38,6 +40,7 @@ struct Stages {
     __syncwarp();
     if (threadIdx.x % 32 == 0) barrier_arrive(empty + stage);
   }
+  // Returns the number of the stage before the current one.
   __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
   __device__ __forceinline__ void advance() { advance_if(true); }
   __device__ __forceinline__ void advance_by(uint32_t by) {  // by is at most n.
@@ -46,6 +49,7 @@ struct Stages {
     stage -= n;
     parity ^= 1;
   }
+  // Moves to the next stage if `moves`, without a branch.
   __device__ __forceinline__ void advance_if(bool moves) {
     const bool wraps = moves && stage + 1 == n;
     stage = wraps ? 0 : stage + (moves ? 1 : 0);

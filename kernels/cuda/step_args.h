@@ -30,6 +30,7 @@ struct StepBeginArgs {
   CopyJob copies[kMaxCopyJobs];
   PageJob pages[kMaxPageJobs];
 };
+// Arguments of step_end, which adds 1 to the number of completed steps.
 struct StepEndArgs {
   uint32_t* n_steps;
   uint32_t* done;  // Host memory that the host polls: the number of completed steps.

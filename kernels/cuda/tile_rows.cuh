@@ -95,6 +95,7 @@ struct Row {
   float most, sum, before, after;
   bool is_first;
 
+  // Merges the maximum and sum of a chunk, and computes the factors for its values.
   __device__ __forceinline__ void join(const RowChunk& of, uint32_t chunk) {
     is_first = chunk <= first_chunk;  // what was merged before is not seen by this row
     const float now = is_first || of.most > most ? of.most : most;
@@ -102,6 +103,7 @@ struct Row {
     sum = is_first ? of.sum : __fmaf_rn(of.sum, after, sum * before);
     most = now;
   }
+  // Returns the merged value: `was` from the chunks before, `own` from the current chunk.
   __device__ __forceinline__ float joined(float own, float was) const {
     return is_first ? own : __fmaf_rn(own, after, was * before);
   }
@@ -129,13 +131,16 @@ struct TileRows {
         first_chunk(first_seen(shape.window, pos) / kChunk),
         all_see(first_seen(shape.window, last)) {}
 
+  // Returns the number of rows.
   __device__ __forceinline__ uint32_t n() const { return tokens.n * group; }
   static __device__ __forceinline__ uint32_t first_of_warp() { return threadIdx.x / 32 * 16; }
+  // Returns the number of the lane's first (r = 0) or second (r = 1) row.
   static __device__ __forceinline__ uint32_t own(int r) { return first_of_warp() + r * 8 + threadIdx.x % 32 / 4; }
   // Returns the query head's number, counted through all tokens of the step.
   __device__ __forceinline__ uint64_t head_of(uint32_t row) const {
     return static_cast<uint64_t>(tokens.first + row / group) * c.n_heads + kv_head * group + row % group;
   }
+  // Initializes the state of the lane's two rows.
   __device__ __forceinline__ void begin(Row (&rows)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -153,6 +158,7 @@ struct TileRows {
   __device__ __forceinline__ bool is_edge(uint32_t chunk) const {
     return chunk * kChunk + kChunk > pos + 1 || chunk * kChunk < all_see;
   }
+  // Sets seen[r] to the positions of a chunk that the lane's row r sees.
   __device__ __forceinline__ void seen_of(const Row (&rows)[2], uint32_t chunk, Range (&seen)[2]) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {

@@ -9,6 +9,8 @@
 
 namespace zinc_rt::cuda {
 
+// The rows of one token, as the threads of a workgroup compute them: call ask_norms(), ask_turns(), ask_v() as soon as
+// their inputs are known, then make().
 template <class Cell, int kSteps>
 class TokenRows {
  public:

@@ -53,6 +53,7 @@ constexpr ActType kActOf = Traits<F>::kBlock == 32 ? kQ8A32
                            : F == kFixed16         ? kQ16A256
                                                    : kQ8A256;
 
+// Returns the bytes of k values of a row in the file.
 template <Format F>
 ZRT_CUDA_HD uint64_t row_bytes_of(uint32_t k) {
   return static_cast<uint64_t>(k) / Traits<F>::kBlock * Traits<F>::kBytes;
@@ -154,6 +155,7 @@ struct FromShared {
   }
 };
 
+// Loads a lane's bits of step `step` of a group that has `steps` steps.
 template <Format F, class From = FromGlobal>
 __device__ __forceinline__ Step load_step(const uint8_t* group, uint32_t steps, uint32_t step, uint32_t lane) {
   using T = Traits<F>;
@@ -190,6 +192,7 @@ __device__ __forceinline__ void load_scales(const uint8_t* scales, uint32_t row,
   if constexpr (T::kB == 2) b = From::read(reinterpret_cast<const uint16_t*>(scales + 16 * T::kA) + row);
   if constexpr (T::kB == 4) b = From::read(reinterpret_cast<const uint32_t*>(scales + 16 * T::kA) + row);
 }
+// Stores a lane's bits of step `step` of a group that has `steps` steps.
 template <Format F>
 __device__ inline void store_step(uint8_t* group, uint32_t steps, uint32_t step, uint32_t lane, const Step& s) {
   using T = Traits<F>;
@@ -408,6 +411,7 @@ __device__ __forceinline__ float widen_half(uint32_t word, int i) {
   return i == 0 ? __uint_as_float(word << 16) : __uint_as_float(word & 0xFFFF0000u);
 }
 
+// Returns value i of a float matrix, in the order in which it is stored.
 template <Format F>
 __device__ __forceinline__ float float_at(const void* w, uint64_t i) {
   if constexpr (F == kF32) return static_cast<const float*>(w)[i];

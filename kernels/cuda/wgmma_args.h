@@ -10,11 +10,13 @@ namespace zinc_rt::cuda {
 // bytes is at place p ^ row % 8, which is the swizzle in which wgmma reads shared memory. Along k, values are in the
 // order in which a lane holds those of W (bf16_rows.cu).
 constexpr uint32_t kWgmmaTile = 128, kWgmmaValues = 64, kWgmmaBlockBytes = kWgmmaTile * kWgmmaValues * 2;
+// Returns the bytes of a tile of x of k values.
 ZRT_CUDA_HD constexpr uint64_t wgmma_tile_bytes(uint32_t k) {
   return static_cast<uint64_t>((k + kWgmmaValues - 1) / kWgmmaValues) * kWgmmaBlockBytes;
 }
 // Threads of a workgroup of bf16_rows.cu. Each converts a step of 32 values.
 constexpr uint32_t kBf16RowsThreads = 128;
+// The arguments of bf16_rows.cu.
 struct Bf16RowsArgs {
   Address<const void> x;
   Address<void> to;
@@ -45,6 +47,7 @@ struct WgmmaArgs {
 constexpr uint32_t wgmma_threads(const WgmmaShape& shape) {
   return 128 * (shape.warpgroups + 1);
 }
+// Returns the rows of W of a workgroup's block.
 constexpr uint32_t wgmma_rows(const WgmmaShape& shape) {
   return 64 * shape.warpgroups;
 }
@@ -54,9 +57,11 @@ constexpr uint32_t wgmma_x_bytes(const WgmmaShape& shape) {  // per stage
 constexpr uint32_t wgmma_workgroups(const WgmmaShape& shape) {  // per multiprocessor
   return shape.columns == 64 ? 2 : 1;
 }
+// Returns the number of stages for W.
 constexpr uint32_t wgmma_w_stages(uint32_t group_bytes) {  // group_bytes: bytes of a group (stage) of one row of W
   return group_bytes == kWgmmaValues * 2 ? 4 : 2;
 }
+// Returns the number of stages for x that fit beside those for W, at most 8.
 constexpr uint32_t wgmma_x_stages(const WgmmaShape& shape, uint32_t group_bytes) {
   const uint32_t left = shared_of(wgmma_workgroups(shape)) - 2 * kKilobyte -
                         wgmma_w_stages(group_bytes) * wgmma_rows(shape) * group_bytes;
