@@ -163,7 +163,7 @@ __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, u
   uint64_t bits = 0;
 #pragma unroll
   for (uint32_t half = 0; half < 64; half += 32) {
-    // if it would be before the step's first token, this wraps to a large number
+    // If the token would be before the step's first, this wraps to a large number.
     const uint32_t i = half + threadIdx.x % 32, at = t + i - before;
     const bool is_of =
         i < most && at < n && slots[at] == slot && positions[at] - positions[t] == static_cast<int32_t>(i - before);

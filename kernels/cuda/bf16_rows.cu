@@ -26,7 +26,7 @@ struct FromQ8 {
   __device__ StepRow step(uint64_t row, uint32_t s) const {
     const uint4* at = reinterpret_cast<const uint4*>(rows.qs + row * k + s * 32);
     const uint4 low = at[0], high = at[1];
-    // puts the words back in the order of k, undoing word_of()
+    // The words are put back in the order of k, which undoes word_of().
     const uint32_t words[8] = {low.x, low.z, high.x, high.z, low.y, low.w, high.y, high.w};
     const float d = kIs256 ? rows.d[row * (k / 256) + s / 8] : rows.d[row * (k / 32) + s];
     StepRow values;

@@ -44,6 +44,7 @@ struct DigitRowsArgs {
   Address<const void> x;
   Address<void> to;
   Address<const StepHeader> step;
+  // rows_symbol: number of rows of x, or the symbol for it. k: values per row. columns: rows per tile.
   uint32_t rows_symbol, k, columns;
   // With experts, each item becomes a tile (LinearArgs has the meaning of these members). items is null in dense
   // products.

@@ -192,7 +192,7 @@ struct OneColumn<kFixed16, kTiles> {
     const int own_sum = sum_over_four(numbers, lane), other = __shfl_xor_sync(0xFFFFFFFFu, own_sum, 2);
     const uint32_t t = kT == 2 ? lane % 2 : 0, row = unit % 2 * 8 + lane / 4;
     const uint8_t* const half = t == 0 ? halves[0].at : halves[kT - 1].at;
-    // valid in lanes that hold the sum with high digits
+    // v is valid in the lanes that hold the sum with x's high digits.
     const float v = fixed_value(own_sum, other, fixed_scale(half, lane / 4));
     // The rows of the tile's other half get -0, which changes no sum.
     const bool is_other = (lane & 2) != 0;

@@ -92,7 +92,8 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
 // The static shared memory of a workgroup.
 struct Shared {
   float weights[kHeads][kChunk];  // before weigh_scores(): the products of q and K
-  // factors by which the merged o and sum (before), and those of the chunk (after), are multiplied
+  // Factors by which the merged o and sum (before), and those of the chunk (after), are multiplied when the chunk is
+  // merged.
   float before[kHeads], after[kHeads];
 };
 

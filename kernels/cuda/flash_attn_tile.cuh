@@ -46,10 +46,12 @@ struct Tile {
 
   // What the workgroup knows about each row of the tile.
   struct Row {
-    // factors by which the merged o and sum (before), and those of the chunk (after), are multiplied when the chunk is
-    // merged
+    // Factors by which the merged o and sum (before), and those of the chunk (after), are multiplied when the chunk is
+    // merged.
     float before[kRows], after[kRows];
+    // The largest score of each row so far, and the sum of its weights.
     float maxima[kRows], sums[kRows];
+    // The position of each row's token.
     uint32_t pos[kRows];
   };
   Row& row;
@@ -167,7 +169,8 @@ struct Tile {
     }
     __syncthreads();  // all of K has been stored
     if ((half & ~1u) % n_groups * kQRows >= n_rows) return;
-    // in blocks of kAhead positions: the two half warps of a warp compute neighbouring blocks
+    // The number of the block of kAhead positions relative to the warp's: the two half warps of a warp compute
+    // neighbouring blocks.
     const uint32_t apart = n_groups == 1 ? half % 2 : 0;
     for (uint32_t block = range.begin / kAhead / 2 * 2 + half / n_groups - apart; block * kAhead < range.end;
          block += kHalfWarps / n_groups) {

@@ -112,7 +112,7 @@ struct FloatColumns {
       uint32_t from = g;
       if (i + kDepth == n_rounds) {
         to_first_row();
-        // else some rows are loaded again and not used, which costs less than a conditional load
+        // If there is no next group, some rows are loaded again and not used, which costs less than a conditional load.
         if (next < args.k / 256) from = next;
       }
 #pragma unroll

@@ -138,7 +138,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   const uint32_t k = args.k, n_groups = (k + 255) / 256 * C::kUnits, last_steps = (k + 224) % 256 / 32 + 1;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = kNorm || args.choices == 0, is_worker = warp < kWarps;
-  // whether the weights to read are known before the inputs are ready
+  // Whether it is known which weights to read before the inputs are ready.
   const bool is_known = is_dense || args.knows_choices != 0;
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;

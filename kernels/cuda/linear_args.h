@@ -65,7 +65,7 @@ struct LinearArgs {
   Address<const int32_t> ids;
   // null: each choice is an item of its own; else [n_items], then (expert, first, count) per item
   Address<const int32_t> items;
-  // the choices sorted by expert; an item's rows are order[first] to order[first + count - 1]
+  // The choices sorted by expert; an item's rows are order[first] to order[first + count - 1].
   Address<const int32_t> order;
   uint32_t x_rows, n_experts;
   // Not 0: ids, items and order may be read before the wait. An earlier product waited for them before it let the next

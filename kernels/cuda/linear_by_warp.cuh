@@ -93,7 +93,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
     if (used.item != used_item) {
       used_item = used.item;
       item = item_of(args, used_item, n_rows);
-      // columns behind the last one read the last one's row again
+      // Columns behind the last one read the last one's row again.
       const auto column = [&](uint32_t i) { return min(i, item.n_columns - 1); };
       columns.set_rows([&](uint32_t i) { return x_row(args, item, column(i)); });
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
         for (int i = 0; i < 4; ++i) acc[i] = acc[i] + v[0][i];
       }
       __syncwarp();
-      // the next group of this block, or the first of the item's next one
+      // The next group of this block, or the first group of the item's next block.
       const uint32_t next = g + 1 < n_groups ? g + 1 : 0;
       columns.ask(next, steps_of(next));
       ask(slot);

@@ -25,7 +25,7 @@ struct Columns {
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0,
                         kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0),
                         kAhead = kN == 1 || T::kBlock == 32;
-  // tiles of W of a block; column tiles and columns of x
+  // kT: tiles of W of a block. kColumnTiles and kColumns: column tiles and columns of x.
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;
   static constexpr bool kIsFloat = false;  // whether x is floats that run() quantizes
   static constexpr uint32_t kUnits = 1;    // units of a group that warps take in turn

@@ -121,6 +121,8 @@ struct Item {
 // Job is what a workgroup computes: an Item, its matrix (w points to the expert's weights), and the first tile of its
 // block.
 struct Job : Item {
+  // w: the weights of the part, with experts those of the job's expert. first_tile: the first tile of the block;
+  // kernels whose blocks are not whole tiles use it as the number of the block in its part.
   const uint8_t* w;
   const LinearPart* part;
   uint32_t first_tile;

@@ -218,7 +218,7 @@ __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t count) 
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Arrives at the barrier.
+// Counts one arrival of this thread at the barrier.
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
@@ -344,9 +344,9 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_
                : ZRT_SUMS_32("+f")
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
-// wgmma_bytes(): the same for bytes, m64nNk32. A is signed (kSigned) or unsigned, B signed. Of A, a lane has four
-// values from l % 4 * 4 on in registers 0 and 1, and those 16 further in registers 2 and 3. The macro's last arguments
-// (...) are the operands of d.
+// wgmma_bytes(): the warpgroup computes d += A B (adds true) or d = A B (false), m64nNk32 of bytes. A is signed
+// (kSigned) or unsigned, B signed. Of A, a lane has four values from l % 4 * 4 on in registers 0 and 1, and those 16
+// further in registers 2 and 3. The macro's last arguments (...) are the operands of d.
 #define ZRT_WGMMA_BYTES(shape, names, read, adds_name, ...)                                          \
   if constexpr (kSigned)                                                                             \
     asm volatile(ZRT_WGMMA(shape ".s32.s8.s8", names, read, adds_name)                               \

@@ -108,7 +108,7 @@ __device__ __forceinline__ Nearest nearest(float y) {
   constexpr auto table = copied(kv::kTable);
   constexpr auto middles = copied(kv::kMiddles);
   const bool is_upper = y > 0.0f;
-  // as integers they are ordered like magnitudes
+  // The bits of magnitudes, read as integers, have the order of the magnitudes.
   const auto bits = [](float x) { return static_cast<int>(__float_as_uint(x)); };
   const int magnitude = bits(y < 0.0f ? -y : y) + (is_upper ? 0 : 1);
   int n = 0;

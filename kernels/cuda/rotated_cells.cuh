@@ -29,7 +29,7 @@ __device__ __forceinline__ uint2 table_values(uint32_t codes) {
 // CodePairs combines the codes of two tokens, so that one table lookup serves both. a and b: the same bytes of the
 // first and of the second token.
 struct CodePairs {
-  // byte i: value i (low) or 32 + i (high), the code of a in the lower four bits and of b in the upper ones
+  // Byte i is for value i (low) or 32 + i (high): the code of a in the lower four bits, that of b in the upper ones.
   uint32_t low, high;
 };
 __device__ __forceinline__ CodePairs pair_codes(uint32_t a, uint32_t b) {

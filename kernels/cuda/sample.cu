@@ -211,8 +211,8 @@ __device__ __forceinline__ float logit_of(uint32_t key) {
   return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
 }
 
-// Candidates whose logit is this far below the largest cannot be drawn; kernels/cpu/sample.cpp (keep_likely) has the
-// proof.
+// A candidate whose logit is more than this below the largest is less than 2^-24 times as likely, so it changes no sum
+// and is never drawn (kernels/cpu/sample.cpp, keep_likely).
 constexpr float kLeast = -17.0f;
 
 // The logits of a row, divided by the temperature. Each warp goes through its own stretch of the row.

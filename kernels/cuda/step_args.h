@@ -24,6 +24,7 @@ constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kBeginTh
 // Arguments of step_begin. Grid: one workgroup per copy, then one per page table; at least one workgroup in all.
 struct StepBeginArgs {
   const StepHeader* headers;  // A ring of kHeaders headers in host memory. Step i reads entry i % kHeaders.
+  // The step's header in device memory, which all later kernels of the step read.
   StepHeader* header;
   const uint32_t* n_steps;  // Device memory: the number of steps that have completed.
   uint32_t n_copies, n_pages;

@@ -115,6 +115,8 @@ struct TileRows {
   const uint32_t kv_head, group;
   const Tokens tokens;
   const int32_t* pages;
+  // pos and last: positions of the first and the last token. first_chunk and last_chunk: the chunks that the tile sees.
+  // all_see: the first position that all rows see, as far as the window decides that.
   const uint32_t pos, last, last_chunk, first_chunk, all_see;
 
   __device__ __forceinline__ TileRows(const OpArgs& args, const push::FlashAttn& shape, uint32_t head, Tokens of)

@@ -21,6 +21,7 @@ struct Bf16RowsArgs {
   Address<const void> x;
   Address<void> to;
   Address<const StepHeader> step;
+  // rows_symbol: number of rows of x, or the symbol for it. k: values per row.
   uint32_t rows_symbol, k;
   // With experts, each item becomes a tile (LinearArgs has the meaning of these members).
   uint32_t choices, x_rows;

@@ -18,6 +18,7 @@ struct CudaObject {
   bool is_host = false, has_weights = false;
 };
 
+// Allocates and frees the buffer objects of a CudaRing, and finds their addresses.
 class CudaMemory : public BufferObjects<CudaObject> {
  public:
   explicit CudaMemory(const Driver& driver) : BufferObjects("t_cuda"), driver_(driver) {}

@@ -43,6 +43,7 @@ class CudaRing final : public Ring {
   bool is_fast() const override { return profile_.is_fast; }
 
  private:
+  // An instantiated CUDA graph. n_dispatches: the number of packets that it runs.
   struct Graph {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
@@ -100,7 +101,7 @@ class CudaRing final : public Ring {
   std::string description_;
   kernel::KernelTable table_{kernel::Target::kSm90};
   CudaMemory memory_;
-  std::vector<LoadedKernel> kernels_;  // id - 1
+  std::vector<LoadedKernel> kernels_;  // index: Kernel::id - 1
   std::unordered_map<std::string, CUmodule> modules_;
   std::unordered_map<std::string, CUfunction> functions_;
   // The limit of dynamic shared memory, in bytes, if it was raised.
@@ -108,7 +109,8 @@ class CudaRing final : public Ring {
   std::unordered_map<Key, Graph, KeyHash> graphs_;
 
   // Memory that the host shares with the device: the numbers of the last kHeaders steps, and the word that counts
-  // steps. Both are in pinned_. words_ is device memory.
+  // steps. Both are in pinned_. words_ is device memory: the header of the current step, and 256 bytes further the
+  // number of completed steps.
   cuda::StepHeader* headers_ = nullptr;
   std::atomic<std::uint32_t>* done_ = nullptr;
   std::byte *pinned_ = nullptr, *words_ = nullptr;

@@ -52,6 +52,7 @@ namespace zinc_rt::ring {
   X(cuGraphDestroy)              \
   X(cuGraphLaunch)
 
+// The driver's functions, each as a member of the same name.
 struct Driver {
 #define ZRT_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   ZRT_CUDA_FUNCTIONS(ZRT_CUDA_MEMBER)

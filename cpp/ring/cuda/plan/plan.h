@@ -30,6 +30,7 @@ enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
 constexpr Place place_of(PlaceKind kind, std::uint64_t number) {
   return {static_cast<std::uint64_t>(kind) << 60 | number};
 }
+// Return the kind and the number that place_of() was called with.
 constexpr PlaceKind kind_of(Place place) {
   return static_cast<PlaceKind>(place.word >> 60);
 }
@@ -37,6 +38,7 @@ constexpr std::uint64_t number_of(Place place) {
   return place.word & ((std::uint64_t{1} << 60) - 1);
 }
 
+// One launch of a kernel: function `function` of image `image`, its grid, and its arguments.
 struct Launch {
   std::string image, function;
   std::uint32_t grid[3] = {1, 1, 1};
@@ -62,6 +64,7 @@ struct OpCall : gpu::Call<Place> {
   bool has_places = false;  // kernels read copies of positions, slots and the page table, which step_begin makes
 };
 
+// The state while the packets of one part of a batch are planned: it collects launches and hands out scratch memory.
 class Planner {
  public:
   Planner(const DeviceProfile& device, std::vector<Launch>& launches) : device_(device), launches_(launches) {}
@@ -89,6 +92,7 @@ class Planner {
     std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
     bool operator==(const Sorted&) const = default;
   };
+  // Where the sorted choices are: the items, and the choices in their order (LinearArgs::items and order).
   struct SortedAt {
     Place items, order;
   };
