@@ -1,4 +1,4 @@
-// ADD: z = x + y; z may be x.
+// ADD: z = x + y, value by value. z may be the same memory as x. Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// ARGMAX: the index of the largest logit of a row, the lower one on a tie; NaN never, a row of NaN gives 0.
+// ARGMAX: the index of the largest logit of each row. On a tie the lower index wins. NaN never wins; a row that has
+// only NaN gives 0. Grid: one workgroup per row.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// COPY_ROWS: rows[to[i]] = rows[from[i]], word by word: bits are moved, not values.
+// COPY_ROWS: rows[to[i]] = rows[from[i]] for each i. Words are copied, so the bits stay the same whatever the type.
+// Grid: (pairs i, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,9 +1,10 @@
 // How linear_digits.cuh splits the weights of a 256-value format into digits. A code times its sub-scale is low +
 // kUpper * upper: two digits of a byte each, of which low is unsigned. The integer products of a warpgroup can then sum
 // up a whole group of 256 values for each digit.
-// The specializations of Digits have make(), which makes the lane's operands A, and close(), which computes the sums v
-// of a group from its sums. close() calls use(n, v) for columns 8 n to 8 n + 7 with the lane's four values. x_sums: the
-// sums of the group's x (digits_args.h) in shared memory. sum_of(i): returns the sum in register i of the products.
+// The specializations of Digits have make(), which makes the lane's operands A, and close(), which turns the sums of
+// both digits into the group's sums v (docs/arithmetic.md, rule 3). close() calls use(n, v) for columns 8 n to 8 n + 7
+// with the lane's four values. x_sums: the sums of the group's x (digits_args.h) in shared memory. sum_of(i): returns
+// the sum in register i of the products.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"

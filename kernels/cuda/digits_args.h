@@ -65,8 +65,8 @@ constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, ActType type, ui
 constexpr uint32_t digits_plane_bytes(const DigitsShape& shape) {
   return shape.groups * shape.columns * (digits_pitch(shape.groups) + 1) * 4;
 }
-// The shared memory for stages and planes. What remains is for barriers, and so that the first stage can begin at a
-// multiple of 1,024.
+// The bytes of shared memory for stages and planes (a plane is the group sums v of a stage). The rest is for barriers,
+// and so that the first stage can begin at a multiple of 1,024.
 constexpr uint32_t kDigitsRoom = shared_of(1) - 2 * kKilobyte;
 // Returns the number of stages that fit into shared memory, at most 12.
 constexpr uint32_t digits_stages(const DigitsShape& shape, ActType type, uint32_t group_bytes) {

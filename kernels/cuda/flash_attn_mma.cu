@@ -131,8 +131,7 @@ struct Attend {
           s[m][n][i] = __fmaf_rn(-2.0f * cap, approx_rcp(1.0f + approx_exp2(s[m][n][i])), cap);
   }
 
-  // Sets scores of positions that their row does not see to minus infinity. pos: the position of the tile's first
-  // token.
+  // Sets each score whose position its row does not see to minus infinity. pos: the position of the tile's first token.
   __device__ __forceinline__ void mask_scores(Scores& s, uint32_t pos, uint32_t at) const {
 #pragma unroll
     for (uint32_t m = 0; m < kRowTiles; ++m)

@@ -123,8 +123,7 @@ struct FloatColumns {
       }
     }
   }
-  // Computes the sums the sums v of a last group of fewer than 256 values for this warp's rounds, without loading
-  // ahead.
+  // Computes the sums v of a last group of fewer than 256 values for this warp's rounds, without loading ahead.
   __device__ __forceinline__ void multiply_last(const X& x, uint32_t g, float* to) {
     to_first_row();
 #pragma unroll 1

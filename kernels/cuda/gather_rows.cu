@@ -1,4 +1,4 @@
-// GATHER_ROWS: y[r] = x[rows[r]]; a row outside x gives NaN.
+// GATHER_ROWS: y[r] = x[rows[r]]. If rows[r] is no row of x, y[r] becomes NaN. Grid: (rows of y, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

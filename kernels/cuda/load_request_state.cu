@@ -1,4 +1,5 @@
-// LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field]; outside the table 0xFFFFFFFF.
+// LOAD_REQUEST_STATE: value[r] = slots[slot[r]][field]. If the slot or the field is outside the table, value[r] becomes
+// 0xFFFFFFFF. Grid: one thread per r.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// ROPE: rotates pairs by the angles of a token's position; a position outside the table gives NaN. A workgroup a row.
+// ROPE: rotates pairs of values of each head by the angles of the token's position. If the position is outside the
+// table of angles, the row becomes NaN. Grid: one workgroup per row.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// SCALE: y = (x * w) * scale, w one stored number or absent; y may be x.
+// SCALE: y = (x * w) * scale, value by value. w is a single number in memory, or null. y may be the same memory as x.
+// Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,4 @@
-// SIGMOID_MUL: y = x * sigmoid(gate); y may be x.
+// SIGMOID_MUL: y = x * sigmoid(gate), value by value. y may be the same memory as x. Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

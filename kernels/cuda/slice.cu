@@ -1,4 +1,5 @@
-// SLICE: y[t][g][i] = x[t][g][first + i].
+// SLICE: y[t][g][i] = x[t][g][first + i], where each row t of x has `groups` groups of `group` values, of which `width`
+// are copied. Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

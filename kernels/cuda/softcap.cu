@@ -1,4 +1,5 @@
-// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp; y may be x.
+// SOFTCAP: y = cap * tanh(x / cap), value by value; 1 / cap is computed once, by exact::rcp. y may be the same memory
+// as x. Grid: (rows, parts of a row).
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,4 +1,5 @@
-// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r]; outside the table nothing.
+// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r]. If the slot or the field is outside the table, nothing is
+// stored. Grid: one thread per r.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

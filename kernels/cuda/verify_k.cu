@@ -1,4 +1,5 @@
-// VERIFY_K: how many of k drafted tokens are the largest logits of their rows, from the first on.
+// VERIFY_K: counts how many of the k drafted tokens of each request are accepted. Draft i is accepted if it is the
+// largest logit of row i and all drafts before it were accepted. Grid: one workgroup per request.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;
