@@ -1,5 +1,5 @@
-// The values of the enum DType (cpp/base/dtype.h) that kernels use, repeated here because device code cannot include
-// that header. cpp/ring/cuda/plan/kernels.cpp checks at compile time that both agree. Shared by host and device
+// The values of the enum DType (cpp/base/dtype.h) that kernels use, repeated here because device code includes no
+// headers of cpp/. cpp/ring/cuda/plan/kernels.cpp checks at compile time that both agree. Shared by host and device
 // (C++17).
 #pragma once
 

@@ -68,7 +68,8 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
   return copies;
 }
 
-// Plans the launches of a submission and fills in addresses.
+// Plans the launches of a submission, between step_begin and step_end, and replaces each Place in their arguments by an
+// address.
 Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   ZRT_TRY(auto copies, copies_of(submission, bucket));
@@ -193,7 +194,8 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   // Modules are loaded and limits raised before the capture, because a capture forbids both.
   for (const Launch& launch : launches) {
     ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
-    // A kernel may be launched with different amounts, so its limit is never lowered.
+    // A kernel may be launched with different amounts of shared memory, so its limit is raised to the largest and never
+    // lowered.
     if (std::uint32_t& limit = shared_limits_[code]; launch.shared > std::max(limit, kUnaskedShared)) {
       ZRT_CHECK_OK(driver_.check(driver_.cuFuncSetAttribute(code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                             static_cast<int>(launch.shared)),

@@ -245,17 +245,18 @@ Status CudaRing::fits(const Submission& submission) const {
 
 namespace {
 
-// The smallest power of two that is not below n.
+// Returns the number of rows for which a graph is built, so that it serves steps of n rows: the smallest power of two
+// that is not below n.
 std::uint32_t bucket_of(std::uint32_t n) {
   std::uint32_t bucket = 1;
   while (bucket < n) bucket *= 2;
   return bucket;
 }
 
-// The class of history lengths for which a step is planned. Steps of few tokens spread the chunks of a history over
-// workgroups. The plan has as many workgroups as the class's longest history has chunks, instead of as many as the
-// cache has room for. There are few classes, because each needs its own graph. Returns 0 for "as long as the cache has
-// room for".
+// Returns the class of history lengths for which a step is planned. Steps of few tokens spread the chunks of a history
+// over workgroups. The plan has as many workgroups as the class's longest history has chunks, instead of as many as the
+// cache has room for. There are few classes, because each needs its own graph. 0 means: histories as long as the cache
+// has room for.
 std::uint32_t positions_bucket(StepDims dims, const DeviceProfile::Attention& measured) {
   if (dims.n_positions == 0 || dims.n_tokens > measured.most_tokens_by_positions) return 0;
   std::uint64_t bucket = measured.least_positions;
@@ -280,7 +281,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
     ZRT_TRY(const Graph graph, build(submission, bucket));
     it = graphs_.emplace(key, graph).first;
   }
-  // The numbers of steps are in a ring buffer. A new step must not overwrite the entry of a step in flight.
+  // The headers of steps are in a ring buffer. A new step must not overwrite the header of a step that has not ended.
   if (submissions_ >= cuda::kHeaders - 1) ZRT_CHECK_OK(wait_for(submissions_ + 2 - cuda::kHeaders));
   headers_[submissions_ % cuda::kHeaders] = {submission.dims.n_tokens, submission.dims.n_outputs};
   ZRT_CHECK_OK(driver_.check(driver_.cuGraphLaunch(it->second.exec, stream_), "cuGraphLaunch"));
@@ -293,7 +294,8 @@ Status CudaRing::wait(Fence fence) {
   return wait_for(fence.value);
 }
 
-// The device writes a word when the step is done. Every 20 ms the driver is asked whether the device has had a fault.
+// The device writes the number of completed steps to host memory, which this function polls. Every 20 ms it asks the
+// driver whether the device has had a fault.
 Status CudaRing::wait_for(std::uint64_t submission) {
   ZRT_CHECK_OK(broken_);
   const auto is_done = [&] {

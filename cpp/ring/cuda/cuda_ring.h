@@ -1,8 +1,8 @@
-// T-CUDA runs a step as one launch of a CUDA graph. A graph is built when a part of a batch is first submitted with a
-// given number of rows (a bucket), and reused for all steps of that bucket. What changes from step to step is in
-// memory. The first kernel of a graph takes the step's numbers from a ring of them and copies the host memory that the
-// step reads. The last kernel counts the step in a word that the host waits for. So once graphs exist, a submission is
-// a few writes and one driver call.
+// CudaRing runs a step as one launch of a CUDA graph. A graph is built when a part of a batch is first submitted with a
+// given number of rows, rounded up to a power of two (the bucket), and serves all later steps of that bucket. What
+// differs from step to step is in memory: the first kernel of a graph takes the step's header from a ring in host
+// memory and copies the host memory that the step reads. The last kernel counts the step in a word that the host polls.
+// So once graphs exist, a submission is a few writes and one driver call.
 #pragma once
 
 #include <atomic>
@@ -48,7 +48,7 @@ class CudaRing final : public Ring {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
   };
-  // The key of a graph: a part of a batch, and a bucket.
+  // The key of a graph: a part of a batch (packets first to first + count - 1), and a bucket.
   struct Key {
     std::uint64_t batch;  // BatchId
     std::uint32_t first, count;

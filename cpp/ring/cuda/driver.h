@@ -10,7 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// cuda.h maps some functions to newer versions by macros. The macros also rename the members and symbols here.
+// The functions of the driver that this tier calls. cuda.h maps some of these names to newer versions by macros; the
+// macros rename the members of Driver and the symbols that are looked up in the same way.
 #define ZRT_CUDA_FUNCTIONS(X)    \
   X(cuInit)                      \
   X(cuDriverGetVersion)          \

@@ -28,7 +28,7 @@ Pages pages_of(ir::Op op);
 
 // Returns the call of a packet, for steps of up to `bucket`. kernels: the loaded kernels, indexed by Kernel::id - 1.
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket);
-// The bytes of scratch memory that steps of up to `most` need: the largest need of any bucket and part.
+// Returns the bytes of scratch memory that steps of up to `most` need: the largest need of any bucket and part.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
                                  const DeviceProfile& device);
 

@@ -13,8 +13,8 @@ struct Shape {
   std::uint32_t block_rows;      // rows of W per workgroup
   std::uint32_t shared;
   std::uint32_t threads = 256;
-  std::uint32_t walkers = 0;         // if not 0, this many workgroups share all blocks and items
-  bool walk_over_columns = false;    // they also share tiles of columns
+  std::uint32_t walkers = 0;         // if not 0, a launch has this many workgroups, which share all blocks and items
+  bool walk_over_columns = false;    // the workgroups share the tiles of columns, too
   std::uint32_t sharers = 1;         // float_columns.cuh: warps that share a group of k
   bool starts_next_at_once = false;  // the kernel lets the next launch start before its own inputs are ready
 };

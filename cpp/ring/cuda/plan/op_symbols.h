@@ -18,7 +18,8 @@ ZRT_NAMES(SsmDeltaNet, n)
 ZRT_NAMES(RequestState, s, fields)
 }  // namespace cuda_symbol
 
-// Whether a kernel's symbols begin with the rows and then the op's own, as Planner::args_of_op lays them out.
+// Whether a kernel's list of symbols begins with the rows and then the op's own symbols, as Planner::args_of_op lays
+// them out.
 constexpr bool has_symbols_of_op(std::string_view kernel, std::string_view op) {
   constexpr std::string_view kRows = "rows, ";
   return kernel.starts_with(kRows) && gpu::begins_with(kernel.substr(kRows.size()), op);

@@ -48,8 +48,9 @@ void quantize(Planner& p, const OpCall& c) {
            p.args_of_op(c));
 }
 
-// Shared memory that workgroups request only to be spread over all multiprocessors. The workgroups of a short launch
-// begin while the previous products end, and would otherwise all go to the multiprocessors that become free first.
+// Returns the bytes of shared memory that workgroups request only so that they are spread over all multiprocessors. The
+// workgroups of a short launch begin while the previous products end, and would otherwise all go to the multiprocessors
+// that become free first.
 std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
   // kMostEach: workgroups per multiprocessor; kReserved: bytes that the driver takes from each workgroup.
   constexpr std::uint32_t kMostEach = 8, kReserved = 1536;
@@ -111,13 +112,13 @@ void attention(Planner& p, const OpCall& c) {
   plan_attention(p, c);
 }
 
-// The grid's first axis is channels. The second axis is tokens at which a slot may begin.
+// The first axis of the grid is channels. The second axis is tokens, because a slot's tokens may begin at any of them.
 void conv1d(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::SsmConv1d>();
   p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(s.c, 256), c.count(s.n), 1, 256, 0,
            p.args<symbol::SsmConv1d>(c, {.rows = s.n, .c = s.c}));
 }
-// The grid is as in conv1d.
+// The grid is (tiles of columns, tokens), as in conv1d().
 void pool_mean(Planner& p, const OpCall& c) {
   const auto s = c.symbols<op_symbol::PoolMean>();
   p.launch("pool_mean", "pool_mean", ceil_div(s.d, 256), c.count(s.n), 1, 256, 0,

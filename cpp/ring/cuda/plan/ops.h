@@ -10,8 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// The bytes of shared memory for the norm of a row of d values in groups. Rounded up to vectors of 16 bytes, because
-// the compiler may read it in vectors.
+// Returns the bytes of shared memory for the norm of a row of d values in groups. They are rounded up to vectors of 16
+// bytes, because the compiler may read the memory in vectors.
 constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }

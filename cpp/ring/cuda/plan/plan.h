@@ -85,8 +85,9 @@ class Planner {
   }
   std::uint64_t scratch_bytes() const { return scratch_.most(); }
 
-  // The choices sorted by expert, which a launch writes to scratch memory. All later packets that read `ids` use them,
-  // until choices are sorted again.
+  // The key of an order of choices: those of `ids`, sorted by expert into items of up to `columns` choices. A launch
+  // writes the sorted choices to scratch memory. All later packets that read `ids` use them, until choices are sorted
+  // again.
   struct Sorted {
     Place ids = {};
     std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
@@ -150,8 +151,8 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// The layout of x in tiles of rows (digit_rows.cu), which products by digits of sub-scales and by FIXED16 read. columns
-// 0: no product reads this layout.
+// DigitRows is the layout of x in tiles of rows (digit_rows.cu), which products by digits of sub-scales and by FIXED16
+// read. columns is 0 if no product reads this layout.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows per tile
   Place tiles = {};
@@ -180,7 +181,7 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
 // Whether a product of one row of k values with dense matrices of a type may quantize the row itself
 // (LinearWith::floats).
 bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
-// What a product does besides multiplying matrices by x.
+// LinearWith says what a product does besides multiplying matrices by x. Members that are absent or null are not done.
 struct LinearWith {
   Place residual = {};  // absent, or rows to which y is also added
   // If not null, x is a row of floats, which the product normalizes and quantizes itself.
@@ -214,14 +215,14 @@ struct NormedRows {
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
-// Where the launch that writes the expert ids should also write the choices sorted by expert, in the order in which the
-// later `products` read them. columns: choices per item; 0: they read the choices unsorted.
+// Sorting tells the launch that chooses experts to write the choices sorted by expert as well: where (at), and in items
+// of how many choices (columns), as the later `products` read them. columns is 0 if these read the choices unsorted.
 struct Sorting {
   std::uint32_t columns = 0;
   Planner::SortedAt at = {};
 };
 Sorting plan_sorting(Planner& planner, const OpCall& call, const Products& products);
-// Quantizes rows of k floats to an activation type, in scratch memory.
+// Plans the quantization of rows of k floats to an activation type. Returns the rows, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
 // Plans attention (plan_attention.cpp). quantize: null, or the QUANTIZE of its rows to do as well (can_quantize).
@@ -238,7 +239,7 @@ std::span<const CudaOp> cuda_ops();
 using CudaJoin = gpu::Join<Planner, OpCall>;
 std::span<const CudaJoin> cuda_joins();
 
-// The launches of a part of a batch, for one device and bucket.
+// PartPlan is the result of planning: the launches of a part of a batch, for one device and bucket.
 struct PartPlan {
   std::vector<Launch> launches;
   std::uint64_t scratch_bytes = 0;  // exactly what the launches need

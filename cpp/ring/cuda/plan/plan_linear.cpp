@@ -46,8 +46,8 @@ void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& 
   args.glu = glu.y, args.act = glu.act;
 }
 
-// A wanted order of choices: sorted by expert, in items of up to `columns` choices. n_items: the largest possible
-// number of items.
+// An order of choices that a product wants to read: sorted by expert, in items of up to `columns` choices. n_items: the
+// largest possible number of items.
 struct WantedSorting {
   Planner::Sorted sorted;
   std::uint32_t n_choices, n_items;
@@ -227,7 +227,7 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
   };
   args.knows_choices = experts.ids && planner.are_known(args.ids, args.items) ? 1 : 0;
   auto types = types_of(matrices);
-  // The products run side by side. Of the products by digits, the one whose blocks take longest starts first.
+  // The launches run at the same time. Of the products by digits, the one whose blocks take longest starts first.
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
     return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
   });
@@ -272,13 +272,14 @@ void plan_linear(Planner& planner, const OpCall& call, const Products& products,
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = !experts.ids ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
-    // For each tile of columns, as many workgroups as the GPU runs at once.
+    // Each tile of columns gets its share of the workgroups that the GPU runs at once.
     const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
                    shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,
                    shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
                    shape.shared, args);
-    // Float products also let the next launch start at once.
+    // A float product also lets the next launch start at once, so the next one must wait for its inputs itself
+    // (is_beside 0).
     args.is_beside = is_integer && !shape.starts_next_at_once ? 1 : 0;
   }
   if (is_integer && experts.ids) planner.set_known(args.ids, args.items);

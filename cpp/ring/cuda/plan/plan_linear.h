@@ -16,8 +16,8 @@ void set_parts(cuda::LinearArgs& args, const std::vector<Matrix>& matrices, DTyp
 std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
                            cuda::LinearArgs& args);
 
-// The products of arithmetic `fast` (linear_wgmma.cuh). Returns false and plans nothing if they are not allowed, not
-// faster or not possible.
+// Plans products of arithmetic `fast` (linear_wgmma.cuh). Returns false and plans nothing if arithmetic `fast` is off,
+// or if these kernels would not be faster or do not support the matrices.
 bool plan_linear_wgmma(Planner& planner, const OpCall& call, const Products& products, Place residual);
 
 }  // namespace zinc_rt::ring
