@@ -43,7 +43,7 @@ struct QuantizedTile {
   uint32_t own[2][2][kWords];  // indexes: row, step
 
   QuantizedTile() = default;
-  // Computes the lane's words of scales of a group of a tile.
+  // Computes the words of scales that this lane holds for a group of a tile.
   __device__ __forceinline__ QuantizedTile(const uint8_t* tile, uint32_t n_steps, uint32_t lane)
       : group{tile, n_steps, lane} {
     const uint32_t part = lane % 4;

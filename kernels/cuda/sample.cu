@@ -392,8 +392,8 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   sums_by_order.make(n);
   const uint32_t reached = sums_by_order.count_until(n, [&](float v) { return !(v < wanted); });
   const uint32_t kept = reached > 0 ? reached : n;
-  // Puts those kept back in the order of candidates: keys become flags, and the candidates of each stretch of kThreads
-  // are moved together.
+  // The candidates that were kept are put back in the order of candidates: keys become flags, and the flagged
+  // candidates of each stretch of kThreads are moved together.
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) keys[i] = 0;
   __syncthreads();

@@ -88,8 +88,8 @@ __device__ __forceinline__ void set_digits(Digits& of, uint32_t i, const uint32_
   of.low[i] = __byte_perm(a, b, 0x5410) ^ kLowBits;
 }
 
-// The state of one of a lane's rows while chunks are merged: position, maximum and sum so far, and the factors for the
-// current chunk.
+// The state of one of the two rows of a lane while chunks are merged: its position, the first chunk that it sees, the
+// maximum and sum so far, and the factors for merging the current chunk.
 struct Row {
   uint32_t pos, first_chunk;
   float most, sum, before, after;

@@ -13,7 +13,7 @@ inline constexpr std::string_view kStandIn = "zinc_rt without device code: ";
 
 // A .zrt file with the kernels of one source file, compiled.
 struct CudaImage {
-  std::string_view name;  // name of the source file; for products "linear." and the weights' type
+  std::string_view name;  // name of the source file without its ending; for products "linear." and the weights' type
   std::span<const std::byte> zrt;
 };
 std::span<const CudaImage> cuda_images();

@@ -26,7 +26,7 @@ namespace op_symbol = gpu::op_symbol;
 // What a Place in a kernel's arguments stands for, until cuda_graph.cpp replaces it by an address: nothing (null), a
 // value of the batch, scratch memory, or the step's header.
 enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
-// Returns the place. number: a ValueId for kValue, a byte offset for kScratch, else 0.
+// Returns the Place that stands for (kind, number). number: a ValueId for kValue, a byte offset for kScratch, else 0.
 constexpr Place place_of(PlaceKind kind, std::uint64_t number) {
   return {static_cast<std::uint64_t>(kind) << 60 | number};
 }
@@ -64,7 +64,7 @@ struct OpCall : gpu::Call<Place> {
   bool has_places = false;  // kernels read copies of positions, slots and the page table, which step_begin makes
 };
 
-// The state while the packets of one part of a batch are planned: it collects launches and hands out scratch memory.
+// Planner collects the launches of one part of a batch while its packets are planned, and hands out scratch memory.
 class Planner {
  public:
   Planner(const DeviceProfile& device, std::vector<Launch>& launches) : device_(device), launches_(launches) {}
