@@ -56,8 +56,8 @@ struct Tile {
   };
   Row& row;
 
-  // shared: the workgroup's dynamic shared memory, of attend_tile_bytes bytes: weights, K, then V. own: static shared
-  // memory for the rows' state.
+  // shared: the workgroup's dynamic shared memory, of attend_tile_bytes bytes: weights, K and V (in the place of K
+  // unless kHasBoth). own: static shared memory for the rows' state.
   __device__ __forceinline__ Tile(const OpArgs& of, uint4* shared, Row& own)
       : args(of),
         c(of.constants<push::FlashAttn>()),

@@ -1,7 +1,7 @@
 // A float matrix times several rows of x, with the same bits as float_linear.cuh. A column is a row of x; k is a
 // multiple of 16.
 // If both factors were read from shared memory, that would limit the speed. So a warp holds a group of 256 values of
-// all columns in registers, and reads rows of W from memory directly to registers, one or two rounds ahead. The GPU
+// all columns in registers, and reads rows of W from memory directly to registers, kDepth (two) rounds ahead. The GPU
 // lanes of a half warp are the 16 lanes of the order of sums.
 // Each warp of a workgroup has a group of k. If there are fewer groups than warps, several warps share one and divide
 // its rows of W. They store the group sums v in shared memory, where they are added up in order once all warps have

@@ -13,7 +13,8 @@ inline constexpr std::string_view kStandIn = "zinc_rt without device code: ";
 
 // A .zrt file with the kernels of one source file, compiled.
 struct CudaImage {
-  std::string_view name;  // name of the source file without its ending; for products "linear." and the weights' type
+  // such as "rms_norm", its source file; for products with the weights' type, such as "linear.q4_k"
+  std::string_view name;
   std::span<const std::byte> zrt;
 };
 std::span<const CudaImage> cuda_images();
