@@ -21,7 +21,7 @@ struct TenantUsage {
 
 class Accounting {
  public:
-  // Called once per request, when it gets its first slot. `ms` is how long it waited.
+  // Called once per request, when it gets its first slot. `ms` is how long the request waited.
   void queued(double ms) { queue_ms_.record(ms); }
   void admitted(std::uint32_t prompt_tokens);
   // Called when a preempted request gets a slot again; admitted() has counted its prompt already.
@@ -36,7 +36,7 @@ class Accounting {
   void finished(RequestEnd kind);
   TenantLedger ledger(const TenantUsage& usage) const;
 
-  // These return the latencies of this tenant. EngineCore merges them with those of all other tenants for the engine's
+  // Return the latencies of this tenant's requests. EngineCore merges the latencies of all tenants for the engine's
   // statistics.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }
   const LatencySketch& decode_ms() const { return decode_ms_; }
@@ -45,8 +45,8 @@ class Accounting {
  private:
   TenantLedger ledger_;
   LatencySketch ttft_ms_, decode_ms_, queue_ms_;
-  // Sums over requests for the recent hit rate. With each further request, the weight of the earlier ones falls to
-  // 63/64.
+  // Prompt tokens from the cache, and all prompt tokens, summed over requests for the recent hit rate. Each new request
+  // first multiplies both sums by 63/64, so that old requests count less.
   double recent_cached_ = 0, recent_prompted_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// AnswerMask computes which tokens a request's grammar allows as the next token of its answer. It must do so before
-// each pick. If a grammar's masks are quick to compute, threads of the step loop compute them while the device computes
-// the logits. If they are slow, a thread of MaskMaker computes them. The request is then left out of steps until its
-// mask is ready, so that it does not delay other requests.
+// AnswerMask computes which tokens a request's grammar allows as the next token of its answer. Each pick of a token
+// needs a new mask. If a grammar's masks are quick to compute, threads of the step loop compute them while the device
+// computes the logits. If they are slow, a thread of MaskMaker computes them. The request is then left out of steps
+// until its mask is ready, so that it does not delay other requests.
 // Thread rule for AnswerMask: the step thread. Between begin() and the end of make(), another thread may run make().
 // Thread rule for MaskMaker: any thread.
 #pragma once
@@ -36,15 +36,15 @@ class AnswerMask {
   // Announces that another thread will call make(). REQUIRES: the mask is stale.
   void begin() { state_.store(kMaking, std::memory_order_relaxed); }
   void make();
-  // Returns the mask (see OutputRow::mask), which is valid until the next take(). If another thread runs make(), waits
-  // for it. If the mask is stale, computes it. Errors: kInternal if a picked token was not allowed; kInvalidArgument if
-  // the grammar exceeds its limits.
+  // Returns the mask: bit t % 32 of word t / 32 is set if token t is allowed. It is valid until the next take(). If
+  // another thread runs make(), waits for it. If the mask is stale (a token was picked since it was computed), computes
+  // it. Errors: kInternal if a picked token was not allowed; kInvalidArgument if the grammar exceeds its limits.
   Result<std::span<const std::uint32_t>> get();
 
-  // Both functions guess the next tokens of the answer; the guess is valid until the next guess or take(). The first
-  // takes the tokens at the beginning of `proposed` that the grammar allows one after the other. The second takes
-  // tokens of the text that the grammar forces, at most `most`, and computes the mask. Both return the guess, which is
-  // empty if a picked token was not allowed. REQUIRES: no thread runs make().
+  // Return a guess of the answer's next tokens, which is valid until the next guess or take(). guess() returns the
+  // tokens at the beginning of `proposed` that the grammar allows one after the other. guess_forced() returns at most
+  // `most` tokens of the text that the grammar forces, and computes the mask. The guess is empty if a picked token was
+  // not allowed. REQUIRES: no thread runs make().
   std::span<const std::int32_t> guess(std::span<const std::int32_t> proposed);
   std::span<const std::int32_t> guess_forced(std::size_t most);
   // Returns the mask for the pick after the first n tokens of the guess. It is valid until the next take(). REQUIRES: n
@@ -64,13 +64,13 @@ class AnswerMask {
   // A copy of the matcher that has also processed the first n_ahead_ tokens of the guess.
   std::optional<grammar::Matcher> ahead_;
   std::size_t n_ahead_ = 0;
-  // Entry i is the mask after the first i + 1 tokens of the guess.
+  // words_ahead_[i] is the mask after the first i + 1 tokens of the guess.
   std::vector<std::vector<std::uint32_t>> words_ahead_;
   Status status_;
   std::atomic<std::uint32_t> state_{kStale};
 };
 
-// MaskMaker is a pool of threads that compute slow masks, in turn for each tenant.
+// MaskMaker is a pool of threads that compute slow masks. Tenants share its threads fairly (base/work_queue.h).
 class MaskMaker {
  public:
   // `done` is called on a thread of the pool after each mask that post() queued.

@@ -11,9 +11,9 @@ bool is_mtp(const Tensor& tensor, const ModelConfig& c) {
   return false;
 }
 
-// Counts parameters, and the bytes that are read per token. A token reads every matrix once, with three exceptions. Of
-// a table (embeddings, positions, types) that is not also the output matrix, it reads one row. Of the experts, it reads
-// only the chosen ones. It reads nothing of blocks that are not run.
+// Counts parameters, and the bytes that are read per token. To compute a token, every matrix is read once, with three
+// exceptions. A table (embeddings, positions, types) that is not also the output matrix counts one row. Experts count
+// only if they are chosen. Blocks that are not run count nothing.
 void count_weights(const Weights& weights, const ModelConfig& c, bool has_output, ModelCard& card) {
   constexpr std::string_view kTables[] = {"per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"};
   for (const Tensor& tensor : weights.all()) {

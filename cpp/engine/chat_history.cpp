@@ -57,7 +57,8 @@ struct Arguments {
     }
     if (object.is_null()) object = Json{{kBrokenArguments, given}};
   }
-  // Returns the arguments as the model wrote them. If the original text is missing, that is an approximation.
+  // Returns the arguments as the model wrote them. If the original text is missing, returns the object's text, which
+  // may differ from it in spacing.
   std::string written() const { return text ? *text : dump_json(object, kPythonLayout); }
 };
 
@@ -85,7 +86,7 @@ void append_text(Json& message, std::string text) {
   own += text;
 }
 
-// Appends the calls of a message to its text, for a template that would leave calls out.
+// Appends the tool calls of a message to its text, for a template that would not render them.
 void write_calls(Json& message, const output::CallFormat& format) {
   const auto& opening = format.openings[0];
   std::string text, calls;

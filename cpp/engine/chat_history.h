@@ -9,14 +9,14 @@
 
 namespace zinc_rt {
 
-// The value of EngineOptions::tools that makes the engine itself describe tools to a model whose template cannot. There
-// is only this one format.
+// The value of EngineOptions::tools that makes the engine itself describe tools to a model whose template cannot.
+// "hermes" is the only such format.
 inline constexpr std::string_view kOwnTools = "hermes";
 
 // Adapts a chat's history to its template. `messages` is a list; only messages in the API's form are changed. `tools`
 // is a list or null.
-// - The arguments of tool calls get the form that the template accepts. If the template prints the text as it is, they
-//   stay the original text; else they become an object or the object's text. Arguments that are not a JSON object
+// - The arguments of tool calls get the form that the template accepts. If the template prints the text as it is,
+//   arguments stay the original text; else they become an object or the object's text. Arguments that are not a JSON object
 //   become an object that holds their text.
 // - The ids of calls become ids of 9 letters and digits if the template demands that.
 // - Calls that the template would leave out are written into the message's text.

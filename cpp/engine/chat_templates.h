@@ -31,8 +31,8 @@ class ChatTemplates {
   // Returns the template for a request: the template "tool_use" if the request has tools and the file has that
   // template, else the default template. Returns null if there is no default.
   const NamedTemplate* find(bool has_tools) const;
-  // As find(), but fails if there is no usable template. Errors: kInvalidArgument, with the names of the existing
-  // templates, if there is none; the parse error if the template did not parse.
+  // Returns the same template as find(), but fails if there is no usable one. Errors: kInvalidArgument, with the names
+  // of the existing templates, if there is none; the parse error if the template did not parse.
   Result<const NamedTemplate*> get(bool has_tools) const;
 
   std::deque<NamedTemplate>& all() { return all_; }

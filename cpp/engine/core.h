@@ -4,9 +4,9 @@
 // The drainer reads the events and passes them to the sinks. Step loops and drainer have their own threads. In an
 // engine without threads, callers that wait run the same work by pump().
 // Thread rule: `names_mutex_` guards the names. The lock of `book_` guards the tenants' counts and the state that
-// schedulers share. The turn of a step loop guards its replicas. A thread that takes several of these takes them in
-// this order: pump_mutex_, a turn, names_mutex_, a tenant's mutex, the book's lock, loops_mutex_, an inbox. No thread
-// may hold two turns.
+// schedulers share. The Turn of a step loop (engine/turn.h), a lock that is held during each step, guards its replicas.
+// A thread that takes several of these takes them in this order: pump_mutex_, a Turn, names_mutex_, a tenant's mutex,
+// the book's lock, loops_mutex_, an inbox. No thread may hold two Turns.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore();
 
-  // models.cpp defines the next functions: they find, add and remove models. model() returns the model with this name;
-  // an empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
+  // The following functions find, add and remove models. They are defined in models.cpp. model() returns the model with
+  // this name; an empty name means the first model. Errors: kUnavailable if the engine is closed; kNotFound.
   Result<std::shared_ptr<Model>> model(const std::string& name) const;
   // Finds the model even if the engine is closed.
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;
@@ -41,7 +41,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
 
-  // diagnostics.cpp defines these two. They compute in a leased slot, between the steps of requests.
+  // logits() and hidden() are defined in diagnostics.cpp. Both compute in a slot that belongs to no request
+  // (engine/lease.h), between the steps of requests.
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                     std::uint32_t chunk, const StopAsked& is_stopped = {});
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer,
@@ -54,12 +55,12 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
                                     const std::string& salt);
 
-  // submit.cpp: checks a request on the caller's thread, and hands its n choices to a step loop. Errors concern only
-  // this request.
+  // Checks a request on the caller's thread, and hands its n choices to a step loop. Errors concern only this request.
+  // Defined in submit.cpp.
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
                                                           const std::string& system, std::shared_ptr<Sink> sink);
 
-  // tenants.cpp defines the next functions: they create, change, remove and describe tenants.
+  // The following functions create, change, remove and describe tenants. They are defined in tenants.cpp.
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
   Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
@@ -67,19 +68,22 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
   Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
 
-  // drainer.cpp: for Drive::kPump, runs one look of each step loop, then delivers the events to the sinks.
-  // The result's `ran` is true if there was something to do. If another thread is pumping, waits for it. Must not be
-  // called from a sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
+  // Used with Drive::kPump. Calls StepLoop::look() of each step loop once, then delivers the events to the sinks.
+  // The result's `ran` is true if there was something to do. If another thread is in pump(), waits until it returns.
+  // Must not be called from a sink. Grammars, slow masks and callbacks have their own threads even with Drive::kPump.
   ModelRunner::Turn pump();
-  bool pump_until(double timeout_ms, const std::function<bool()>& done);  // parameters and result: see Waiter
-  Waiter waiter();  // its function returns true at once if the engine is gone
+  // Calls pump() until done() returns true. Returns false if timeout_ms pass before that; a negative timeout means no
+  // limit.
+  bool pump_until(double timeout_ms, const std::function<bool()>& done);
+  // Returns a function that calls pump_until(); it returns true at once if the engine no longer exists.
+  Waiter waiter();
 
   bool drain(double timeout_ms);
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-  // Errors: kUnavailable if the engine is closed or the model was removed. REQUIRES: the turn, or the lock of the
-  // tenant book.
+  // Checks that the replica may still run requests. Errors: kUnavailable if the engine is closed or the model was
+  // removed. REQUIRES: the caller holds the Turn of the replica's step loop, or the lock of the tenant book.
   Status check_loaded(const Model& model, const Replica& replica) const;
   EngineStats stats();  // stats.cpp
   Timeline& timeline() { return timeline_; }
@@ -90,20 +94,20 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty, Drive drive);
   void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
-  // Removes the model from its step loops and frees it. REQUIRES: none of its requests runs or waits.
+  // Removes the model from its step loops and frees its memory. REQUIRES: no request of the model runs or waits.
   void take_out(Model& model);
   // Returns the step loop of a device. The first call creates it; it then lives as long as the engine.
   Result<StepLoop*> loop_for(const DeviceId& device);
   std::vector<StepLoop*> loops() const;
   void post(Replica& replica, std::vector<Command> commands);  // adds all commands at once; all concern this replica
-  // Makes all step threads except `but` look again, because slots or pages became free.
+  // Makes all step threads except that of `but` call look() again, because slots or pages became free.
   void poke(const StepLoop* but = nullptr);
 
-  // Waits until `is_idle` returns true. It is called whenever the last open request of the engine or of a model has
-  // ended. Timeout and result: see Waiter.
+  // Waits until is_idle() returns true. is_idle() is called whenever the last open request of the engine or of a model
+  // has ended. Returns false if timeout_ms pass first.
   bool wait_idle(double timeout_ms, const std::function<bool()>& is_idle);
 
-  // drainer.cpp defines the next functions: they pass output events to the sinks.
+  // The following functions pass output events to the sinks. They are defined in drainer.cpp.
   void run_drainer();
   bool take_events();  // handles the events that are in the ring; returns false if there are none
   void handle(const OutputEvent& event);
@@ -111,8 +115,8 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void settle(Generation& generation);
   void forget(Generation& generation);  // drops the engine's reference, so that only clients hold the generation
 
-  // submit.cpp defines the next functions: they check and place requests. place() chooses a replica for the request and
-  // returns it, with the number of the prompt's tokens that its prefix cache holds.
+  // The following functions check and place requests. They are defined in submit.cpp. place() chooses a replica for the
+  // request and returns it, with the number of the prompt's tokens that its prefix cache holds.
   // Errors: those of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
@@ -125,13 +129,13 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   Status bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt);
 
-  // tenants.cpp defines the next functions: they check that quotas fit the models.
+  // The following functions check that quotas fit the models. They are defined in tenants.cpp.
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
   static Status check_has_pages(const Model& model, std::uint64_t reserved);
   void reuse_free_tenants();
 
-  // diagnostics.cpp defines the next functions: they compute outside of requests.
+  // The following functions compute tokens that belong to no request. They are defined in diagnostics.cpp.
   struct Span {  // positions [begin, end) that share a variant of the position encoding
     std::size_t begin = 0, end = 0;
     std::uint32_t variant = 0;
@@ -144,7 +148,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   const bool may_be_empty_;  // the engine was started without a model
   const int n_threads_;
   const Drive drive_;
-  std::mutex pump_mutex_;  // held by the thread that pumps
+  std::mutex pump_mutex_;  // held by the thread that runs pump()
   mutable std::mutex names_mutex_;
   std::vector<std::shared_ptr<Model>> models_;
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
@@ -162,9 +166,10 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   std::atomic<bool> is_closed_{false}, is_draining_{false};
 
   OutputPort output_{4096};
-  std::vector<Generation*> held_;  // generations whose sink has no room; only the drainer uses the list
+  // Generations whose sink had no room for an event; take_events() fills it; drainer thread only.
+  std::vector<Generation*> held_;
   std::thread drainer_;
-  mutable std::mutex loops_mutex_;                // guards the list, which only grows
+  mutable std::mutex loops_mutex_;                // guards loops_, to which step loops are only added
   std::vector<std::unique_ptr<StepLoop>> loops_;  // declared before mask_maker_, whose threads poke the loops
   MaskMaker mask_maker_{[this] { poke(); }};
   // Compiles grammars. A tenant may use at most half a processor for this.

@@ -20,7 +20,7 @@ Json object_of(const std::vector<std::pair<std::string, std::uint64_t>>& numbers
   return json;
 }
 
-// Adds the keys that only some families have. Leaves out keys that mean nothing for this model.
+// Adds the keys that only some families have. A key that does not apply to this model is not added.
 void add_family_keys(Json& json, const ModelCard& card) {
   const auto add = [&](const char* key, auto value) {
     if (value != 0) json[key] = value;

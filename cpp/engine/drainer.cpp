@@ -38,8 +38,9 @@ void EngineCore::handle(const OutputEvent& event) {
   settle(g);
 }
 
-// Called after each event and each retry of a generation. If its text has ended, tells the step loop. If its sink lacks
-// room, puts it on the list for retries. If it is done, forgets it.
+// Called after each event and each retry of a generation. If the text has ended, sends kEnd to the step loop. If the
+// sink lacks room, adds the generation to held_ for retries. If the generation is done, drops the engine's reference to
+// it.
 void EngineCore::settle(Generation& g) {
   if (const auto reason = g.take_end()) post(*g.replica, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {

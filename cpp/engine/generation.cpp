@@ -42,7 +42,7 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
     prompt_logprobs_.push_back({prompt.ids[0], std::numeric_limits<double>::quiet_NaN(), {}});
   }
   sampling_ = {request_, seed};
-  // A logits processor may keep state that a wrong guess would spoil, so its requests get no guesses.
+  // A logits processor may store state that a wrong guess would spoil, so requests with a processor get no guesses.
   if (!request_.embed && !has_processor()) {
     const std::lock_guard lock(tenant_->mutex);
     speculation_ = model_->speculation(request_, tenant_->quota.speculate);
@@ -294,8 +294,8 @@ void Generation::on_finished(sched::Finish finish) {
   retry();
 }
 
-// A reader that is slow still gets all events of a request that ended by itself. A reader that has gone or was too slow
-// for the limit does not, but the completion has them.
+// A reader that is slow still gets all events of a request that ended by itself. A reader that has gone, or was too
+// slow for the limit, gets no more events; the completion contains their text.
 void Generation::retry() {
   using sched::Finish;
   offer_held();

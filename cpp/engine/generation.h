@@ -46,11 +46,11 @@ struct PromptRoom {
 
 class Generation {
  public:
-  // take_prompt(), prompt_field() and check() are in generation_request.cpp.
-  // Takes the prompt out of the request (text, messages and tools) and returns its tokens. `add_special` is the
-  // parameter of Tokenizer::encode. If it is empty, BOS and EOS are added as the model expects for this kind of prompt.
-  // Errors: those of the template and the tokenizer; kInvalidArgument if the prompt has more tokens than `room`;
-  // kCancelled.
+  // take_prompt(), prompt_field() and check() are defined in generation_request.cpp.
+  // take_prompt() moves the prompt out of the request (text, messages and tools) and returns its tokens. `add_special`
+  // is the parameter of Tokenizer::encode. If `add_special` is empty, BOS and EOS are added as the model expects for
+  // this kind of prompt. Errors: those of the template and the tokenizer; kInvalidArgument if the prompt has more
+  // tokens than `room`; kCancelled.
   static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
                                     const PromptRoom& room, std::optional<bool> add_special = {});
   // Returns the name of the request's member that holds the prompt, for error messages.
@@ -80,7 +80,8 @@ class Generation {
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   // Calls the request's logits processor, which may change the logits. Returns false if it failed.
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
-  spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }  // null if this request gets no guesses
+  // Null if no tokens are guessed for this request.
+  spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }
   const std::shared_ptr<AnswerMask>& mask() const { return mask_; }     // null if no grammar restricts the answer
   // Returns the mask for the pick after n_guessed tokens of the guess. Returns nullopt if computing it failed.
   std::optional<std::span<const std::uint32_t>> mask_words(std::uint32_t n_guessed);
@@ -111,16 +112,16 @@ class Generation {
   // nullopt.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // EngineCore sets these members. `replica` runs the generation. on_cancel() reports a cancellation. on_wait() lets a
-  // caller wait. `self` keeps this object alive until its last event.
+  // EngineCore sets the following members when it submits the request. `replica` runs the generation. on_cancel()
+  // reports a cancellation. on_wait() lets a caller wait. `self` keeps this object alive until its last event.
   Replica* replica = nullptr;  // the replica that runs the generation; it belongs to model()
   std::function<void()> on_cancel;
   Waiter on_wait;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;    // only the step thread uses it
   bool was_admitted = false;  // only the step thread uses it
-  // If the request wants n choices of a prompt, `leader` is the choice that computes the prompt for the others. It is
-  // reset once the step thread has read its id.
+  // If the request wants n choices of a prompt, `leader` is the choice that computes the prompt for the other choices.
+  // Submission sets it, and the step thread resets it after it has read the leader's id.
   std::shared_ptr<Generation> leader;
   sched::RequestParams pending;  // parameters for the scheduler, until the step thread takes them
 
@@ -153,10 +154,10 @@ class Generation {
   std::vector<TokenLogprob> prompt_logprobs_;  // written by the step thread until it reports that the prompt is done
   // Only the drainer uses the members from here down to finish_.
   OutputStage output_;
-  std::deque<StreamEvent> held_;  // events for which the sink had no room
+  std::deque<StreamEvent> held_;  // events for which the sink had no room; the drainer offers them again
   std::optional<sched::Finish> wanted_end_;
   bool has_text_end_ = false, sink_failed_ = false;
-  bool has_finish_ = false;  // the scheduler has ended the request; the final event follows the last held event
+  bool has_finish_ = false;  // the scheduler has ended the request; the final event is sent after held_ is empty
   sched::Finish finish_ = sched::Finish::kStop;
   std::atomic<bool> is_held_up_{false}, is_abandoned_{false};
 

@@ -1,5 +1,6 @@
 // GenerationTable numbers the generations that a step loop has handed to its schedulers. The scheduler knows a
-// generation only by this number, which it returns as `user`. A number is reused after its generation has ended.
+// generation only by this number, which it passes back as `user` in its events. A number is reused after its generation
+// has ended.
 // Thread rule: the step thread. During a step its helper threads may call operator[].
 #pragma once
 

@@ -1,6 +1,6 @@
 // A lease is a slot with pages that belongs to no request. Diagnostics and prefix files compute in it, between the
 // steps of requests.
-// Thread rule: one thread, which must not hold the turn when it takes or releases a lease.
+// Thread rule: one thread, which must not hold a step loop's Turn when it takes or releases a lease.
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-// MaskPace measures how long a grammar's masks take to compute. The step loop asks it whether a mask may be computed
-// within a step.
+// MaskPace measures how long a grammar's masks take to compute. The step loop uses it to decide whether a mask may be
+// computed within a step.
 // Thread rule: any thread.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace zinc_rt {
 
 // Tells whether a grammar's masks are quick to compute. All answers with the same grammar share one object, because
-// some of their matchers wait for each other.
+// their matchers lock the grammar's shared tables and so wait for each other.
 class MaskPace {
  public:
   bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }

@@ -86,7 +86,8 @@ Status Model::join(std::string name, const Joined& engine) {
   o.queue_cap = options_.queue_cap;
   o.needs_whole_texts = info_.needs_whole_texts;
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
-  // If texts are computed whole, a recurrent sum begins and ends within one step. So slots have no state to keep.
+  // If texts are computed whole, recurrent state begins and ends within one step. So no slot has state that must
+  // survive a step.
   o.is_recurrent = info_.state_bytes_per_slot > 0 && !info_.needs_whole_texts;
   o.hash_key = engine.key;
   const auto all_shares = replicas_.size() > 1 ? std::make_shared<sched::Shares>(o.turn) : nullptr;

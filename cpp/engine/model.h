@@ -47,10 +47,11 @@ class Model {
     std::atomic<std::uint32_t>& next_id;  // gives the next replica its number
     std::function<Result<StepLoop*>(const DeviceId&)> loop_for;
   };
-  // Connects the model to its engine, under the name that it has there. Called once, before the model is used.
+  // Connects the model to its engine. `name` is the model's name in the engine. Called once, before the model is used.
   Status join(std::string name, const Joined& engine);
 
-  // Never empty. When the model is removed, its replicas are unloaded one by one. The descriptions below stay valid.
+  // Returns the replicas, at least one. When the model is removed, its replicas are unloaded one by one and stay in the
+  // list. What the other const functions return stays valid.
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
   // Returns how many pages all tenants together may reserve.
   std::uint64_t reservable_pages() const;
@@ -62,8 +63,8 @@ class Model {
   OutsideText outside_of(const MarkedText& text) const;
 
   const std::string& name() const { return name_; }
-  // If there are several replicas, this has the smallest number of pages, of slots and of tokens per context among
-  // them.
+  // Describes the open model. If there are several replicas, the numbers of pages, slots and tokens per context are the
+  // smallest among them.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }

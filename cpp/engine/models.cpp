@@ -112,8 +112,8 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  // A request that was checked before is_closing was set may still reach a step loop. It is refused there, because the
-  // replica is then unloaded.
+  // A request that was checked before is_closing was set may still reach a step loop. The step loop refuses the
+  // request, because its replica is unloaded by then.
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });

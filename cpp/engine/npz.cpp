@@ -1,5 +1,5 @@
-// How the file is built. A zip archive ends with a record that holds the position of the member list. Each entry of the
-// list holds the position of the member's own header, and the data follow that header. A .npy file consists of
+// The format of the file: A zip archive ends with a record that holds the position of the member list. Each entry of
+// the list holds the position of the member's own header, and the data follow that header. A .npy file consists of
 // "\\x93NUMPY", a version, the header's length, the header (a Python dictionary as text) and the values.
 #include "engine/npz.h"
 
@@ -133,7 +133,7 @@ Result<Npz::Npy> Npz::member(const std::string& name) const {
     while (!shape.empty() && (shape[0] == ',' || shape[0] == ' ')) shape.remove_prefix(1);
   }
   out.data = npy.subspan(start + header_bytes);
-  // The last digit of every type that is read is its size in bytes.
+  // The last digit of each supported type, such as <f4, is its size in bytes.
   const std::uint64_t width = out.type.empty() ? 0 : static_cast<std::uint64_t>(out.type.back() - '0');
   if (width <= 8 && out.data.size() / std::max<std::uint64_t>(width, 1) < out.n_values)
     return broken(fmt::format("needs {} values of {} bytes, {} bytes there", out.n_values, width, out.data.size()));

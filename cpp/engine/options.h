@@ -8,14 +8,14 @@
 
 namespace zinc_rt {
 
-// Reads each option that the caller has not set from its environment variable. This and the functions below fail with
-// kInvalidArgument if an option or a variable has a value that its row in engine_options.cpp does not allow.
+// Reads each option that the caller has not set from its environment variable. This function and replica_options() fail
+// with kInvalidArgument if an option or a variable has a value that its row in engine_options.cpp does not allow.
 Result<EngineOptions> with_environment(EngineOptions options);
 // Returns how many threads the options allow. If the option is 0, these are all processors that the process may use.
 int threads_of(const EngineOptions& options);
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
 // Returns the executor's options for each entry of options.devices. The replicas share the threads. Errors also:
-// kInvalidArgument if no device is named or one is named twice. Whether the tier has the device is checked by
+// kInvalidArgument if options.devices is empty or names a device twice. Whether the tier has the device is checked by
 // open_executor().
 Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& options);
 Result<PrefillMode> parse_prefill_mode();  // reads ZINC_RT_BATCHED_PREFILL

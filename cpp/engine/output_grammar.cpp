@@ -157,7 +157,7 @@ class Maker {
       return refuse("tools", fmt::format("the name of tool {} cannot be written in this model's calls (format {})",
                                          tool.name, format_->name));
     // A tool that is not strict only has to follow the supported parts of its schema. Each tool may use half of the
-    // remaining work, so that work is left for the next ones.
+    // remaining work, so that work is left for the tools after it.
     constexpr double kPart = 0.5;
     const auto form = form_of(tool);
     auto arguments = builder_.arguments(tool.schema, form, tool.is_strict ? 1 : kPart);
@@ -186,13 +186,13 @@ class Maker {
   // Returns whether the output parser recognizes this name without escapes.
   bool can_be_bare(const std::string& name) const {
     constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
-    // One of the two notations for calls, the older, writes this word instead of a name.
+    // The older of the two notations for calls writes the word "function" instead of a name.
     const bool is_word = format_->openings[0].syntax == output::Syntax::kNamed && name == "function";
     return !name.empty() && name.size() <= output::kMaxNameBytes && !is_word &&
            name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
   }
 
-  // Returns the symbol of what stands between the markers: one call, or a list of calls.
+  // Returns the grammar symbol for the text between the opening and closing markers: one call, or a list of calls.
   Result<Symbol> content(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     std::vector<Symbol> calls;
     for (const auto& tool : tools) {
@@ -247,8 +247,8 @@ class Maker {
     return format_->is_list ? calls : builder_.repeat(calls, 1, most, between());
   }
 
-  // Returns the grammar of free text with calls in it. The arguments of a strict tool must match its schema; those of
-  // another tool may be any object.
+  // Returns the grammar of free text with calls in it. The arguments of a strict tool must match its schema. The
+  // arguments of any other tool may be any object.
   Result<Symbol> strict_calls() {
     const std::vector<Tool> tools(input_.tools.begin(), input_.tools.end());
     Builder::TaggedText text;
@@ -268,8 +268,8 @@ class Maker {
       return builder_.tagged_text(text);
     }
     text.tags.push_back({marker(opening.marker), calls, marker(opening.close)});
-    // A call may also begin with the call's own first words, without the opening. Its closing text is then ordinary
-    // text.
+    // A call may also begin with the call's own first words, without the opening. The closing text of such a call is
+    // then ordinary text.
     for (const auto& other : format_->openings) {
       if (!other.in_body) continue;
       for (const auto& tool : tools) {
@@ -366,8 +366,8 @@ void GrammarCache::add(std::uint32_t tenant, const std::string& key, const Outpu
   Entry& entry = mine.entries.front();
   by_id_.emplace(Id{hash, tenant, entry.key}, mine.entries.begin());
   entry.used = now_us();
-  // A grammar's tables grow while it is used. So all of the tenant's grammars are measured again whenever 1/16 as many
-  // were added. That keeps the cost per grammar small.
+  // A grammar's tables grow while it is used. So after the tenant has added grammars numbering 1/16 of its cached ones,
+  // all of them are measured again. That keeps the cost per grammar small.
   entry.bytes = size_of(entry);
   mine.bytes += entry.bytes;
   if (++mine.n_added > mine.entries.size() / 16) {

@@ -29,8 +29,8 @@ struct BoundTool {
   // Returns the name without its quotes. Only valid for a name that needs no escapes in JSON.
   std::string bare() const { return name.substr(1, name.size() - 2); }
 };
-// Returns the tools in `tools` (a list as in the API) if the request demands a call or one of the tools is strict; else
-// an empty list.
+// Returns the tools in `tools`, a list in the API's form, if the request demands a call or if a tool is strict.
+// Otherwise returns an empty list.
 std::vector<BoundTool> bound_tools(const Request& request, const nlohmann::ordered_json& tools);
 
 // GrammarInput holds what make_grammar() builds the grammar of an answer from.
@@ -42,7 +42,8 @@ struct GrammarInput {
   bool opens_reasoning = false;      // the prompt ends inside the model's reasoning
 };
 
-// Returns whether the request needs a grammar. A strict tool needs one if the model marks its calls with text.
+// Returns whether the request needs a grammar. A request with a strict tool needs a grammar if the model marks its
+// calls with text.
 bool wants_grammar(const GrammarInput& input);
 // Returns a key that is equal for inputs with equal grammars on one model.
 std::string grammar_key(const GrammarInput& input);
@@ -50,9 +51,9 @@ std::string grammar_key(const GrammarInput& input);
 // model cannot produce; those of grammar::compile.
 Result<grammar::Grammar> make_grammar(const GrammarInput& input);
 
-// GrammarCache keeps recently used grammars, so that requests with equal formats compile them once. A tenant may keep
-// kTenantBytes. If all tenants together exceed kBytes, the tenant with the most bytes loses its oldest grammar. add()
-// drops grammars that were not used for kIdle.
+// GrammarCache holds recently used grammars, so that requests with equal formats compile them once. Each tenant's
+// grammars may take kTenantBytes. If those of all tenants together exceed kBytes, the least recently used grammar of
+// the tenant with the most bytes is dropped. add() drops grammars that no request has used for the time kIdle.
 class GrammarCache {
  public:
   static constexpr std::size_t kTenantBytes = 64u << 20, kBytes = 256u << 20;
@@ -70,15 +71,15 @@ class GrammarCache {
     std::size_t bytes;   // measured at the last size_of()
     sched::Micros used;  // when a request last used the grammar
   };
-  using Entries = std::list<Entry>;  // the most recently used is first
+  using Entries = std::list<Entry>;  // ordered by last use, the most recent first
   struct Tenant {
     Entries entries;
-    std::size_t bytes = 0, n_added = 0;  // n_added: since all sizes were measured
+    std::size_t bytes = 0, n_added = 0;  // n_added: grammars added since all sizes were measured
   };
   struct Id {
     std::size_t hash;
     std::uint32_t tenant;
-    std::string_view key;  // points into the entry
+    std::string_view key;  // a view of the key in the grammar's Entry
     bool operator==(const Id&) const = default;
   };
   struct HashOfId {
@@ -88,12 +89,12 @@ class GrammarCache {
   static std::size_t size_of(const Entry& entry);
   // Returns the bytes of all cached grammars. This and the next function require that the caller holds mutex_.
   std::size_t n_bytes() const;
-  // Moves the tenant's oldest entry to `dropped`. Returns true if that was the tenant's only entry.
+  // Moves the tenant's least recently used grammar to `dropped`. Returns true if the tenant has no grammar left.
   bool drop_oldest(std::uint32_t tenant, std::list<Entry>& dropped);
 
   const std::size_t tenant_bytes_, bytes_;
   std::mutex mutex_;
-  std::map<std::uint32_t, Tenant> by_tenant_;  // tenants without entries are not in it
+  std::map<std::uint32_t, Tenant> by_tenant_;  // only tenants that have a grammar in the cache
   std::unordered_map<Id, Entries::iterator, HashOfId> by_id_;
 };
 

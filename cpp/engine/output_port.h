@@ -1,6 +1,6 @@
 // OutputPort collects the output events of all step threads of an engine in one ring, from which the drainer reads.
-// Thread rule: any thread may call push(). The drainer and the thread that ends it may call ring(). use() must be
-// called before the first push().
+// Thread rule: any thread may call push(). The drainer, and the thread that stops the drainer, may call ring(). use()
+// must be called before the first push().
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@ class OutputPort {
   explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
   // Called for an engine without a drainer thread. If the ring is full, push() then calls `take_some` to make room.
   void use(std::function<void()> take_some) { take_some_ = std::move(take_some); }
-  // Appends an event; waits if the ring is full. It has room soon, because the drainer never waits for a sink. The ring
-  // allows one producer, so the mutex admits one caller at a time.
+  // Appends an event. Waits if the ring is full, which does not last long, because the drainer never waits for a sink.
+  // The ring allows only one producer, so the mutex admits one caller at a time.
   void push(const OutputEvent& event) {
     const std::lock_guard lock(mutex_);
     while (!ring_.push(event)) {

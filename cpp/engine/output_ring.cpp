@@ -24,8 +24,9 @@ bool OutputRing::push(const OutputEvent& event) {
   // Copies everything except the sequence, which the consumer may be reading.
   std::memcpy(static_cast<void*>(&cell), &event, offsetof(OutputEvent, sequence));
   tail_.store(tail + 1, std::memory_order_relaxed);
-  // This store, the load in wake(), and the store and load in wait_pop() are sequentially consistent. So at least one
-  // side sees what the other wrote, and the consumer never sleeps while an event waits.
+  // This store, the load in wake(), and the store and load in wait_pop() are sequentially consistent. So either the
+  // producer sees that the consumer sleeps, or the consumer sees the event. The consumer never sleeps while an event is
+  // in the ring.
   std::atomic_ref(cell.sequence).store(tail + 1, std::memory_order_seq_cst);
   wake();
   return true;

@@ -28,17 +28,18 @@ struct alignas(64) OutputEvent {
   OutputKind kind = OutputKind::kToken;
   bool is_first = false;                        // kAdmitted: false after a preemption
   std::uint8_t n_in_step = 1;                   // kToken: how many tokens the step produced for the request
-  std::uint8_t n_drafts = 0, n_right = 0;       // kToken: see sched::Event
+  std::uint8_t n_drafts = 0, n_right = 0;       // kToken: how many drafts the step tried, and how many were right
   sched::Finish reason = sched::Finish::kStop;  // kFinished
   Generation* generation = nullptr;             // the generation that the event is about
   std::int64_t time_us = 0;                     // when the step that produced the event ended
   std::int64_t waited_us = 0;                   // kAdmitted: how long the request waited for the slot
-  // Allocated on the heap; null if there are none. A pushed event owns them. When it is popped, its consumer owns them.
+  // `details` and `error` are allocated on the heap, or null. An event in the ring owns them. After pop() the consumer
+  // must delete them.
   TokenDetails* details = nullptr;  // kToken
   Error* error = nullptr;           // kRefused
-  std::uint64_t sequence = 0;       // push() sets it: 1 for the ring's first event, one more for each further one
+  std::uint64_t sequence = 0;       // push() sets it: the event's number in the ring, from 1 on
 };
-// Each event has its own cache line, because the producer may write one while the consumer reads the next.
+// Each event has its own cache line, because the producer may write an event while the consumer reads its neighbour.
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);
 static_assert(offsetof(OutputEvent, sequence) % sizeof(std::uint64_t) == 0);
 
@@ -50,17 +51,18 @@ class OutputRing {
 
   // Returns false if the ring is full or closed. The caller then still owns the event and its pointers.
   bool push(const OutputEvent& event);
-  // Returns true once there is room; false if the timeout has passed or the ring was closed. Polls every millisecond,
-  // so that pop need not check for a waiting producer. Polling suffices because a ring is full only if the reader is
-  // seconds behind.
+  // Waits until the ring has room, and then returns true. Returns false if the timeout has passed or the ring was
+  // closed. Polls every millisecond, so that pop need not check for a waiting producer. Polling suffices because a ring
+  // is full only if the reader is seconds behind.
   bool wait_for_space(std::chrono::microseconds timeout);
 
   bool pop(OutputEvent& event);  // returns false if the ring is empty
   // Sleeps while the ring is empty. Returns false once the ring is closed and all events were taken.
   bool wait_pop(OutputEvent& event);
 
-  // Wakes both threads; they do not sleep again. Events in the ring can still be popped. If a push may run at the same
-  // time, the ring's owner must pop once more after both threads have ended, to free what the events own.
+  // Closes the ring. Wakes the producer and the consumer, which do not sleep in the ring again. Events in the ring can
+  // still be popped. If a push may run at the same time, the ring's owner must pop once more after both threads have
+  // ended, to free what the events own.
   void close();
   bool is_closed() const { return closed_.load(std::memory_order_acquire); }
 

@@ -5,7 +5,8 @@
 
 namespace zinc_rt {
 
-// Wakes the readers, both those that block and those that wait for the descriptor. REQUIRES: the caller holds mutex_.
+// Wakes the readers: threads that block in a call, and event loops that wait for the file descriptor. REQUIRES: the
+// caller holds mutex_.
 void QueueSink::signal() {
   there_.notify_all();
   flag_.raise();

@@ -1,8 +1,8 @@
 // Replica is a loaded model on one device, with its own weights, KV pages, scheduler and prefix cache. The replicas of
 // a model share its description (engine/model.h).
-// Thread rule: any thread may read the const members and the atomic. Only the thread that holds the turn of the
-// device's step loop may call runner(). A replica is loaded and unloaded while both that turn and the lock of the
-// tenant book are held. So a thread that holds either may call is_loaded().
+// Thread rule: any thread may read the const members and the atomic. Only the thread that holds the Turn
+// (engine/turn.h) of the device's step loop may call runner(). A replica is loaded and unloaded while both this Turn
+// and the lock of the tenant book are held. So a thread that holds one of the two may call is_loaded().
 #pragma once
 
 #include <atomic>
@@ -32,14 +32,16 @@ class Replica {
   // Called once, before another thread can see the replica. `loop` will run its steps.
   void join(StepLoop& loop, const sched::Options& options, sched::TenantBook& tenants,
             std::shared_ptr<sched::Shares> all_shares, Timeline& timeline);
-  // Frees the runner and the executor. REQUIRES: the turn; none of the replica's requests runs or waits.
+  // Frees the runner and the executor. REQUIRES: the caller holds the step loop's Turn; no request of the replica runs
+  // or waits.
   void unload(const sched::TenantBook& tenants);
-  bool is_loaded() const { return runner_ != nullptr; }  // REQUIRES: the turn, or the lock of the tenant book
+  // REQUIRES: the caller holds the step loop's Turn, or the lock of the tenant book.
+  bool is_loaded() const { return runner_ != nullptr; }
   ModelRunner& runner() { return *runner_; }
   StepLoop& loop() { return *loop_; }  // REQUIRES: join() was called
   bool has_no_loop() const { return loop_ == nullptr; }
   // Returns a name for the model's content: a hash of all tensors' names, types and shapes, and of a sample of their
-  // bytes. REQUIRES: the turn; the replica is loaded.
+  // bytes. REQUIRES: the caller holds the step loop's Turn; the replica is loaded.
   std::string fingerprint() const;
 
   const DeviceId device;

@@ -103,7 +103,7 @@ void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   const Pooling pooling = executor_.info().pooling;
   // These kinds of pooling use the row of the text's first token.
   const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;
-  std::uint32_t end = 0;  // index in the step, one behind the item's last token
+  std::uint32_t end = 0;  // index among the step's tokens, one behind the item's last token
   for (std::uint32_t i = 0; i < plan.items.size(); ++i) {
     const sched::PlanItem& item = plan.items[i];
     end += item.n;
@@ -126,8 +126,9 @@ void ModelRunner::end_bad_scores(const sched::StepPlan& plan) {
     if (output_.tokens[i] == kNoToken) scheduler_.cancel(plan.rows[i].request, sched::Finish::kBadLogits);
 }
 
-// Finds which of the first `end` output rows continue the request's own text: all guesses before the row were picked.
-// The other rows follow a wrong guess, so their results are not used. REQUIRES: the rows before them have been picked.
+// Sets row_is_real_ for the first `end` output rows. A row is real if all guesses before it were picked, so that it
+// continues the request's own text. The other rows follow a wrong guess, so their results are not used. REQUIRES: the
+// rows before them have been picked.
 void ModelRunner::judge_rows(std::size_t end) {
   for (std::size_t i = row_is_real_.size(); i < end; ++i) {
     const sched::PlanRow& row = plan_->rows[i];
@@ -135,7 +136,8 @@ void ModelRunner::judge_rows(std::size_t end) {
   }
 }
 
-// Ends the requests for which a processor or mask failed or allowed no token. They get no token from that pick on.
+// Ends the requests for which a processor or mask failed or allowed no token. Such a request gets no token from the
+// failed pick or from later ones.
 void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
   judge_rows(plan.n_outputs);
   for (std::uint32_t i = 0; i < plan.n_outputs; ++i) {
@@ -173,7 +175,8 @@ void ModelRunner::propose_guesses(StepListener& listener) {
     if (!request->params.speculation.is_fixed && !scheduler_.wants_guesses()) continue;
     if (scheduler_.slots()[slot].state != sched::SlotState::kDecode) continue;
     const spec::Guess guess = listener.guess(request->params.user);
-    // A tokenizer may have more tokens than there are logits. They can be in a text and are never picked.
+    // A tokenizer may have more tokens than there are logits. The tokens without logits can be in a prompt and are
+    // never picked.
     const auto is_never_picked = [&](std::int32_t id) {
       return id < 0 || static_cast<std::uint32_t>(id) >= executor_.config().vocab_size;
     };

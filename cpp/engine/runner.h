@@ -1,6 +1,7 @@
 // ModelRunner runs the steps of one replica: admit, plan, fill, execute, commit. The scheduler decides what to compute,
 // the executor computes it, and the runner connects the two.
-// Thread rule: only the thread that holds the turn of the step loop; any thread may read the atomic counts.
+// Thread rule: only the thread that holds the Turn of the step loop (engine/turn.h); any thread may read the atomic
+// counts.
 #pragma once
 
 #include <atomic>
@@ -25,8 +26,8 @@ struct LogitsRow {
   std::span<const float> logits{};  // valid during the call
 };
 
-// The runner asks and tells the engine about requests through this interface; StepLoop implements it. `user` is the
-// number by which the scheduler knows the request (sched/request.h).
+// Through this interface the runner reports a step's results to the engine and gets data about requests from it.
+// StepLoop implements it. `user` is the number by which the scheduler knows the request (sched/request.h).
 class StepListener {
  public:
   virtual ~StepListener() = default;
@@ -44,9 +45,11 @@ class StepListener {
   // Called before a step for each decoding request whose RequestParams::speculation allows guesses. Returns a guess of
   // the request's next tokens, which must stay valid until the next call.
   virtual spec::Guess guess(std::uint64_t) { return {}; }
-  // Called at the beginning of a turn with the requests that have slots. is_held_up() is then called for each of them.
+  // Called before each step is planned, with the `user` of each request that has a slot. is_held_up() is then called
+  // for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
-  // Reports rows of the current step. The rows of a scored prompt come in order; the first predicts its second token.
+  // Reports rows of the current step. The rows of a scored prompt come in order; the first row predicts the prompt's
+  // second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
   // Takes the pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the
   // request then ends as bad_logits.
@@ -58,7 +61,8 @@ class StepListener {
 
 class ModelRunner {
  public:
-  // all_shares: see sched/scheduler.h. `thread` is the number of the step loop, for the timeline.
+  // `all_shares` counts the slots of all replicas of the model together; it is null if this is the only replica.
+  // `thread` is the number of the step loop, for the timeline.
   ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
               std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
 
@@ -127,7 +131,7 @@ class ModelRunner {
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
-  // These two are set only during a turn.
+  // turn() sets listener_ and plan_ at its beginning and resets them at its end.
   StepListener* listener_ = nullptr;
   const sched::StepPlan* plan_ = nullptr;
   double busy_us_ = 0;

@@ -1,4 +1,4 @@
-// Collects the statistics of the models. The numbers of a device are those at the end of its last step.
+// Collects the statistics of the models. Each device's numbers are as of the end of its last step.
 #include <algorithm>
 
 #include "engine/core.h"
@@ -42,7 +42,7 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .devices = {}};
 }
 
-// Adds the numbers of one device to the total. Names and devices stay unchanged.
+// Adds the numbers of one device to the total. Leaves the total's name and list of devices unchanged.
 void add(ModelStats& total, const ModelStats& one) {
   total.steps += one.steps;
   total.step_tokens += one.step_tokens;

@@ -115,9 +115,9 @@ spec::Experience& StepLoop::experience_of(const Generation& g) {
 }
 
 // Returns a guess of the request's next tokens. If the request has a grammar, the guess ends before the first token
-// that is not allowed, because such a token cannot be picked. If nothing is left of it, the tokens that the grammar
-// forces are used as the guess. That needs the mask before the device begins, so it is done only while few answers have
-// masks.
+// that is not allowed, because such a token cannot be picked. If that leaves no token, the guess consists of the tokens
+// that the grammar forces. To know them, the mask must be computed before the device begins. So forced tokens are
+// guessed only if at most kFewMasks masks must be computed for this step.
 spec::Guess StepLoop::guess(std::uint64_t user) {
   constexpr std::size_t kFewMasks = 4;
   Generation& g = generations_[user];
@@ -132,8 +132,8 @@ spec::Guess StepLoop::guess(std::uint64_t user) {
   return drafter.forced(mask->guess_forced(drafter.most()), experience);
 }
 
-// Returns a row's mask; called while the device computes. The first call of a step computes all quick masks on all
-// threads.
+// Returns the mask of one output row. The executor calls this while the device computes. The first call of a step
+// computes all quick masks on all threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user, std::uint32_t n_guessed) {
   row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
   quick_masks_.clear();
@@ -142,7 +142,7 @@ std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user,
 
 // Decides where stale masks are computed: quick ones within the step, slow ones on MaskMaker's threads.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
-  details_.clear();  // a step that failed may have left entries
+  details_.clear();  // not empty if the previous step failed
   quick_masks_.clear();
   for (const auto user : users) {
     const Generation& g = generations_[user];
@@ -223,8 +223,8 @@ void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
   shared_.output.push(out);
 }
 
-// Returns the replica whose model has used the least time on this device. A model that was idle is set level with the
-// others, so that it cannot catch up on all the time that it missed.
+// Returns the replica whose model has used the least time on this device. The used time of an idle model is raised to
+// the least of the busy models, so that it cannot catch up on all the time that it missed.
 Replica* StepLoop::next_replica() {
   Replica* next = nullptr;
   double least = -1;
@@ -268,7 +268,7 @@ ModelRunner::Turn StepLoop::run_turn() {
   Replica* first = next_replica();
   if (first == nullptr) return {};
   auto result = first->runner().turn(*this);
-  // If the chosen model has nothing to run now, another one runs at once.
+  // If the chosen replica has nothing to run now, another replica runs at once.
   for (Replica* other : replicas_) {
     if (result.ran || other == first || other->runner().scheduler().is_idle()) continue;
     const auto again = other->runner().turn(*this);
@@ -282,7 +282,8 @@ ModelRunner::Turn StepLoop::look() {
   look_began_.store(now_us(), std::memory_order_relaxed);
   const auto result = run_turn();
   look_began_.store(0, std::memory_order_relaxed);
-  // Quotas count over all devices, so a request on another device may be waiting for what this turn freed.
+  // Quotas count over all devices, so a request on another device may be waiting for slots or pages that this step
+  // freed.
   if (room_epoch() != epoch) shared_.poke_others(*this);
   return result;
 }

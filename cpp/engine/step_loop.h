@@ -1,10 +1,11 @@
-// StepLoop runs the steps of one device. One look takes the clients' commands for the replicas on the device, then runs
-// a turn of the replica that has used the least time. The loop's own thread calls look() again and again; in an engine
-// without threads, the callers of pump() do. The devices' loops run at the same time. They share the tenant book, whose
-// lock the schedulers take between steps, and the port of output events.
+// StepLoop runs the steps of one device. look() takes the clients' commands for the replicas on the device, then runs
+// one step of the replica that has used the least time. The loop's own thread calls look() again and again; in an
+// engine without threads, the callers of pump() do. The loops of all devices run at the same time. They share the
+// tenant book, whose lock the schedulers take between steps, and the port of output events.
 // Thread rule: any thread may call post(), poke(), turn(), stop(), device() and step_ms(). Only the thread that drives
-// the loop calls look() and join(). The replicas and the StepListener belong to the thread that holds the turn.
-// `inbox_mutex_` guards the inbox and may be taken while any other lock is held.
+// the loop calls look() and join(). Only the thread that holds `turn_` (engine/turn.h), the lock of this device's
+// steps, may use the replicas and call StepListener's functions. `inbox_mutex_` guards the inbox and may be taken while
+// any other lock is held.
 #pragma once
 
 #include <atomic>
@@ -48,29 +49,29 @@ class StepLoop final : public StepListener {
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 
-  // Takes the commands, then runs a step if there is something to compute.
+  // Takes the commands from the inbox, then runs a step if a replica has something to compute.
   ModelRunner::Turn look();
 
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
-  // Returns for how many ms the current look has lasted, or 0 if none is running.
+  // Returns for how many ms the current look() has lasted, or 0 if none is running.
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
-  // The caller of these three must hold the turn.
+  // The caller of add(), remove() and replicas() must hold turn().
   void add(Replica& replica) { replicas_.push_back(&replica); }
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
 
-  // Puts commands into the inbox; one look takes all of them together. Returns false, and adds none, if the loop was
-  // stopped.
+  // Puts commands into the inbox; one call of look() takes all of them together. Returns false, and adds none, if the
+  // loop was stopped.
   bool post(std::vector<Command> commands);
   void poke();  // wakes the step thread, because slots or pages became free
-  void stop();  // no look starts after this call; it does not wait for a running one
+  void stop();  // look() does no work after this call; stop() does not wait for a look() that is running
   void join();  // call it after stop(); it waits for the thread and ends all requests
 
-  // The members from here on implement StepListener. The runner calls them during a turn.
+  // The members from here on implement StepListener. The runner calls them while it runs a step.
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
   std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user, std::uint32_t n_guessed) override;
   spec::Guess guess(std::uint64_t user) override;
@@ -97,19 +98,24 @@ class StepLoop final : public StepListener {
   Shared shared_;
   Turn turn_;
   std::vector<Replica*> replicas_;
-  GenerationTable generations_;  // the generations that this device's schedulers hold
-  // Details of the current turn's tokens; index: output row. Null if the request wants none.
+  GenerationTable generations_;  // the generations that the schedulers of this device have accepted and not yet ended
+  // Log-probabilities and other details of the tokens that the current step picked. Index: the step's output row.
+  // on_logits() fills it after the step's logits are known, and on_event() moves each element to the event of its
+  // token. An element is null if the request did not ask for details.
   std::vector<std::unique_ptr<TokenDetails>> details_;
+  // Threads that compute quick masks and log-probabilities while a step runs.
   ThreadPool row_threads_;
+  // Masks that must be computed in the current step. before_step() fills it, and the first call of mask() computes and
+  // removes them all.
   std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
-  std::vector<spec::Experience> experience_;                // index: tenant
-  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // index: row of the current on_logits() call
+  std::vector<spec::Experience> experience_;                // how often guesses were right; index: tenant's id
+  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // scratch memory of on_logits(); index: row of its argument
 
   std::mutex inbox_mutex_;
   std::condition_variable inbox_filled_;
   std::vector<Command> inbox_, taken_;
   bool stop_ = false, is_poked_ = false;
-  std::atomic<sched::Micros> look_began_{0};  // 0 if no look is running
+  std::atomic<sched::Micros> look_began_{0};  // the time at which look() was called, or 0 if it is not running
   std::thread thread_;
 };
 

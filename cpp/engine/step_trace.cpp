@@ -2,7 +2,8 @@
 
 namespace zinc_rt {
 
-// Records the span of the slot's current state, which ends now, if its beginning was recorded.
+// Records how long the slot was in its current state, which ends at `now`. Does nothing if the state's beginning was
+// not recorded.
 void StepTrace::close(const sched::Event& e, std::uint64_t now) {
   if (e.slot >= since_.size()) return;
   Since& since = since_[e.slot];

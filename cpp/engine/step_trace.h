@@ -31,7 +31,7 @@ class StepTrace {
   Timeline& timeline_;
   std::uint32_t model_, thread_;
   std::uint32_t first_lane_;  // each model on each device has its own range of lanes (tracks in the viewer)
-  std::vector<Since> since_;  // index: slot; since when it is in its current state
+  std::vector<Since> since_;  // index: slot; when the slot entered its current state
 };
 
 }  // namespace zinc_rt

@@ -26,7 +26,7 @@ class StopMatcher {
     std::string text;
     // borders[n]: the length of the longest proper prefix of the first n bytes that is also their suffix.
     std::vector<std::uint32_t> borders;
-    std::size_t n_matched = 0;  // how many bytes of it the text so far ends with
+    std::size_t n_matched = 0;  // how many bytes of the stop string's beginning the text so far ends with
   };
   // Advances the match through `text`. Returns the end of the stop string's first occurrence in it, or npos.
   static std::size_t find(Stop& stop, const std::string& text);

@@ -112,7 +112,7 @@ class TagReader {
 
   struct Tag {
     std::string begin;
-    Symbol rest;  // the tag's content and its end
+    Symbol rest;  // matches the tag's content and closing text
   };
 
   // Reads a tag of the form {"structures": [{"begin", "schema", "end"}], "triggers": [..]}.

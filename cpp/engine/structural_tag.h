@@ -10,7 +10,8 @@
 
 namespace zinc_rt {
 
-// Returns the grammar's notation for a text that may be one of the model's tokens.
+// Returns how the grammar writes `text`: as a token if one of the model's control tokens has this text, else as
+// characters.
 using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
 
 // Returns the symbol of the tag's grammar in `builder`. `text` is JSON: {"structures": [{"begin", "schema", "end"}],

@@ -79,8 +79,8 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
     grammar = OutputGrammar{*std::move(made)};
     model.grammars().add(tenant.id, key, *grammar);
   }
-  // The first mask fills the grammar's tables, so it may take as long as many later ones. It is computed here, outside
-  // of any step.
+  // The first mask fills the grammar's tables, so it may take as long as many later ones. It is computed here, before
+  // the request reaches a step loop, so that it delays no step.
   const auto mask = std::make_shared<AnswerMask>(*grammar, vocabulary);
   ZRT_CHECK_OK(mask_maker_.make(tenant.name, *mask, request.cancel));
   prompt.mask = mask;
@@ -186,7 +186,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
 }
 
 void EngineCore::post(Replica& replica, std::vector<Command> commands) {
-  // A loop that refuses the commands leaves them here.
+  // `commands` is moved to the step loop. If the loop refuses them, their generations are ended here.
   std::vector<std::shared_ptr<Generation>> submitted;
   for (const Command& command : commands)
     if (command.kind == Command::kSubmit) submitted.push_back(command.generation);

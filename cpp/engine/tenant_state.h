@@ -49,7 +49,8 @@ struct TenantState {
   const std::shared_ptr<FreeTenants> free_;  // may outlive the engine
 };
 
-// Errors: kInvalidArgument if a number is outside its limits; the message has the number and the limit.
+// Checks the numbers of a quota. Errors: kInvalidArgument if a number is outside its limits; the message contains the
+// number and the limit.
 Status check_quota(const TenantQuota& quota);
 Result<sched::Qos> parse_qos(const std::string& name);
 

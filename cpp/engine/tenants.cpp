@@ -105,9 +105,10 @@ Status EngineCore::remove_tenant(const std::string& name) {
   return {};
 }
 
-// Frees the ids of tenants that have no references left. The next tenant with such an id must find no request and no
-// cached prefix of the old one. While steps are traced no id is freed, because old records would show the new tenant's
-// name. REQUIRES: the caller holds no lock, because this function waits for turns.
+// Frees the ids of tenants that have no references left. A tenant that gets a freed id must find no request and no
+// cached prefix of the tenant that had it before. While steps are traced no id is freed, because old records would show
+// the new tenant's name. REQUIRES: the caller holds no lock, because this function waits for the Turn of each step
+// loop.
 void EngineCore::reuse_free_tenants() {
   if (timeline_.is_on()) return;
   const auto ids = free_tenants_->take();

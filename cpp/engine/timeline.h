@@ -2,8 +2,8 @@
 // each slot ran, waits and preemptions of requests, admissions and ends per tenant. It keeps a fixed number of the
 // newest records. Recording allocates nothing; while it is off, a call costs one branch. The caller passes times in
 // microseconds; all must come from one clock.
-// Thread rule: any thread; record() is for step threads. record() takes a lock. Besides step threads only start, stop,
-// name_tenant, name_request and write_json take that lock. write_json holds it while it copies the records (64 bytes
+// Thread rule: any thread; record() is for step threads. record() takes a lock. Only start(), stop(), name_tenant(),
+// name_request() and write_json() take the same lock. write_json() holds it while it copies the records (64 bytes
 // each).
 #pragma once
 
@@ -30,7 +30,7 @@ struct StepSpan {
   std::uint32_t admit_us = 0, plan_us = 0, fill_us = 0, execute_us = 0, commit_us = 0;
   std::uint32_t n_decode = 0, n_prefill = 0;  // tokens
   std::uint32_t n_waiting = 0, pages_used = 0;
-  std::uint32_t thread = 0;  // the number of the step loop that ran it
+  std::uint32_t thread = 0;  // the number of the step loop that ran the step
 };
 
 // RequestSpan records what a request did during a time: it ran in a slot (kPrefill, kDecode), waited for its first slot
@@ -74,7 +74,7 @@ class Timeline {
 
   // Drops all records and starts recording, with memory for `capacity` records. Error: `capacity` is 0.
   Status start(std::uint32_t capacity = kDefaultCapacity);
-  void stop();  // keeps the records for write_json
+  void stop();  // ends recording; the records stay available to write_json()
   bool is_on() const { return on_.load(std::memory_order_relaxed); }
 
   // Adds a record, if recording is on. A span is recorded after it has ended.
@@ -84,9 +84,10 @@ class Timeline {
   }
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // a tenant without a name is shown by its number
-  // Ignored while recording is off. Keeps as many names as there may be records, those of the latest requests.
+  // Stores the names of a request, for display. Does nothing while recording is off. Only as many names are stored as
+  // there may be records; the oldest are dropped.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
-  std::uint64_t n_records() const;  // records that are held now
+  std::uint64_t n_records() const;  // number of stored records
   std::uint64_t n_dropped() const;  // records since start() that newer ones have overwritten
 
   // Writes Trace Event JSON, one event per line. If writing fails, no file appears. May be called while recording.

@@ -1,6 +1,7 @@
-// Turn decides which thread may use a device's replicas: the step thread for one step, or another thread between two
-// steps. Threads get the turn in the order in which they asked for it. So another thread waits for at most one step,
-// and many other threads cannot keep the step thread out.
+// Turn is a fair lock on the replicas of a device. Either the step thread holds it for one step, or another thread
+// holds it between two steps. A thread that holds the lock "holds the turn". Threads get it in the order in which they
+// called Guard's constructor. So another thread waits for at most one step, and many other threads cannot keep the step
+// thread out.
 // Thread rule: any thread; not recursive.
 #pragma once
 

@@ -28,10 +28,11 @@ class StepCheck {
   // Errors of all checks: kInvalidArgument; the message has the value and the limit. A check that passes allocates
   // nothing.
   Status check(const StepInput& input);
-  // Copies are made in any order, so an entry that is written may occur in one pair only.
+  // Check the pairs (from, to) of one call of Executor::copy_state() or copy_pages(). The copies are made in any order.
+  // So the state or page that a pair writes, its `to`, may occur in no other pair, neither as `to` nor as `from`.
   Status check(std::span<const StateCopy> copies);
   Status check(std::span<const PageCopy> copies);
-  // Checks a mask that StepInput::mask has returned: its number of words.
+  // Checks that a mask which StepInput::mask returned has no more words than an output row may have.
   Status check_mask(std::span<const std::uint32_t> mask) const;
 
  private:
@@ -44,7 +45,7 @@ class StepCheck {
 
   Limits limits_;
   // Scratch memory. slot_seen_[slot] is the number of the last check in which the slot occurred, and n_checks_ counts
-  // the checks. named_ holds the entries that occur in copies.
+  // the checks. named_ holds the numbers of the states or pages that occur in the copies of the current check.
   std::vector<std::uint64_t> slot_seen_;
   std::uint64_t n_checks_ = 0;
   std::vector<std::uint32_t> named_;

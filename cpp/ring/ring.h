@@ -48,8 +48,8 @@ class Ring {
   virtual Result<Fence> submit(const Submission& submission) = 0;
   // Blocks until the fence has retired. Errors: whatever failed in its submission.
   virtual Status wait(Fence fence) = 0;
-  // Returns a span through which the host accesses a buffer object. It stays the same until the object is freed.
-  // Errors: kUnavailable for a heap that the host cannot see.
+  // Returns a span through which the host accesses a buffer object. The span's address and size stay the same until the
+  // object is freed. Errors: kUnavailable for a heap that the host cannot see.
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
   // Allocates zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
@@ -80,14 +80,14 @@ class Ring {
   // keeps weights as they are.
   virtual bool repacks_weights() const { return false; }
   // Writes a matrix to a buffer object, in the layout that the kernels read. In any layout it takes row_bytes * rows
-  // bytes. All matrices of a buffer object must be written by upload(), or none. Errors: kInvalidArgument if the matrix
-  // does not fit.
+  // bytes. If one matrix of a buffer object is written by upload(), all of them must be. Errors: kInvalidArgument if
+  // the matrix does not fit.
   virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
   virtual const kernel::KernelTable& kernels() const = 0;
   // Patterns of packets that this tier may run as one, in the order in which it tries them (lower/join.h has their
-  // syntax). Lowering finds the matches, and ensures that the memory that they keep is not reused
-  // (PacketBatch::joined).
+  // syntax). Lowering finds the nodes that match and reports each match in PacketBatch::joined. The buffers that a
+  // pattern names after `keep` are not reused for other values while the joined packet runs.
   virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // names device and kernel set, for display

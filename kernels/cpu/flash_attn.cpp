@@ -109,9 +109,11 @@ struct Reader {
   void (*score)(const Query& query, const HeadQuery& head, Span span, float* wide, float* scores);
   // Sets o to the sum over the span of p[j - begin] times the value of token j.
   void (*weigh)(const Query& query, const float* p, Span span, float* wide, float* o);
+  // Converts a head's result y in place, after the last chunk: turns rotated values back.
   void (*finish)(float* y, std::uint32_t v_head_dim);
 };
 
+// These two do nothing. They stand in kReaders for layouts whose queries or results need no conversion.
 void leave_query(std::uint32_t, HeadQuery&) {}
 void leave_output(float*, std::uint32_t) {}
 
@@ -283,6 +285,9 @@ void attend_head(const Query& query, std::uint32_t head, float* y) {
   finish(query.tile, total, y);
 }
 
+// Writes the result of one head for each chunk of the tile as a record: v_head_dim sums of weighted values, then the
+// largest score and the sum of the exponentials. A later op merges the records. `record` is the head's first record.
+// The records of the same head in neighbouring chunks are `group` records apart.
 void leave_chunks(const Query& query, std::uint32_t head, float* record) {
   const auto& tile = query.tile;
   const auto& c = tile.shape;

@@ -66,8 +66,8 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
   graph.add_node(node);
 }
 
-// Returns a graph that copies recurrent state between slots and checkpoints. Checkpoints are further entries of the
-// state buffers, so one packet copies in both directions.
+// Returns a graph that copies recurrent state between slots and checkpoints. The state buffers hold a row for each
+// slot, followed by a row for each checkpoint. So one packet can copy in both directions.
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
@@ -88,8 +88,9 @@ ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   return graph;
 }
 
-// Builds and lowers the graphs for one KV page and without the copy of pages. bind_pages() sets the number of pages
-// later.
+// Builds and lowers the prefill, decode and state copy graphs, as if the KV cache had one page. The number of pages is
+// known only after the graphs are laid out. bind_pages() then sets it in these graphs, and builds the graph that copies
+// pages.
 Status build_graphs(const ExecutorOptions& options, const Target& target, Prepared& p) {
   const ir::TensorLookup tensors = [&](std::string_view name) -> std::optional<ir::TensorSpec> {
     const Tensor* tensor = p.weights->find(name);
@@ -115,7 +116,8 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   return {};
 }
 
-// Sets the number of KV pages in the graphs. No kernel depends on it.
+// Sets the number of KV pages in the graphs, and builds the graph that copies pages. No kernel needs to be chosen
+// again, because none depends on the number of pages.
 Status bind_pages(Prepared& p, std::uint32_t n_pages) {
   p.graph_options.n_pages = n_pages;
   for (ir::Graph* graph : {&p.prefill, &p.decode, &p.prefill_low, &p.decode_low})

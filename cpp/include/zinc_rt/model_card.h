@@ -43,15 +43,15 @@ struct ModelCard {
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // The following members say where and how the model runs.
-  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // `device` describes the first one
-  std::vector<std::uint32_t> devices;  // the numbers of the devices that hold a replica
+  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // `device` describes the device devices[0]
+  std::vector<std::uint32_t> devices;  // the numbers of the devices that hold a replica of the model
   // The chat template writes tool calls and reasoning in these formats (docs/agents.md lists them). tool_format is
   // empty if the template does not show tools.
   std::string tool_format, reasoning_format;
 
-  // These say what the model computes. If it embeds texts, `pooling` is "mean", "cls" or "last", and embedding_dim is
-  // the length of an embedding. If it scores pairs of texts, they are "rank" and 1. If it generates tokens, they are
-  // empty and 0.
+  // `pooling` and `embedding_dim` say what the model computes. If it embeds texts, `pooling` is "mean", "cls" or
+  // "last", and embedding_dim is the length of an embedding. If it scores pairs of texts, `pooling` is "rank" and
+  // embedding_dim is 1. If it generates tokens, `pooling` is empty and embedding_dim is 0.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 
@@ -69,8 +69,8 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// ModelMemory describes the memory that a model uses. `regions` are those of its first device, and `devices` has the
-// sums of each device. The regions that are not mapped add up to what the tier allocates on a device.
+// ModelMemory describes the memory that a model uses. `regions` lists the memory regions on its first device, and
+// `devices` the sums for each device. The regions that are not mapped add up to what the tier allocates on a device.
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // number of the device in its tier

@@ -20,15 +20,17 @@ namespace zinc_rt::server {
 
 constexpr std::size_t kMaxIds = 1 << 22;  // how many token ids a prompt may have
 
-// Reads the fields of one JSON object, one after another. It keeps the first error and reads nothing after it.
+// Reads the fields of one JSON object, one after another. After the first error it reads nothing more. error() returns
+// this error.
 class BodyReader {
  public:
   // Reads a whole body, or an object in it whose fields are rows of the table of fields (zinc_rt/request_fields.h).
-  // finish() reports an error of this program (status 500) if the fields that were read differ from the table's rows
-  // for `taker`. `ignored`: see Fields::expect_no_others.
+  // `taker` is the API that the body was sent to. finish() returns an error of this program (status 500) if the reader
+  // did not read exactly the fields that the table lists for this API. If `ignored` is null, finish() returns an error
+  // (status 400) for a field that the reader does not read. Else it appends the names of such fields to `ignored`.
   BodyReader(const Json& body, std::vector<std::string>* ignored, RequestField::TakenBy taker, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored), taker_(taker) {}
-  // Reads another object in a body, which the table does not describe.
+  // Reads an object inside a body that the table of fields does not describe. `ignored` means the same as above.
   explicit BodyReader(const Json& body, std::vector<std::string>* ignored, std::string prefix = {})
       : fields_(body, std::move(prefix)), ignored_(ignored) {}
 

@@ -33,8 +33,8 @@ ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
   return sum;
 }
 
-// Returns the dot of a K-quant row. For groups (one block each) ascending, v = kGroupDot(block, activations), then acc
-// = fma(v, d_x, acc).
+// Returns the dot product of a weight row of k values in a K-quant format with a row of activations. Each group of 256
+// values is one block of weights. For groups ascending, v = kGroupDot(block, activations), then acc = fma(v, d_x, acc).
 template <class Block, float (*kGroupDot)(const Block&, const ActBlockQ8A256&)>
 ZRT_INLINE float dot_k_groups(const void* row, const void* act, std::int64_t k) {
   const auto* block = static_cast<const Block*>(row);
@@ -44,8 +44,9 @@ ZRT_INLINE float dot_k_groups(const void* row, const void* act, std::int64_t k) 
   return acc;
 }
 
-// Returns the dot of a row with blocks of 32. In each group of 8 blocks v begins at 0, and for blocks ascending v =
-// kBlockDot(block, activations, v). For groups ascending, acc = acc + v.
+// Returns the dot product of a weight row of k values with a row of activations. Both rows are quantized in blocks of
+// 32 values, and 8 blocks are a group. In each group v begins at 0, and for blocks ascending v = kBlockDot(block,
+// activations, v). For groups ascending, acc = acc + v.
 template <class Block, float (*kBlockDot)(const Block&, const ActBlockQ8A32&, float)>
 ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k) {
   const auto* block = static_cast<const Block*>(row);
@@ -62,8 +63,9 @@ ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k)
   return acc;
 }
 
-// Returns v of one group of n <= 256 float elements. Lane l begins at +0 and takes the elements with k mod 16 = l,
-// ascending, by fma. A lane without elements stays +0. kernels/common/fold.h folds the lanes.
+// Returns the dot product of one group of n <= 256 floats. Sixteen lanes hold partial sums. Lane l begins at +0 and
+// adds w[i] * x[i], by fma, for ascending i with i mod 16 = l. A lane without elements stays +0. kernels/common/fold.h
+// adds up the lanes.
 ZRT_INLINE float dot_float_group(const float* w, const float* x, std::int64_t n) {
   float lane[kLanes] = {};
   std::int64_t i = 0;
