@@ -21,7 +21,7 @@ BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_vie
 // and returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
 
-// Holds a weight matrix and its bias, as buffers of the graph. project() multiplies by it.
+// Holds a weight matrix and its bias, as buffers of the graph. project() multiplies activations by the matrix.
 struct Matrix {
   BufferId weight = ir::kNoBuffer, bias = ir::kNoBuffer;  // bias is kNoBuffer if the file has none
 };
@@ -29,8 +29,8 @@ struct Matrix {
 // `name`_weight and `name`_bias.
 Matrix layer_matrix(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t n_out,
                     std::uint64_t n_in);
-// Returns rows [first, first + n_out) of `tensor`.weight, without a bias. The tensor has n_rows rows. It is used if one
-// tensor contains several matrices, such as q, k and v.
+// Returns rows [first, first + n_out) of `tensor`.weight, without a bias. The tensor has n_rows rows. Families call it
+// if one tensor contains several matrices, such as q, k and v.
 Matrix layer_matrix_rows(Builder& b, std::string_view name, std::string_view tensor, std::uint64_t first,
                          std::uint64_t n_rows, std::uint64_t n_out, std::uint64_t n_in);
 // Adds y = LINEAR(x) with this matrix. Every LINEAR of every family is added here, so a change of all of them (such as
@@ -51,7 +51,8 @@ struct AttentionShape {
   std::uint32_t window = 0;
   float softcap = 0;
 };
-// Returns the layer's shape from the config. The scale is 1 / sqrt(head_dim) unless the config has one.
+// Returns the layer's shape from the config. The factor of attention scores is 1 / sqrt(head_dim) unless the config
+// sets another.
 AttentionShape attention_shape(const ModelConfig& config, std::uint32_t layer);
 
 struct Rope {
@@ -77,8 +78,9 @@ BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, con
 // tensor ffn_up.
 BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
 // Adds a mixture of experts and returns the weighted sum of the chosen experts' outputs. The router (ffn_gate_inp)
-// reads `router_input`, the experts read x. Their gate and up may be the two halves of one tensor ffn_gate_up_exps. If
-// the layer has ffn_down_exps.scale, it multiplies each expert's output.
+// reads `router_input`, the experts read x. The experts' gate and up matrices may be the two halves of one tensor
+// ffn_gate_up_exps. If the layer has the tensor ffn_down_exps.scale, each expert's output is multiplied by the expert's
+// value in it.
 BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act);
 
 }  // namespace zinc_rt::arch

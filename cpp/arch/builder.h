@@ -25,8 +25,9 @@ class Builder {
   // shape.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
-  // Declares rows [first, first + n) of a matrix with n_rows rows. If the tensor is a stack of matrices, the same rows
-  // of each are declared. `dims` is the shape of the declared part, so its second-last extent is n.
+  // Declares rows [first, first + n) of a matrix with n_rows rows as a weight buffer. If the tensor is a stack of
+  // matrices, these rows of each matrix are declared. `dims` is the shape of the declared part, so its second-last
+  // extent is n.
   BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
                        std::initializer_list<std::uint64_t> dims);
   // Declares a tensor that only the host reads, if the file has it. An example are the divisors of RoPE frequencies. A
@@ -57,7 +58,8 @@ class Builder {
     return weight_rows(at_layer(name), tensor_at_layer(tensor), first, n_rows, dims);
   }
 
-  // These calls add nodes. `name` is the name of the output buffer, without the prefix of its class.
+  // The following functions each add a node and return its output buffer. `name` is the name of the output buffer,
+  // without the prefix of its class.
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
   void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // computes x = LAYER_NORM(x) in place
@@ -89,7 +91,7 @@ class Builder {
   };
   Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
   // Adds a product with the matrices of the experts in `ids`. `rows` is the number of rows of x per token: 1 if all
-  // experts read the same row, else one per chosen expert.
+  // experts read the same row, else the number of chosen experts.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
@@ -110,8 +112,8 @@ class Builder {
   // matrix, sampling and the output ring. The logits are in the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
   // Adds everything between the hidden state and out.embeddings: the norm if norm_w is given, pooling by
-  // options().pooling, and gathering the output rows. The output row of a text is its first token with pooling cls,
-  // else its last.
+  // options().pooling, and gathering the output rows. The output row of a text is the row of its first token with
+  // pooling cls, else the row of its last token.
   void embedding_head(BufferId hidden, BufferId norm_w);
   // Adds GATHER_ROWS, which copies the hidden state of the step's output rows, and returns it: [outputs, width of
   // hidden]. Only these rows need the nodes that follow.
@@ -134,7 +136,7 @@ class Builder {
   const GraphOptions& options() const { return options_; }
 
   // Returns the graph, or the first mistake. A tensor of the file that no node uses is a mistake too, unless its name
-  // begins with an entry of `ignored`.
+  // begins with a text in `ignored`.
   Result<ir::Graph> finish(const std::vector<std::string>& ignored = {});
 
  private:

@@ -1,4 +1,4 @@
-// Implements the functions of Builder that add a node. There is one for each op, and each sets the op's operands and
+// Implements the functions of Builder that add a node. Each op has one such function, which sets the op's operands and
 // attributes.
 #include "arch/builder.h"
 #include "base/error.h"
@@ -64,8 +64,8 @@ void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std
 }
 
 BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention) {
-  // FLASH_ATTN reads from this buffer the last position to which a token attends: its own, or the last of its text in a
-  // model without causal attention.
+  // `seen` holds, for each token, the last position to which the token attends. With causal attention that is the
+  // token's own position, else the last position of its text.
   const BufferId seen = config_.is_causal ? positions_ : request("text_ends", DType::kI32, {ir::kTokens});
   const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
   const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;

@@ -29,7 +29,7 @@ void leave_out_classifier(Builder& b) {
 
 // Adds the nodes that turn the hidden state into scores of pairs of texts, out.embeddings [outputs, 1]. The first
 // token's row goes through a dense layer and tanh, if the file has them, and then through the layer that computes the
-// score. A bias is added if the file has it.
+// score. A layer adds its bias if the file has one.
 void rank_head(Builder& b, BufferId hidden) {
   const std::uint64_t dim = b.config().model_dim;
   const auto matrix = [&](const char* name, const std::string& tensor, std::uint64_t n_out) -> Matrix {

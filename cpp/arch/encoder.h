@@ -18,8 +18,8 @@ void encoder_attention(Builder& b, BufferId hidden, std::uint32_t layer, const R
 // Adds hidden = norm(hidden + x), which follows the layer's feed-forward network.
 void add_and_norm(Builder& b, BufferId hidden, BufferId x);
 // Adds pooling and returns the graph. With pooling `rank` it adds the classifier over the first token's row instead:
-// `cls` (a dense layer with tanh), then `cls.output`. If the file has only one of the two layers, that one computes the
-// score.
+// `cls` (a dense layer with tanh), then `cls.output`. If the file has only one of the two layers, this layer computes
+// the score.
 Result<ir::Graph> encoder_head(Builder& b, BufferId hidden);
 
 }  // namespace zinc_rt::arch

@@ -51,9 +51,9 @@ struct Family {
   // Builds the graph of a stage (prefill or decode). Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // Returns which variant of the RoPE table the last token of a text of n_tokens tokens reads. The pointer is null if
-  // there is only one variant. A token's keys must all be rotated by the token's own variant. So a text that grows past
-  // a change of variant is computed again from its start, and logits depend only on the text.
+  // Returns which variant of the RoPE table the last token of a text of n_tokens tokens reads. The function pointer is
+  // null if the family has only one variant. A token's keys must all be rotated by the token's own variant. So a text
+  // that grows past a change of variant is computed again from its start, and logits depend only on the text.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 

@@ -3,7 +3,8 @@
 // - Sliding and global layers differ in head size, RoPE and number of key-value heads. Attention scores are not scaled.
 // - v has a norm without weights. Layers without attn_v compute v from k's projection.
 // - The last layers write no K and V. Each of them reads the K and V of the last earlier layer of its kind.
-// - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the frequencies of the others by 1e30.
+// - RoPE of global layers rotates only some pairs: rope_freqs.weight divides the frequencies of all other pairs by
+// 1e30.
 // - Experts, if present, run in parallel to the dense feed-forward. Each of the two is followed by a norm.
 // - Each layer may add a gated embedding of the token, and scales its output.
 #include <cmath>

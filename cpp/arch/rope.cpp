@@ -8,8 +8,9 @@
 namespace zinc_rt::arch {
 namespace {
 
-// Applies YaRN to the angles. Pairs that turn more than beta_fast times over the original context keep their frequency.
-// Those that turn less than beta_slow times are interpolated. Between the two, the mix changes linearly with the pair's
+// Applies YaRN to the angles. A pair makes full rotations as the position grows. Pairs that rotate more than beta_fast
+// times within the original context get their unscaled frequency. Pairs that rotate less than beta_slow times get the
+// interpolated frequency. Pairs between these get a mix of the two frequencies that changes linearly with the pair's
 // index.
 void apply_yarn(const ModelConfig& c, RopeAngles& angles) {
   const double n_rot = c.rope_dim, context = c.rope_original_context;

@@ -5,7 +5,7 @@
 namespace zinc_rt {
 namespace {
 
-// These are the names of the values. A name's index is the number of its enumerator.
+// The names of the enumerators of Arithmetic and of Activations. A name's index is the enumerator's number.
 constexpr std::array<std::string_view, 2> kArithmetics = {"exact", "fast"}, kActivations = {"int8", "f32"};
 
 template <class T>

@@ -23,8 +23,8 @@ struct Conversation {
 // empty. Errors: kInvalidArgument if a text is not JSON of the right type; the error names the field.
 Result<Conversation> read_conversation(std::string_view messages, std::string_view tools, std::string_view variables);
 
-// Tell whether the request contains messages or tools. A request holds its chat as a Conversation or as JSON texts, and
-// these functions work for both.
+// Return whether the request contains messages, and whether it contains tools. A request may hold its chat as a
+// Conversation or as JSON texts; both are checked.
 bool has_messages(const Request& request);
 bool has_tools(const Request& request);
 // Takes the chat out of the request. A Conversation is copied, because several choices (n > 1) may share it. JSON texts

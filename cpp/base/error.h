@@ -19,7 +19,8 @@ void reword_messages(Reword reword);
 // Returns the message as reword_messages() changes it. fail() passes every message through this function.
 std::string worded(std::string message);
 
-// Tells fail() all about an error except its message: the code, the reason, and the request field at fault.
+// The arguments of fail() that describe an error besides its message: the code, the reason, and the request field at
+// fault.
 struct Fault {
   StatusCode code;
   std::string field{};  // name of the request field at fault, as in Error::field

@@ -1,5 +1,5 @@
-// Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use. It lets a message
-// say that a GPU is present but not supported.
+// Lists the GPUs for which the Linux kernel has a driver, including those that this build cannot use. Messages use the
+// list to say that a GPU is present but not supported.
 // Thread rule: any thread.
 #pragma once
 

@@ -74,8 +74,8 @@ double number_value(std::string_view number) {
   double value = 0;
   const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
   if (read.ec != std::errc::result_out_of_range) return value;
-  // from_chars reports the same error for a number that is too large and for one that is too close to 0. Read as long
-  // double the two cases differ, and the conversion gives infinity or 0.
+  // from_chars reports the same error for a number that is too large and for one that is too close to 0. If the number
+  // is read as long double, the two cases differ: the conversion to double returns infinity or 0.
   long double wide = 0;
   std::from_chars(number.data(), number.data() + number.size(), wide);
   return static_cast<double>(wide);

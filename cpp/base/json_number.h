@@ -1,6 +1,7 @@
 // Keeps the text of numbers in JSON values, so that they are printed as they were written. If a 64-bit integer or a
-// double prints as the same text, the JSON value holds that. Any other number (2^64, 0.10, 1e5, -0) is kept as its
-// text, in a JSON value of the binary type, which no JSON text produces. "Kept number" below means such a value.
+// double prints as the same text, the JSON value holds this integer or double. Any other number (2^64, 0.10, 1e5, -0)
+// is stored as its text, in a JSON value of the binary type, which no JSON text produces. "Kept number" below means a
+// number that is stored as its text.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace zinc_rt {
 // Returns a kept number with this text. REQUIRES: the text is a JSON number.
 nlohmann::ordered_json kept_number(std::string_view text);
 bool is_kept_number(const nlohmann::ordered_json& value);
-// Returns whether the value is a number, either a plain one or a kept one.
+// Returns whether the value is a number, whether plain or stored as its text.
 bool is_json_number(const nlohmann::ordered_json& value);
 
 // Return the number's text, or its value as a double. REQUIRES: is_json_number(value).
@@ -31,7 +32,7 @@ struct JsonLayout {
   bool ensure_ascii = false;
   std::string_view comma = ",", colon = ":";
 };
-// These are the separators of Python's json.dumps. Most chat templates were written for them.
+// The separators of Python's json.dumps, with which most chat templates were written.
 inline constexpr JsonLayout kPythonLayout{.comma = ", ", .colon = ": "};
 
 // Returns the value's JSON text on one line. Bytes that are not UTF-8 are replaced by U+FFFD.

@@ -15,7 +15,8 @@ namespace zinc_rt {
 struct KvType {
   std::string_view name;  // the value of the option kv_dtype
   DType k, v;             // element types of the keys and of the values
-  bool has_coarse_keys;   // keys have so few bits that small models, and models with biases on keys, lose much quality
+  // True if keys have so few bits that small models, and models with biases on keys, lose much quality.
+  bool has_coarse_keys;
 };
 
 std::span<const KvType> kv_types();
@@ -27,8 +28,8 @@ std::vector<std::string> kv_type_names();  // returns all names, in the order of
 // Says how the cells of a page of 16 tokens are laid out in memory.
 enum class KvLayout : std::uint8_t {
   kTokens,    // one row of values per token, one token after another
-  kRotated,   // rotated heads, see kernels/common/kv_rotate.h
-  kIntegers,  // integers with a scale per head, see kernels/common/kv_integer.h
+  kRotated,   // each head is rotated before it is quantized (kernels/common/kv_rotate.h)
+  kIntegers,  // integers with a scale per head (kernels/common/kv_integer.h)
 };
 
 // Describes one element type of the cache. Kernels and checks of a model's shape use it.
@@ -39,7 +40,7 @@ struct KvCell {
   std::string_view head_dims;  // the supported head dimensions in words, for messages
   bool (*serves)(std::uint32_t head_dim);
 };
-const KvCell* find_kv_cell(DType dtype);  // returns nullptr if no cache type has elements of this type
+const KvCell* find_kv_cell(DType dtype);  // returns nullptr if no type of the KV cache has such elements
 // Returns the number of elements in the row of one token.
 inline std::uint64_t kv_row(const KvCell& cell, std::uint64_t n_heads, std::uint64_t head_dim) {
   return n_heads * (head_dim + cell.head_extra);

@@ -29,8 +29,9 @@ class LatencySketch {
   double max_ms() const { return max_; }
 
  private:
-  // A value's exponent and the upper 5 bits of its mantissa are its bucket's number. This works because positive
-  // doubles have the same order as their bits read as integers.
+  // The histogram index of a value is its exponent followed by the upper 5 bits of its mantissa, so there are 32
+  // intervals per power of two. Positive doubles are ordered like their bits read as integers, so larger values have
+  // larger indexes.
   static constexpr int kShift = 52 - 5;
   static constexpr std::uint64_t kFirst = std::bit_cast<std::uint64_t>(kMinMs) >> kShift;
   static constexpr std::size_t kBuckets = (std::bit_cast<std::uint64_t>(kMaxMs) >> kShift) - kFirst + 1;

@@ -1,5 +1,5 @@
 // Provides the project's log. It is written with spdlog to stderr, at the level in the environment variable
-// ZINC_RT_LOG. Threads that run kernels must not log, because that could block them.
+// ZINC_RT_LOG. Threads that run kernels must not log, because logging may block.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -17,9 +17,9 @@
 namespace zinc_rt {
 
 // MappedRange is an entry of the list of mapped files, in which the signal handler looks up an address. The list never
-// gets shorter and reuses its entries, because the handler walks it at any moment and on any thread.
+// gets shorter, and its entries are reused, because the handler may walk the list at any moment and on any thread.
 struct MappedRange {
-  std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; both are 0 if the entry is free
+  std::atomic<std::uintptr_t> begin{0}, end{0};  // addresses; both are 0 if the entry describes no file
   std::atomic<bool> was_cut{false};
   MappedRange* next = nullptr;
 };
@@ -27,7 +27,7 @@ struct MappedRange {
 namespace {
 
 std::atomic<MappedRange*> ranges{nullptr};
-std::mutex ranges_mutex;  // held to add or free an entry; the signal handler reads without it
+std::mutex ranges_mutex;  // held while an entry is set or cleared; the signal handler reads without it
 struct sigaction former_action{};
 std::uintptr_t page_bytes = 4096;
 
@@ -51,8 +51,8 @@ void replace_page(int signal, siginfo_t* info, void* context) {
   } else if (former_action.sa_handler != SIG_DFL && former_action.sa_handler != SIG_IGN) {
     former_action.sa_handler(signal);
   } else {
-    // No handler was installed before this one. The processor repeats the instruction after this function, and the
-    // default action then ends the process.
+    // No handler was installed before this one, so the default action is restored. The processor repeats the
+    // instruction after this function returns, and the signal then ends the process.
     ::signal(signal, SIG_DFL);
   }
   errno = error;

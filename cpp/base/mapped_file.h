@@ -30,12 +30,12 @@ class MappedFile {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
-  int fd_ = -1;  // stays open because another file may take the name
+  int fd_ = -1;  // stays open because another file may get this path later
   struct MappedRange* range_ = nullptr;
 };
 
-// Releases the memory of those pages that lie wholly in `bytes`, a part of a MappedFile. Reading them later reads the
-// file again.
+// Releases the memory of the pages that lie wholly in `bytes`, a part of a MappedFile. The system reads a released page
+// from the file again when it is next touched.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt

@@ -46,8 +46,8 @@ class MarkedView {
     return out;
   }
 
-  // Returns the n bytes from `begin` on, with their marks. As in std::string_view::substr, n may exceed the rest.
-  // REQUIRES: begin <= size().
+  // Returns the n bytes from `begin` on, with their marks. n may exceed the number of bytes that follow, as in
+  // std::string_view::substr. REQUIRES: begin <= size().
   MarkedView sub(std::size_t begin, std::size_t n = std::string_view::npos) const {
     MarkedView out;
     out.text_ = text_.substr(begin, n);

@@ -1,4 +1,4 @@
-// Guesses which name a user meant who misspelt one, for error messages.
+// Guesses which known name a user meant by a misspelt one, for error messages.
 // Thread rule: pure functions.
 #pragma once
 

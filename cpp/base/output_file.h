@@ -1,7 +1,7 @@
 // OutputFile writes a file that appears whole or not at all: it is written under another name in the same folder, then
-// renamed. If the path is a link, this holds for the link's target. Two kinds of path are written directly instead. One
-// is devices and pipes. The other is paths that stand for a descriptor of this process (/dev/stdout, /dev/fd/3), which
-// are written from their current position.
+// renamed. If the path is a link, the link's target is replaced in this way. Two kinds of path are written directly:
+// devices and pipes, and paths that stand for a descriptor of this process (/dev/stdout, /dev/fd/3). A descriptor is
+// written from its current position on.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -32,7 +32,8 @@ class OutputFile {
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
   Status pad_to(std::uint64_t alignment);  // appends zeros up to a multiple of `alignment`
-  Status commit();                         // flushes the file to disk and renames it; replaces a file of that name
+  // Flushes the file to disk and renames it; an existing file of this name is replaced.
+  Status commit();
   std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:

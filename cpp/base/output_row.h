@@ -9,8 +9,8 @@
 
 namespace zinc_rt {
 
-// Asks for the logits after one token of the step, and for a token sampled from them. A slot may have several rows in a
-// step, one after each of its last tokens, to verify drafted tokens.
+// An OutputRow in a step requests the logits after one token, and a token sampled from these logits. A slot may have
+// several rows in a step, one after each of its last tokens, to verify drafted tokens.
 struct OutputRow {
   std::uint32_t token_index = 0;  // index of the token that this row follows, among the step's tokens
   std::uint32_t position = 0;     // position in the text of the token that is sampled
@@ -26,10 +26,10 @@ struct OutputRow {
 // `bias` and `banned` of one row may have at most this many entries together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 
-// These return whether a row can reuse the history or bias of the row before it, so that an executor copies the shared
-// part once. The rows of a slot that verify a draft read the same memory. A row's history begins with the previous
-// row's history. A row's biased and banned tokens are the first of those of the previous row, because stop tokens are
-// banned only for the first tokens of an answer.
+// shares_history() and shares_bias() return whether a row can reuse the history or bias of the row before it, so that
+// an executor copies the shared part once. The rows of a slot that verify a draft read the same memory. A row's history
+// begins with the previous row's history. A row's lists of biased and banned tokens are beginnings of the previous
+// row's lists, because stop tokens are banned only for the first tokens of an answer.
 inline bool shares_history(const OutputRow& row, const OutputRow& before) {
   return !before.history.empty() && row.history.data() == before.history.data() &&
          row.history.size() >= before.history.size();

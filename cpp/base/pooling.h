@@ -1,6 +1,6 @@
-// Pooling says how the hidden states (rows) of a text's tokens become its embedding, or those of a pair of texts the
-// pair's score. A model file stores it as a number (metadata key <architecture>.pooling_type). In options it is a word.
-// Thread rule: pure functions.
+// Pooling says how a text's embedding is computed from the hidden states (rows) of its tokens. For kRank it is how the
+// score of a pair of texts is computed. A model file stores it as a number (metadata key <architecture>.pooling_type).
+// In options it is a word. Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

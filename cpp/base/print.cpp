@@ -100,7 +100,7 @@ void announce(std::string_view text) noexcept {
 void vprint(void (*write)(std::string_view) noexcept, fmt::string_view format, fmt::format_args args) noexcept {
   try {
     write(fmt::vformat(format, args));
-  } catch (const std::exception&) {  // there is no memory to format the text
+  } catch (const std::exception&) {  // formatting failed, because no memory is left
     write({format.data(), format.size()});
   }
 }

@@ -46,13 +46,13 @@ Status print_now(std::string_view text);
 // line.
 bool is_reader_gone();
 
-// Limits the time that a message waits for standard error to accept it to one second, from now on. After such a
-// timeout, messages are dropped without waiting until one is accepted again. Without this limit, a reader of standard
+// From now on, a message waits at most one second until standard error accepts it. After a message has timed out, later
+// messages are dropped without a wait, until standard error accepts one again. Without this limit, a reader of standard
 // error that stopped reading could block a server's work or its exit.
 void limit_waiting_of_messages();
 
-// Opens each of the descriptors 0, 1 and 2 that is closed. Otherwise the next file or socket would get its number and
-// receive our messages. Reading from 0 and writing to 1 and 2 still fails.
+// Opens each of the descriptors 0, 1 and 2 that is closed. Otherwise the next file or socket that is opened would get
+// the free number and receive our messages. Reading from 0 and writing to 1 and 2 still fails.
 void hold_standard_descriptors();
 
 }  // namespace zinc_rt

@@ -30,7 +30,7 @@ double to_number(const std::string& text) {
   return read_number(text, value) ? static_cast<double>(value) : 0;
 }
 
-// Returns quota / period of one cgroup folder. Returns nullopt if it has no limit or the file does not exist.
+// Returns quota / period of one cgroup folder. Returns nullopt if the cgroup has no limit or the file does not exist.
 std::optional<double> quota_of(const std::string& folder, bool v2) {
   std::string quota, period;
   if (v2) {
@@ -46,8 +46,8 @@ std::optional<double> quota_of(const std::string& folder, bool v2) {
 
 // Returns the smallest quota of the process's cgroup and of the groups above it. A line of /proc/self/cgroup is
 // "id:controllers:path"; a line with id 0 and no controllers is v2. In a container the path may be the one on the host,
-// while the container's mount shows only its last folders. So each folder above the path is read too, and those that do
-// not exist are skipped.
+// while the container's mount shows only its last folders. So each folder above the path is read too, and folders that
+// do not exist are skipped.
 std::optional<double> find_quota(const std::string& root) {
   std::optional<double> least;
   std::ifstream file(root + "/proc/self/cgroup");

@@ -12,14 +12,15 @@ struct Processors {
   // Contains the processors in the calling thread's affinity mask, ascending. The kernel restricts the mask to the
   // cgroup's cpuset.
   std::vector<int> ids;
-  // Counts the physical cores among them. A processor whose hyper-thread siblings are unknown counts as its own core.
+  // Number of physical cores to which the usable processors belong. A processor whose hyper-thread siblings are unknown
+  // counts as its own core.
   int n_cores = 1;
-  // Holds the smallest CPU quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), as a number of
-  // processors. 2.5 means the time of two and a half processors. It is empty if there is no limit.
+  // The smallest CPU quota of the cgroup and its parents (v2: cpu.max, v1: cpu.cfs_quota_us), as a number of
+  // processors. For example, 2.5 means the time of two and a half processors. Empty if there is no quota.
   std::optional<double> quota;
 
   // Returns how many threads can run at once without being throttled, at least 1. The quota is rounded down, so that
-  // its fraction is left to other threads.
+  // the fraction remains for other threads of the process.
   int n_usable() const;
   // Returns how many threads to use for work that keeps a core's arithmetic units busy: one per core, because a second
   // thread on a core gains nothing there.

@@ -156,7 +156,7 @@ std::vector<RequestField> make_rows() {
       own("format", kOllama, "json, or a JSON schema", "JSON, or JSON of this schema"),
       set("skip_special_tokens", kOpenAi | kPython, &R::skip_special_tokens, "false: special tokens are text too"),
 
-      // The following fields ask for extra output, such as log probabilities.
+      // The following fields request extra output, such as log probabilities.
       own("logprobs", kChat | kOllama, kYesNo, "of each token"),
       own("top_logprobs", kChat | kOllama, "a whole number, 0 to 20", "with `logprobs`: of so many of the most likely"),
       own("logprobs", kCompletion, "a whole number, 0 to 20", "of each token and of so many of the most likely"),

@@ -24,8 +24,9 @@ class ThreadPool {
   int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(index, worker) once for each index in [0, n), with worker in [0, n_threads). Returns when all calls have
-  // returned. A worker first takes its own block of indices, so that equal ranges touch the same memory on the same
-  // thread. The block is the same each time for the same n. Then it helps with the other blocks.
+  // returned. Each worker has a block of indices, which is the same in each call with the same n. So calls with equal n
+  // touch the same memory on the same thread. A worker first takes the indices of its own block, then indices that are
+  // left in other blocks.
   template <class Body>
   void parallel_for(std::uint64_t n, Body&& body) {
     run(
@@ -42,7 +43,7 @@ class ThreadPool {
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {
-    std::atomic<std::uint64_t> unclaimed{0};  // the last so many indices of the block are not claimed yet
+    std::atomic<std::uint64_t> unclaimed{0};  // how many indices at the block's end no worker has claimed yet
   };
 
   void run(std::uint64_t n, Call call, void* context);
@@ -60,11 +61,12 @@ class ThreadPool {
   std::unique_ptr<Block[]> blocks_;  // there is one block per thread
   int n_spins_ = 0;
 
-  // Only the caller of parallel_for() writes these members. It writes the non-atomic ones only while unfinished_ is 0.
-  // Other threads read those only while they have a claimed index whose call has not returned.
+  // Only the caller of parallel_for() writes these members. The members that are not atomic are written only while
+  // unfinished_ is 0. Another thread reads them only between claiming an index and the return of the body's call for
+  // this index.
   alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows by one with each parallel_for() and in the destructor
   std::atomic<bool> stop_{false};
-  std::uint32_t range_ = 0;  // value of epoch_ for the current range; set before epoch_ is
+  std::uint32_t range_ = 0;  // value of epoch_ for the current range; written before epoch_
   std::uint64_t n_ = 0, n_blocks_ = 1;
   Call call_ = nullptr;
   void* context_ = nullptr;

@@ -26,8 +26,9 @@ constexpr Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Returns the length of the well-formed sequence at the start of `text`, and sets `whole` to true. If there is none,
-// sets it to false and returns the length, at least 1, of the longest beginning of a well-formed sequence.
+// Returns the length of the well-formed sequence at the start of `text`, and sets `whole` to true. If `text` does not
+// start with one, sets `whole` to false and returns the length, at least 1, of the longest beginning of a well-formed
+// sequence.
 std::size_t sequence_prefix(std::string_view text, bool& whole) {
   const Lead lead = lead_of(static_cast<std::uint8_t>(text[0]));
   whole = lead.n_bytes == 1;

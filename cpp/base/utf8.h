@@ -12,7 +12,8 @@ namespace zinc_rt {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// Returns the length (1 to 4 bytes) of the well-formed sequence at the start of `text`, or 0 if there is none.
+// Returns the length (1 to 4 bytes) of the well-formed sequence at the start of `text`, or 0 if the text starts with no
+// such sequence.
 std::size_t utf8_sequence_bytes(std::string_view text);
 
 // Returns the length in bytes of the longest well-formed prefix of `text`.
@@ -21,8 +22,8 @@ inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
-// Returns whether the text has a C0 or C1 control character, DEL, or one of Unicode's line separators. Such text, shown
-// in one line, could look like two.
+// Returns whether the text has a C0 or C1 control character, DEL, or one of Unicode's line separators. A text with such
+// a character could look like two lines in a log or terminal.
 bool has_control_characters(std::string_view utf8);
 
 // Returns the code point of one well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().

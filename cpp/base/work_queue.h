@@ -29,10 +29,10 @@ class WorkQueue {
   // not slow the threads that compute steps of the model. Threads that a task starts inherit this.
   enum class Priority : std::uint8_t { kNormal, kBehindSteps };
 
-  // Limits the processor time that the tasks of an owner may use through run(). An owner may use `burst` at once. Its
-  // allowance then grows by per_second seconds per second.
+  // Limits the processor time that the tasks of an owner may use through run(). An owner may use `burst` at once. After
+  // that, the owner's budget refills by per_second seconds of processor time per second.
   struct Budget {
-    const char* what = "";               // names the kind of work in error messages
+    const char* what = "";               // name of the kind of work, for error messages
     std::chrono::milliseconds burst{0};  // processor time that may be used at once; 0 means no limit
     double per_second = 0;
   };
@@ -62,7 +62,8 @@ class WorkQueue {
   struct Owner {
     std::deque<Task> tasks;
     int n_running = 0;
-    std::uint64_t turn = 0;   // if owners have equal ticks, the one with the smallest turn is next
+    // Increases when a task of the owner starts; among owners with equal ticks, the smallest turn is next.
+    std::uint64_t turn = 0;
     std::uint64_t ticks = 0;  // processor time used, in units of kTick; at least level_ when an idle owner gets a task
     std::chrono::nanoseconds spent{0};  // part of the budget that is used, at time `seen`
     Clock::time_point seen{};
@@ -92,9 +93,9 @@ class WorkQueue {
   bool is_forgotten(const Owner& owner) const;
   void run_tasks();
 
-  static constexpr int kMostAbsent = 64;  // most extra threads that replace waiting ones
+  static constexpr int kMostAbsent = 64;  // most extra threads, which replace threads that wait in run()
   // A task counts at least one tick. An owner's ticks exceed level_ by at most kMostOwed, so that an owner who ran
-  // alone for long does not wait too long when others arrive.
+  // alone for long does not wait too long when other owners get tasks.
   static constexpr std::chrono::milliseconds kTick{4};
   static constexpr std::uint64_t kMostOwed = 250;
 

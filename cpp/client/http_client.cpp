@@ -111,7 +111,7 @@ class ClientOf final : public HttpClient {
         : executor(io.get_executor()), call(std::move(c)), events(std::move(e)), timer(io) {}
 
     void cancel() override {
-      // The handle may outlive its client, so the client's executor must not be used after the call is over.
+      // The handle may outlive its client, so the client's executor must not be used after the call has ended.
       const std::lock_guard lock(mutex);
       if (!is_over) asio::post(executor, [self = this->shared_from_this()] { self->hang_up(); });
     }

@@ -58,7 +58,7 @@ struct HttpEvents {
   std::function<void(const HttpEnd& end)> on_end;       // called exactly once, after the other callbacks
 };
 
-// HttpHandle is a call that has been started. The caller keeps it to be able to cancel the call.
+// HttpHandle is a call that has been started. Its cancel() ends the call.
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;
@@ -68,10 +68,10 @@ class HttpHandle {
 
 class HttpClient {
  public:
-  // Creates a client for the server of `url`. Resolves the host's name, or the proxy's if there is one, which then
-  // connects to the host. Connections are opened when calls start. A connection carries one call at a time and is
-  // reused for later calls. A call is never sent twice. Certificates are verified with the system's authorities (or
-  // those in SSL_CERT_FILE). Errors: kUnavailable.
+  // Creates a client for the server of `url`. Resolves the host's name. With a proxy, resolves the proxy's name
+  // instead, and the proxy connects to the host. Connections are opened when calls start. A connection carries one call
+  // at a time and is reused for later calls. A call is never sent twice. Certificates are verified with the system's
+  // authorities (or those in SSL_CERT_FILE). Errors: kUnavailable.
   static Result<std::unique_ptr<HttpClient>> open(const Url& url, const std::optional<Url>& proxy = {});
   // Cancels all calls and waits until on_end of each has returned.
   virtual ~HttpClient() = default;

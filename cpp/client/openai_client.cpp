@@ -28,8 +28,8 @@ std::uint32_t count_of(const Json& object, const char* key) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
-// Returns the message of an error answer: the one in OpenAI's error object, or in a similar object of other servers, or
-// else the beginning of the body.
+// Returns the message of an error answer. It is read from OpenAI's error object or a similar object of other servers.
+// If the body has no such object, returns the beginning of the body.
 std::string error_words(const std::string& body) {
   const auto json = Json::parse(body, nullptr, false);
   if (json.is_object()) {

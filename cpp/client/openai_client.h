@@ -40,7 +40,7 @@ struct ApiEnd {
 struct ApiEvents {
   // Called for each piece of any choice. It returns false to close the connection.
   std::function<bool(const ApiPiece& piece)> on_piece;
-  std::function<void(const ApiEnd& end)> on_end;  // called exactly once, after the others
+  std::function<void(const ApiEnd& end)> on_end;  // called exactly once, after all other callbacks
 };
 
 // Starts a request to chat/completions if `body` has messages, or to completions if it has a prompt. Adds the fields

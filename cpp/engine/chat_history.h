@@ -16,8 +16,8 @@ inline constexpr std::string_view kOwnTools = "hermes";
 // Adapts a chat's history to its template. `messages` is a list; only messages in the API's form are changed. `tools`
 // is a list or null.
 // - The arguments of tool calls get the form that the template accepts. If the template prints the text as it is,
-//   arguments stay the original text; else they become an object or the object's text. Arguments that are not a JSON object
-//   become an object that holds their text.
+//   arguments stay the original text; else they become an object or the object's text. Arguments that are not a JSON
+//   object become an object that holds their text.
 // - The ids of calls become ids of 9 letters and digits if the template demands that.
 // - Calls that the template would leave out are written into the message's text.
 // - If `own_tools` is set, the system message describes the tools, and calls and their results are written as text.

@@ -14,8 +14,8 @@ std::vector<int> usable_processors();
 // true. It tells whether an instruction works that the processor reports but a hypervisor may refuse. `test` must not
 // call functions that take locks, because other threads may hold any lock when the child is created.
 bool survives(bool (*test)());
-// Asks the system for permission to use AMX's tile registers in all threads of this process and of its children.
-// Returns false if the system refuses.
+// Requests permission from the system to use AMX's tile registers in all threads of this process and of its child
+// processes. Returns false if the system refuses.
 bool allow_tile_registers();
 
 }  // namespace zinc_rt

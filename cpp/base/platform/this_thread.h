@@ -1,5 +1,5 @@
-// Acts on the calling thread: its name, which `top -H`, debuggers and profilers show, its priority, and its time.
-// Thread rule: any thread; each call concerns the calling thread only.
+// Sets the name and priority of the calling thread, and returns its processor time. `top -H`, debuggers and profilers
+// show the name. Thread rule: any thread; each call concerns the calling thread only.
 #pragma once
 
 #include <chrono>
