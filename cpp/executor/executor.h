@@ -35,12 +35,13 @@ struct ExecutorOptions {
   const KvType* kv_type = find_kv_type("f16");  // null: choose_kv_type() decides (sizes.h)
   std::optional<Pooling> pooling;               // empty: the pooling in the model file (choose_pooling, sizes.h)
   int threads = 0;                              // T-CPU: threads that compute; 0: as many as the process may use
-  std::string cpu_kernels;                      // T-CPU: the kernel set to use; see ring/tier.h
+  // T-CPU: name of the kernel set to use; empty: the fastest that the processor can run.
+  std::string cpu_kernels;
   std::uint32_t state_checkpoints = 0;  // copies of slots' recurrent state that can be kept (mem/prefix_cache.h)
   Activations activations = Activations::kInt8;
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
-  std::string fusion = "1";     // see lower::parse_fusion
+  std::string fusion = "1";     // which nodes are fused, as text for lower::parse_fusion(); "1": all
   bool aliasing = true;         // whether activations may share memory
   // If true, weights are converted to the layout that the tier's kernels prefer, if there is one.
   bool repack = true;
@@ -59,7 +60,7 @@ struct ExecutorInfo {
   std::string fusion;
   std::string kv_dtype;  // such as "f16"
   // kNone: for each output row a token is picked. Otherwise each output row returns an embedding and no token is
-  // picked. The output row of a text is the row of its first token for kCls and kRank, else of its last token.
+  // picked. For kCls and kRank the output row of a text is the row of its first token, else the row of its last token.
   Pooling pooling = Pooling::kNone;
   std::uint32_t embedding_dim = 0;  // width of an output row's embedding; 1 for kRank, whose result is a score
   // True if all tokens of a text attend to each other. Then a text must be passed whole, in one step, from position 0
@@ -101,9 +102,10 @@ class Executor {
     if (auto status = begin(input); !status) return status;
     return finish(output);
   }
-  // Copies the recurrent state of slots to checkpoints or back, between two steps. All pairs are copied at once, so an
-  // entry that is written may occur in one pair only. For models without recurrent state it does nothing. Errors:
-  // kInvalidArgument if an entry does not exist, or if it is written and also occurs in another pair.
+  // Copies the recurrent state of slots to checkpoints or back, between two steps. All pairs (from, to) are copied at
+  // once. So the entry that a pair writes, its `to`, may occur in no other pair. For models without recurrent state the
+  // call does nothing. Errors: kInvalidArgument if an entry does not exist, or if the `to` of a pair also occurs in
+  // another pair.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
   // Copies whole KV pages, between two steps. The rules for pairs and the errors are those of copy_state().
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;

@@ -26,8 +26,9 @@ struct ExecutorTier {
   std::string (*built_with)() = nullptr;
 };
 
-// kOwnBackend names our own backend, which uses graphs and rings. A peer is another backend, with its own graphs and
-// kernels.
+// A backend is a set of executors that share graphs and kernels. kOwnBackend is the name of this project's own backend,
+// which uses the graphs of ir/ and rings. Every other backend, such as Vulkan, is called a peer and has its own graphs
+// and kernels.
 inline constexpr std::string_view kOwnBackend = "zinc_rt";
 
 // A tier that this build could contain, but that was switched off or whose requirements were missing.
@@ -38,13 +39,14 @@ struct LeftOutExecutorTier {
 struct ExecutorKind {
   std::string name;         // "ring"
   std::string description;  // one line for display
-  // The backend to which its tiers belong: kOwnBackend, or a peer's name. A peer is used only if a user asks for it.
+  // The backend to which this executor's tiers belong: kOwnBackend, or a peer's name. A peer is used only if a user
+  // asks for it.
   std::string backend = std::string(kOwnBackend);
   std::vector<ExecutorTier> (*tiers)();
   // Opens a model on the tier options.tier, which must be one of tiers() and available. Errors: those of
   // open_executor().
   Result<std::unique_ptr<Executor>> (*open)(const std::string& path, const ExecutorOptions& options);
-  // Null if no tier was left out.
+  // Returns the tiers that this build lacks although the source has them. Null if no tier was left out.
   std::vector<LeftOutExecutorTier> (*left_out)() = nullptr;
 };
 

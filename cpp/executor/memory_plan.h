@@ -1,5 +1,5 @@
-// MemoryPlan lists the memory of an opened model: each region with its heap and size. It is fixed when the model is
-// opened. `zinc-rt plan` prints it.
+// MemoryPlan lists the memory of an opened model: each region with its heap and size. The plan is fixed when the model
+// is opened. `zinc-rt plan` prints it.
 // Thread rule: plain values.
 #pragma once
 
@@ -25,7 +25,7 @@ struct MemoryPlan {
 
   std::uint64_t allocated_bytes() const;  // sum over the regions that are not mapped
   std::uint64_t mapped_bytes() const;
-  std::uint64_t bytes(Heap heap) const;  // allocated in this heap
+  std::uint64_t bytes(Heap heap) const;  // returns the bytes that are allocated in this heap
   const MemoryRegion* find(std::string_view name) const;
 };
 

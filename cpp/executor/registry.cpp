@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kPlanned[] = {"t1", "t2", "t_metal", "t_intel"};
 
-// Returns the tiers that this build lacks: those that were left out, each with the reason, and those that are only
+// Returns the tiers that this build lacks: tiers that were left out, each with the reason, and tiers that are only
 // planned.
 std::vector<LeftOutExecutorTier> absent_tiers(const std::vector<TierEntry>& built) {
   std::vector<LeftOutExecutorTier> absent;
@@ -36,7 +36,7 @@ std::string with_reason(std::string_view what, const LeftOutExecutorTier& tier) 
   return tier.why.empty() ? std::string(what) : fmt::format("{}: {}", what, tier.why);
 }
 
-// Returns a hint how to use a peer instead, if one was built in; else an empty text.
+// Returns a hint how to use a peer backend instead, if the build contains a peer; else an empty text.
 std::string peers_hint() {
   std::vector<std::string> names;
   for (const ExecutorKind* kind : executor_kinds())

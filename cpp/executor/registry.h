@@ -21,8 +21,8 @@ struct TierEntry {
 // Returns the tiers of all executors, highest priority first.
 std::vector<TierEntry> executor_tiers();
 
-// Returns the tiers of this build, then those that other builds contain and those that are planned. Opening one of the
-// latter two fails with an error that says which it is.
+// Returns the tiers of this build, then the tiers that only other builds contain, then the planned tiers. Opening a
+// model on a tier of the last two kinds fails with an error that names the kind.
 std::vector<std::string> known_tier_names();
 
 struct TierChoice {
@@ -40,9 +40,9 @@ std::vector<std::string> backend_names();
 // name.
 Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
-// Returns a line of advice for users whose GPU `auto` did not take: how to use it with a peer backend, or how to build
-// that backend. `makers`: the result of gpu_makers(). Returns an empty text if there is no GPU, if the tier that was
-// taken runs on a GPU, or if all GPUs are NVIDIA's, because `zinc-rt tiers` already has a line about that tier.
+// Returns a line of advice for users whose GPU `auto` did not take: how to use the GPU with a peer backend, or how to
+// build this backend. `makers`: the result of gpu_makers(). Returns an empty text if there is no GPU, if the tier that
+// was taken runs on a GPU, or if all GPUs are NVIDIA's, because `zinc-rt tiers` already has a line about that tier.
 std::string advice_on_gpus(std::span<const std::string> makers, std::string_view taken_tier);
 
 }  // namespace zinc_rt

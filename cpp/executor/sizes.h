@@ -27,8 +27,8 @@ struct Sizes {
   std::uint32_t mask_words = 0;      // words of the masks in one group if each row has a mask
 };
 
-// Returns the sizes that the options and the model ask for. Errors: kInvalidArgument, with the value and the limit, if
-// an option is outside its limits.
+// Computes the sizes from the options and the model's config. Errors: kInvalidArgument, with the value and the limit,
+// if an option is outside its limits.
 Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& config);
 
 // Chooses the type of the KV cache if the options set none. Returns f32 if nothing else in the model is rounded below
@@ -36,8 +36,8 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
 // cells for the model's heads, returns f16.
 KvType choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
                       std::string_view wanted = {});
-// Returns the pooling that the options ask for, else the file's. Errors: kUnavailable if a causal model has
-// pooling_type 4 (rank).
+// Returns the pooling that the options set, or else the pooling in the model file. Errors: kUnavailable if a causal
+// model has pooling_type 4 (rank).
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
 // Returns the width of the output rows of a model with this pooling; 0 if the model generates tokens.
 std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);

@@ -1,5 +1,5 @@
-// The input and output of one step of a model: token ids, positions, page tables, picks. The runner fills them, and
-// every executor takes them. Nothing here depends on a tier or a graph.
+// The input and output of one step of a model: token ids, positions, page tables, picks. The runner fills the input;
+// every executor reads it and fills the output. Nothing here depends on a tier or a graph.
 // Thread rule: plain values.
 #pragma once
 
@@ -17,13 +17,15 @@ namespace zinc_rt {
 struct PageTables {
   std::span<const std::uint32_t> ids;
   std::uint32_t width = 0;
-  std::span<const std::uint32_t> counts;  // index: slot; entries of slots without tokens in the step are not read
+  // Number of pages per slot; the number of a slot without tokens in the step is not read.
+  std::span<const std::uint32_t> counts;
 };
 
 // StepInput is the input of a step. Reuse one object: clear() empties it, and once its vectors have grown nothing is
 // allocated.
 struct StepInput {
-  // These three have one entry per query token. The tokens of a slot are consecutive, in ascending positions.
+  // token_ids, positions and slots have one element per query token. The tokens of a slot are consecutive, in ascending
+  // positions.
   std::vector<std::int32_t> token_ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> slots;
@@ -46,9 +48,9 @@ struct StepInput {
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called with the index of each masked row, in order, before any row of its group is picked; a device computes the
-  // logits meanwhile. Returns the mask. Bit t % 32 of word t / 32 allows token t; tokens after the last word are not
-  // allowed. An empty mask allows all tokens. If a mask allows no token, the pick is kNoToken. The mask's memory must
-  // stay valid until the step ends. Set the function once; clear() keeps it.
+  // logits meanwhile. The function returns the row's mask. Bit t % 32 of word t / 32 allows token t; tokens after the
+  // last word are not allowed. An empty mask allows all tokens. If a mask allows no token, the pick is kNoToken. The
+  // mask's memory must stay valid until the step ends. Set the function once; clear() keeps it.
   std::function<std::span<const std::uint32_t>(std::uint32_t row)> mask;
 
   // Called with each processed row, in order, before any row of its group is picked. Arguments: the row's index, and
@@ -68,21 +70,20 @@ struct StepInput {
   }
 };
 
-// StateCopy asks for a copy of recurrent state from one entry to another. Entries below max_slots belong to slots; the
-// others are checkpoints.
+// StateCopy requests a copy of recurrent state from entry `from` to entry `to`. Entries below max_slots are the states
+// of slots. All further entries are checkpoints.
 struct StateCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// PageCopy asks for a copy of a whole KV page (K and V of all layers) onto another page.
+// PageCopy requests a copy of the whole KV page `from` (K and V of all layers) to the page `to`.
 struct PageCopy {
   std::uint32_t from = 0, to = 0;
 };
 
 // StepOutput is the output of a step. Reuse one object, as with the input.
 struct StepOutput {
-  // Entry i is the token that was picked for StepInput::outputs[i], or kNoToken. A slot has one pick per output row.
-  // The list is empty for models with pooling.
+  // tokens[i] is the token that was picked for StepInput::outputs[i], or kNoToken. Empty for models with pooling.
   std::vector<std::int32_t> tokens;
 };
 

@@ -114,8 +114,8 @@ Result<Symbol> Builder::Parts::arguments(const Json& root, const ArgumentForm& f
     case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, json());
       // The parser of tags removes one line feed at each end of a value, and then searches for the rest of the closing
-      // tag. The parser of typed tags searches for the whole tag, which does not begin with a line feed. So only this
-      // part of the closing tag must not occur in a text.
+      // tag. The parser of typed tags searches for the whole tag, which does not begin with a line feed. So a text must
+      // not contain the closing tag without its leading line feeds.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
       JsonLexemes plain(arena, RegexArena::kEpsilon,
                         {.spelling = Spelling::kPlain,

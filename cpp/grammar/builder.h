@@ -15,8 +15,8 @@ struct Builder::Parts {
         rules(compiled->rules),
         work(options.limits, options.cancel) {}
 
-  // Returns the lexemes of JSON, which are created when the first value needs them. Errors: kInvalidArgument if the
-  // caller's pattern for white space allows other text.
+  // Returns the lexemes of JSON, which the first call creates. Errors: kInvalidArgument if the caller's pattern for
+  // white space allows other text.
   Result<JsonLexemes*> json();
   // Returns a regex for any bytes that contain none of the texts.
   Regex free_text(std::span<const std::string> without);

@@ -12,8 +12,8 @@ namespace {
 constexpr char32_t kLast = 0x10FFFF;
 constexpr char32_t kBeforeSurrogates = 0xD7FF, kBehindSurrogates = 0xE000;
 
-// Collects the UTF-8 encodings of ranges of code points, as sequences of byte ranges. They are grouped by what follows
-// the first byte, so that equal ends become one regex.
+// Collects the UTF-8 encodings of ranges of code points, as sequences of byte ranges. The sequences are grouped by
+// their bytes after the first, so that sequences with equal ends share one regex.
 class Utf8Ranges {
  public:
   explicit Utf8Ranges(RegexArena& arena) : arena_(arena) {}
@@ -78,7 +78,7 @@ bool is_escaped(char32_t c) {
   return c < 0x20 || c == 0x7F || c == '"' || c == '\\';
 }
 
-// Returns a regex for the escapes of a character in a JSON string: the short one and \u00XX.
+// Returns a regex for the escapes of a character in a JSON string: its short escape, such as \n, and \u00XX.
 Regex escape_of(RegexArena& arena, char32_t c) {
   constexpr char kHex[] = "0123456789abcdef", kUpper[] = "0123456789ABCDEF";
   const char letter = short_escape(c);

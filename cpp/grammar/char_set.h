@@ -28,8 +28,8 @@ class CharSet {
 };
 
 // Says how text is written. kPlain writes UTF-8. In JSON strings (kJson) a quote and a backslash are escaped, control
-// characters and U+007F are \u00XX or their short escape, and every other character stands as it is. So only control
-// characters have two spellings, and a length or pattern checks exactly what is written.
+// characters and U+007F are \u00XX or their short escape, and every other character is written unescaped. So only
+// control characters have two spellings, and a length or pattern checks exactly what is written.
 enum class Spelling : std::uint8_t { kPlain, kJson };
 
 Regex one_of(RegexArena& arena, const CharSet& set, Spelling spelling);

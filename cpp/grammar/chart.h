@@ -1,6 +1,6 @@
 // Chart is the parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in
 // Aycock and Horspool 2002). A row stands for a position in the text where lexemes ended. It holds the items (rule,
-// state, the row where the rule began) that fit the text so far. The lexemes that may come next follow from them. The
+// state, the row where the rule began) that fit the text so far. The items determine which lexemes may come next. The
 // row that a text leads to depends only on the earlier rows and on the lexemes that ended, not on time or other texts.
 // Thread rule: one thread at a time.
 #pragma once
@@ -28,9 +28,9 @@ class Chart {
 
   // Creates the first row, which has number 0.
   void begin(Lexer& lexer, Fuel& fuel);
-  // Appends the row after these lexemes and returns its number.
+  // Appends the row that follows the lexemes in `ended`, and returns the new row's number.
   std::uint32_t scan(std::span<const Ended> ended, Lexer& lexer, Fuel& fuel);
-  // Appends the row after the lexeme of one token and returns its number.
+  // Appends the row that follows row `row` and the lexeme of one token, and returns the new row's number.
   std::uint32_t scan_token(std::uint32_t row, std::uint32_t lexeme, Lexer& lexer, Fuel& fuel);
 
   std::size_t n_rows() const { return rows_.size(); }

@@ -29,9 +29,9 @@ struct MatcherCache {
 struct CompiledGrammar {
   explicit CompiledGrammar(const Limits& given) : limits(given), rules(given) {}
 
-  // Returns the cache that a new matcher uses. Matchers of one cache wait for each other, so a few matchers share one
-  // and many get several. A cache that is half full gets no new matchers, so that one long answer does not fill the
-  // cache of the next.
+  // Returns the cache that a new matcher uses. Matchers that share a cache wait for each other. So a cache serves at
+  // most kFewMatchers matchers while another cache can be made. A cache that is half full gets no new matchers, so that
+  // a long answer does not use up the memory of later matchers.
   std::shared_ptr<MatcherCache> cache_for(std::shared_ptr<const Vocabulary> vocabulary);
 
   const Limits limits;

@@ -5,13 +5,13 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// Matches dates, with the right number of days of each month. February has a 29th in years divisible by 4, except those
-// divisible by 100 but not by 400.
+// Matches dates, with the right number of days of each month. February has 29 days in years divisible by 4, except
+// years divisible by 100 but not by 400.
 constexpr std::string_view kDate =
     "(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|"
     "02-(?:0[1-9]|1[0-9]|2[0-8]))|"
     "(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
-// Matches times without leap seconds, because whether one is possible depends on the time zone.
+// Matches times without leap seconds, because the time zone decides whether a leap second is possible.
 constexpr std::string_view kTime =
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]+)?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])";
 constexpr std::string_view kOctet = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
@@ -31,8 +31,7 @@ std::string ipv4() {
 std::string ipv6() {
   const std::string last = fmt::format("(?:{0}:{0}|{1})", kHex4, ipv4());
   std::string made = fmt::format("(?:{}:){{6}}{}", kHex4, last);
-  // Each alternative is for addresses with "::" and with `behind` groups and then `last` after it. The number of groups
-  // after "::" is exact, and before it there may be 0 to `before` groups.
+  // Each alternative matches addresses of 0 to `before` groups, "::", exactly `behind` groups, and `last`.
   for (int behind = 5; behind >= 0; --behind) {
     const int before = 5 - behind;
     const std::string head = before == 0 ? "" : fmt::format("(?:(?:{0}:){{0,{1}}}{0})?", kHex4, before - 1);

@@ -24,8 +24,8 @@ class GbnfLowering {
   }
 
  private:
-  // Finds the rules that are regular: those that reach neither a token nor a rule that refers to itself. The root is
-  // never compiled to one regex, because its parts are lexemes that other rules may share.
+  // Finds the regular rules. A rule is regular if it reaches neither a token nor a rule that refers to itself. The root
+  // is never compiled to one regex, because its parts are lexemes that other rules may share.
   Status find_regular() {
     is_regular_.assign(syntax_.rules.size(), false);
     for (bool is_changed = true; std::exchange(is_changed, false);) {

@@ -134,7 +134,8 @@ class GbnfParser final : SyntaxReader {
     return n;
   }
 
-  // Reads one element: a literal, class, rule name, token or group. Returns nullopt if none begins here.
+  // Reads one element: a literal, class, rule name, token or group. Returns nullopt if no element begins at the current
+  // position.
   Result<std::optional<GbnfNode>> atom(std::size_t depth) {
     GbnfNode node;
     if (pos_ == text_.size()) return std::nullopt;

@@ -53,7 +53,7 @@ struct Source {
   std::vector<std::string> choices;
 };
 
-// Grammar is a compiled grammar, from which Matchers are made. Copies share everything.
+// Grammar is a compiled grammar, from which Matchers are made. Copies share the rules and tables.
 // Thread rule: immutable as seen from outside. The tables that matchers of one grammar fill are shared, protected by a
 // lock.
 class Grammar {
@@ -96,14 +96,15 @@ struct ArgumentForm {
   enum class Kind : std::uint8_t {
     kJson,
     kBare,  // {name:<quote>text<quote>,other:1} without white space; names have no quotes, and texts are not escaped
-    kTags,  // <open>name<name_end>value<close> for each member; a text as it is, another value as JSON
+    // <open>name<name_end>value<close> for each member; texts are not escaped; any other value is written as JSON.
+    kTags,
     // <open>name<name_end>text<close> for a text; <open>name<json_name_end>value<close> for another value, as JSON
     kTypedTags,
   };
   Kind kind = Kind::kJson;
   Marker quote = {};
-  // This member is for kTypedTags. Where this marker's text occurs in `open` or `close`, the marker's token is written,
-  // if it has one.
+  // Used only with kTypedTags. If the marker has a token, this token is written wherever the marker's text occurs in
+  // `open` or `close`.
   Marker mark = {};
   std::string open = {}, name_end = {}, json_name_end = {}, close = {};
   // This member is for kTags. It returns the types as which a reader may interpret the value of the member `name`; null
@@ -113,7 +114,7 @@ struct ArgumentForm {
   std::function<std::uint8_t(const std::string* name)> read_as = {};
 };
 
-// Builds a grammar out of parts, for tool calls. A Symbol stands for a part and belongs to its builder.
+// Builds a grammar out of parts, for tool calls. A Symbol identifies a part and is valid only for its builder.
 class Builder {
  public:
   using Symbol = std::uint32_t;
@@ -148,12 +149,12 @@ class Builder {
 
   struct Tag {
     Marker begin;    // marker that opens the tag; begins with one of the triggers
-    Symbol content;  // what stands between `begin` and `end`
+    Symbol content;  // what the tag contains between `begin` and `end`
     Marker end;      // an empty text means that the tag has no end marker
   };
   struct TaggedText {
-    // These texts open a tag. After a trigger the text must continue as one of the tags. If the list is empty, the
-    // tags' `begin` markers are the triggers.
+    // Texts that open a tag. After a trigger has occurred in free text, the text must continue as one of the tags. If
+    // the list is empty, the `begin` markers of the tags are the triggers.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
     bool at_least_one = false;
@@ -173,8 +174,8 @@ class Builder {
   std::unique_ptr<Parts> parts_;
 };
 
-// Matcher holds the state of one answer: the text so far and what may follow. A copy is independent, so that an answer
-// can be forked.
+// Matcher holds the state of one answer: the text so far and what may follow. A copy is independent of the original, so
+// that an answer can be forked.
 // Thread rule: one thread at a time; matchers of one grammar may be used on several threads and wait for each other.
 class Matcher {
  public:
@@ -202,8 +203,8 @@ class Matcher {
   bool is_ended() const;
 
   // Returns up to `most` tokens that are likely to come next, because the grammar allows little else. A token is
-  // returned if every allowed token is a beginning of its text. The list ends before an end token. The matcher does not
-  // change.
+  // returned if all other allowed tokens are beginnings of its text. The list ends before an end token. The matcher's
+  // state does not change.
   Result<std::vector<std::int32_t>> forced(std::size_t most);
 
   // Returns the bytes of this matcher only. Shared tables are counted by Grammar::n_bytes().

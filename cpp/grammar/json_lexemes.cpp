@@ -28,7 +28,8 @@ JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space, Notation given)
     texts = arena.all_of({texts, arena.complement(arena.concat(
                                      {RegexArena::kAll, arena.literal(notation.not_in_texts), RegexArena::kAll}))});
   if (!notation.not_in_names.empty()) {
-    // A name is limited because the parser of names searches for its end only within this many characters.
+    // The most characters of a member's name. The output parser searches for the end of a name only within this many
+    // characters.
     constexpr std::uint32_t kMaxNameCharacters = 128;
     CharSet letters = CharSet::any().without(CharSet::of({{0, 0x1F}, {0x7F, 0x7F}}));
     for (const char c : notation.not_in_names) {
@@ -89,7 +90,8 @@ std::string scalar_text(const Json& value) {
   if (!is_json_number(value)) return value.dump();
   const auto text = number_text(value);
   const auto plain = plain_digits(value);
-  // Numbers are written in plain digits. But a number keeps its exponent if its plain digits exceed 24 characters.
+  // Numbers are written in plain digits. But a number whose plain digits exceed 24 characters is written with its
+  // exponent.
   return plain && (plain->size() <= 24 || text.find_first_of("eE") == std::string::npos) ? *plain : text;
 }
 

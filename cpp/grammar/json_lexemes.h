@@ -1,5 +1,5 @@
-// JsonLexemes makes the regular expressions for JSON's values and punctuation, as JSON or another notation of the same
-// values writes them.
+// JsonLexemes makes the regular expressions for JSON's values and punctuation, in the notation of JSON, or in another
+// notation that models use for the same values.
 // Thread rule: as RegexArena.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace zinc_rt::grammar {
 // Says how texts and names are written. In plain spelling nothing is escaped, so some texts cannot be written at all.
 struct Notation {
   Spelling spelling = Spelling::kJson;
-  std::string quote = "\"";                      // stands on both sides of a text
-  std::optional<std::int32_t> quote_token = {};  // if set, this token stands on both sides of a text instead
+  std::string quote = "\"";                      // opens and closes a text
+  std::optional<std::int32_t> quote_token = {};  // if set, this token opens and closes a text instead of `quote`
   bool has_quoted_names = true;
   std::string not_in_texts = {};  // a text that no value may contain; if empty, every text can be written
   std::string not_in_names = {};  // ASCII characters that no name may contain
@@ -41,8 +41,8 @@ struct JsonLexemes {
   Regex name(Regex text) const { return notation.has_quoted_names ? in_quotes(text) : text; }
   // Returns whether every text can be written in this notation.
   bool has_all_texts() const { return notation.not_in_texts.empty(); }
-  // text() returns the regex of a text's spellings. spelling_of() returns its plain or shortest spelling. Both are
-  // without quotes.
+  // text() returns the regex of a text's spellings. spelling_of() returns its plain or shortest spelling. Neither
+  // result includes the quotes.
   Regex text(std::string_view utf8) const { return spelled(arena, utf8, notation.spelling); }
   std::string spelling_of(std::string_view utf8) const;
   Regex with_space(Regex token) { return arena.concat(whitespace, token); }

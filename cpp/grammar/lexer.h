@@ -1,5 +1,5 @@
-// Lexer is a deterministic automaton over bytes that recognizes all lexemes of a grammar at once. Its states are
-// created when a text first reaches them.
+// Lexer is a deterministic automaton over bytes that recognizes all lexemes of a grammar at once. A state of the lexer
+// is created when a text first reaches it.
 //
 // A state is a set of pairs (lexeme, regex of the rest of the lexeme). The parse starts with the state of the lexemes
 // that may come next.
@@ -49,15 +49,15 @@ class Lexer {
     arena_.start_work(limits_.step_work);
   }
 
-  // Returns the state in which a text of one of these lexemes begins. `lexemes` is sorted and contains no tokens.
+  // Returns the state from which the texts of these lexemes are read. `lexemes` is sorted and contains no tokens.
   std::uint32_t start(std::span<const std::uint32_t> lexemes);
   std::uint32_t step(std::uint32_t state, std::uint8_t byte) {
     const std::uint32_t known = next_[state * n_classes_ + class_of_[byte]];
     return known != kUnknown ? known : make_step(state, class_of_[byte]);
   }
-  // Returns the class of a byte. Bytes of one class lead to the same state, from every state.
+  // Returns the class of a byte. From any state, all bytes of a class lead to the same next state.
   std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
-  // Returns the number of the list of lexemes that may end in this state; 0 if there is none.
+  // Returns the number of the list of lexemes that may end in this state; 0 if no lexeme may end here.
   std::uint32_t accepted(std::uint32_t state) const { return states_[state].accepted; }
   std::span<const std::uint32_t> list(std::uint32_t number) const { return lists_[number]; }
   std::uint32_t weight(std::uint32_t state) const { return states_[state].weight; }

@@ -20,8 +20,8 @@ struct Limits {
   std::uint32_t max_repeat = 10'000;          // largest number in {m,n}, minItems, maxLength and similar keywords
   std::size_t max_rules = 100'000;            // most rules of a compiled grammar
   std::size_t max_regex_nodes = 300'000;      // most regex nodes of a compiled grammar
-  std::uint64_t compile_work = 4'000'000;     // work of compiling one grammar with all its parts, see Fuel
-  std::uint64_t step_work = 3'000'000;        // work of one accept or fill, see Fuel
+  std::uint64_t compile_work = 4'000'000;     // work of compiling one grammar with all its parts, in units of Fuel
+  std::uint64_t step_work = 3'000'000;        // work of one call of accept or fill, in units of Fuel
   std::size_t max_items = 400'000;            // items of a matcher's parse, 12 bytes each
   std::size_t max_lexer_bytes = 16u << 20;  // bytes of states, regexes and token sets that matchers of a grammar share
 };
@@ -35,8 +35,9 @@ inline bool is_too_complex(const Error& error) {
 }
 
 // Fuel counts work against a limit, in units of some nanoseconds. Compiling costs 1 per value, name or part, at any
-// depth. A step costs 1 per node of the vocabulary's tree, kItemWork per item of the parse, and kWeightWork times its
-// weight per lexer state. Work that a cache saved is counted too, so that the result does not depend on the cache.
+// depth. A step costs 1 per node of the vocabulary's tree, kItemWork per item of the parse, and kWeightWork times the
+// state's weight per lexer state. Work that a cache saved is counted too, so that the result does not depend on the
+// cache.
 inline constexpr std::uint64_t kItemWork = 8, kWeightWork = 8;
 
 class Fuel {

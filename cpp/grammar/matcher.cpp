@@ -87,15 +87,15 @@ bool Matcher::is_ended() const {
 
 namespace {
 
-// Returns the longest of the allowed tokens if all others are beginnings of its text. Returns -1 if the text may
-// continue in more than one way.
+// Returns the longest of the allowed tokens if all other allowed tokens are beginnings of its text. Returns -1 if the
+// text may continue in more than one way.
 std::int32_t only_way(const Vocabulary& vocabulary, std::span<const std::uint32_t> mask) {
   std::int32_t longest = -1;
   for (std::size_t i = 0; i < mask.size(); ++i)
     for (std::uint32_t word = mask[i]; word != 0; word &= word - 1) {
       const auto token = static_cast<std::int32_t>(i * 32) + std::countr_zero(word);
       std::string_view one = vocabulary.bytes(token), other = longest < 0 ? one : vocabulary.bytes(longest);
-      // One of the two is a control token, which is no beginning of a text.
+      // An empty text means a control token, which is never the beginning of another token's text.
       if (longest >= 0 && (one.empty() || other.empty())) return -1;
       if (one.size() >= other.size()) longest = token;
       if (one.size() > other.size()) std::swap(one, other);

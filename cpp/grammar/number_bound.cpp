@@ -1,6 +1,6 @@
 // Makes regexes for numbers above or below a bound, digit by digit. A number is a sign, a whole part without leading
 // zeros, and optionally a point and digits. It has no exponent. Each digit either decides that the number is above or
-// below the bound, or equals the bound's digit and leaves the comparison open.
+// below the bound, or equals the bound's digit and leaves the comparison to the next digit.
 #include <string>
 
 #include "grammar/json_lexemes.h"

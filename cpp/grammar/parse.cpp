@@ -131,7 +131,8 @@ void Parse::walk_below(std::uint32_t top, std::uint32_t row, std::span<std::uint
   const Vocabulary& vocabulary = *cache_->vocabulary;
   Lexer& lexer = cache_->lexer;
   const std::uint32_t top_depth = vocabulary.node(top).depth, end = vocabulary.node(top).end;
-  // The threads at each depth of the tree are stored after those of the depth above.
+  // levels_ holds the threads of all depths of the tree, from the node `top` down. level_begins_[d] is the index of the
+  // first thread at depth d below `top`.
   levels_.assign(1, {row, chart_.start(row)});
   level_begins_.assign({0, 1});
   for (std::uint32_t number = top + 1; number < end && !fuel.is_spent();) {

@@ -31,7 +31,7 @@ class Parse {
 
  private:
   // Holds the lexer's state in the lexemes that began after a row. Lexemes may have begun after several rows, so a
-  // parse has several of these. All of them have read the same text. (These are not threads of the system.)
+  // parse has several Threads. All of them have read the same text. A Thread is not a thread of the operating system.
   struct Thread {
     std::uint32_t row, state;
   };
@@ -41,7 +41,8 @@ class Parse {
   // Adds the allowed tokens below a node of the vocabulary's tree to `mask`, for a text that continues from the row.
   void walk_below(std::uint32_t node, std::uint32_t row, std::span<std::uint32_t> mask, Fuel& fuel);
   std::uint32_t row_behind(Chart::Ended ended, Fuel& fuel);
-  // Returns the lexeme of a token that the grammar names by its id, if it names the token.
+  // Returns the lexeme of a token that the grammar names by its id. Returns nullopt if the grammar does not name the
+  // token.
   std::optional<std::uint32_t> named(std::int32_t token) const;
   bool is_wanted(std::uint32_t token_lexeme) const;
 
@@ -49,12 +50,13 @@ class Parse {
   std::shared_ptr<MatcherCache> cache_;
   Chart chart_;
   std::vector<Thread> threads_;
-  std::optional<std::uint32_t> here_;  // row of the lexemes that ended exactly here, if any did
+  // Number of the row for lexemes that ended at the end of the text; empty if no lexeme ended there.
+  std::optional<std::uint32_t> here_;
   bool is_ended_ = false;
   std::optional<Error> failed_;
   std::size_t n_kept_rows_ = 0;
   std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // tokens that the grammar names, each with its lexeme
-  // The following members are used only within one call. They are kept to reuse their memory.
+  // The following members are used only within one call. They are members so that their memory is reused.
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;
   std::vector<Chart::Ended> ended_;

@@ -62,8 +62,8 @@ class Search {
   }
 
  private:
-  // Follows all steps over a sequence of byte ranges and adds the states reached to `next`. Of bytes that the lexer
-  // treats alike, only one is tried.
+  // Follows all steps over a sequence of byte ranges and adds the states reached to `next`. The lexer treats bytes of a
+  // class alike, so only one byte of each class is tried.
   bool follow(std::uint32_t state, std::span<const ByteRange> bytes, std::vector<std::uint32_t>& next) {
     int last_class = -1;
     for (unsigned byte = bytes[0].first; byte <= bytes[0].last; ++byte) {

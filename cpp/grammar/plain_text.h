@@ -1,7 +1,7 @@
 // Finds lexer states that accept every plain text, that is, characters that a JSON string may contain unescaped.
 //
-// Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. If that is found
-// once for the state, it need not be found for each token.
+// Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. If the check is
+// made once for a state, it need not be made for each token.
 // Thread rule: as Lexer.
 #pragma once
 

@@ -191,8 +191,8 @@ Regex RegexArena::repeat(Regex part, std::uint32_t min, std::uint32_t max) {
 
 Regex RegexArena::multiple_of(std::uint32_t divisor, std::uint32_t rest, std::uint32_t n_fraction,
                               std::uint32_t n_left) {
-  // `filled` is the number with zeros for the missing digits. `n_ahead` is how many different numbers those digits can
-  // form, at most `divisor`.
+  // `filled` is the number with zeros for the missing digits. `n_ahead` is how many different numbers the missing
+  // digits can form, at most `divisor`.
   std::uint64_t filled = rest, n_ahead = 1;
   for (std::uint32_t i = std::min(n_left, n_fraction); i > 0; --i) {
     filled = filled * 10 % divisor;
@@ -231,7 +231,7 @@ Regex RegexArena::any_literal(std::vector<std::string_view> texts) {
 }
 
 std::uint32_t RegexArena::weight(Regex regex) const {
-  // Counts the nodes that a derivative visits, but not the nodes after them. A few levels suffice for an estimate.
+  // Estimates the cost of a derivative by counting the nodes that it visits. A few levels suffice for an estimate.
   const auto count = [this](auto& self, Regex r, int depth) -> std::uint32_t {
     const Node& node = nodes_[r];
     std::uint32_t sum = 1;

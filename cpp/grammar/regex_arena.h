@@ -50,10 +50,10 @@ class RegexArena {
   Regex complement(Regex part);
   Regex repeat(Regex part, std::uint32_t min, std::uint32_t max);
   Regex optional(Regex part) { return any_of({kEpsilon, part}); }
-  // Returns a regex for decimal digits d such that the number (rest)(d) is a multiple of `divisor`. With n_fraction,
-  // the number has that many digits after its point; a point may stand among the digits, and zeros of the fraction may
-  // be left out or added. n_left is how many fraction digits are still to come; kUnbounded means that the point is
-  // still to come. REQUIRES: 0 < divisor < 2^28.
+  // Returns a regex for decimal digits d such that the number (rest)(d) is a multiple of `divisor`. If n_fraction > 0,
+  // the number has n_fraction digits after its point; a point may stand among the digits, and zeros of the fraction may
+  // be left out or added. n_left is how many digits of the fraction follow; kUnbounded means that the point has not
+  // come yet. REQUIRES: 0 < divisor < 2^28.
   Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0, std::uint32_t n_fraction = 0,
                     std::uint32_t n_left = kUnbounded);
   // Returns a regex for any of these texts. It is a tree that shares common beginnings, so a derivative costs no more
@@ -93,9 +93,9 @@ class RegexArena {
     bool nullable;
     bool may_be_nothing;  // contains a conjunction or a complement, so only a search tells whether any text matches
     std::uint8_t known = 0;
-    // The meaning of a and b depends on the kind. They are the parts, or the number of a set. For any_of and all_of
-    // they are the index of the first part in lists_ and the number of parts. For a multiple they are the divisor and
-    // the rest.
+    // The meaning of a and b depends on the kind. For a concatenation or similar, they are the parts. For a byte set, a
+    // is the set's number. For any_of and all_of, a is the index of the first part in lists_, and b the number of
+    // parts. For a multiple, a is the divisor and b the rest.
     std::uint32_t a, b;
     std::uint32_t min, max;  // bounds of a repeat; n_fraction and n_left of a multiple
   };

@@ -9,7 +9,7 @@ namespace zinc_rt::grammar {
 
 Regex RegexArena::derivative(Regex regex, std::uint8_t byte) {
   const Node& node = nodes_[regex];
-  // The derivatives of these kinds are cheaper to compute than to look up, so they are not cached.
+  // The derivatives of the following two kinds are cheaper to compute than to look up, so they are not cached.
   if (node.kind == Kind::kBytes) return sets_[node.a].has(byte) ? kEpsilon : kNothing;
   if (node.kind == Kind::kConcat && nodes_[node.a].kind == Kind::kBytes)
     return sets_[nodes_[node.a].a].has(byte) ? node.b : kNothing;
@@ -63,8 +63,8 @@ bool RegexArena::is_nothing(Regex regex, std::uint64_t& budget) {
   const auto is_none = [this](Regex r) { return nodes_[r].known == kKnownNothing; };
   if (is_some(regex)) return false;
   if (is_none(regex)) return true;
-  // Step is one step of the depth-first search for a matching text. When one is found, every regex on the path matches
-  // some text.
+  // Step is one step of the depth-first search for a matching text. If the search finds a text, every regex on the path
+  // to it matches some text.
   struct Step {
     Regex regex;
     std::size_t next = 0;
@@ -94,7 +94,7 @@ bool RegexArena::is_nothing(Regex regex, std::uint64_t& budget) {
 
 void RegexArena::find_classes() {
   if (n_classed_sets_ == sets_.size() && !representatives_.empty()) return;
-  // Each digit and the point get their own class, because multiples depend on them.
+  // Each digit and the point form a class of their own, because the regexes of multiples distinguish them.
   if (representatives_.empty()) {
     for (unsigned byte = 0; byte < 256; ++byte)
       class_of_[byte] = static_cast<std::uint8_t>(byte == '.'                ? 12

@@ -69,9 +69,9 @@ class RegexLowering {
     return arena_.concat({pad(free_left), inner, pad(free_right)});
   }
 
-  // Does what find() does, for a pattern with a look-ahead. What a look-ahead checks extends beyond its own part. So
-  // each part is compiled together with everything after it, up to the end of the text, and a look-ahead becomes a
-  // conjunction.
+  // Compiles a pattern that contains a look-ahead; find() compiles all other patterns. A look-ahead checks text that
+  // later parts of the pattern match. So each part is compiled together with everything after it, up to the end of the
+  // text, and a look-ahead becomes a conjunction.
   Result<Regex> find_looking(const RegexSyntax& syntax, bool is_free) {
     const Regex rest = pad(is_free);
     ZRT_TRY(const Regex at_begin, match(syntax, rest, AtBegin::kYes));
@@ -156,7 +156,8 @@ class RegexLowering {
     }
     if (parts.empty()) return pad(free_left || free_right);
     if (parts.size() == 1) return find(parts[0], free_left, free_right);
-    // A group begins or ends with an anchor, so each of its alternatives is combined with the parts beside the group.
+    // A group begins or ends with an anchor, so each alternative of the group is combined with the parts beside the
+    // group.
     for (const bool first : {true, false}) {
       RegexSyntax& end = first ? parts.front() : parts.back();
       if (!has_anchor(end)) continue;

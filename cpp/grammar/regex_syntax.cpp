@@ -181,7 +181,7 @@ class RegexParser final : SyntaxReader {
           if (!take("}")) return error("a } is wanted");
         } else {
           ZRT_TRY(unit.c, hex(4));
-          // Two \u escapes that are a pair of surrogates stand for one character.
+          // Two \u escapes that form a pair of surrogates encode one character.
           if (unit.c >= 0xD800 && unit.c < 0xDC00 && take("\\u")) {
             ZRT_TRY(const char32_t low, hex(4));
             if (low < 0xDC00 || low > 0xDFFF) return error("half of a pair of surrogates");

@@ -1,9 +1,9 @@
 // Rules is a context-free grammar whose terminals are lexemes (byte regexes) and single tokens.
 //
-// Besides sequences there are two kinds of rule, each of which would be thousands of sequences: a list that counts its
-// parts, and an object whose members come in order, some of them optional. The position within a rule is a number (its
-// state). So the parse treats all three kinds alike: it asks which symbols may come next, and to which state each
-// leads.
+// A rule is a sequence of symbols, a list that counts its parts, or an object whose members come in order, some of them
+// optional. A list or an object would be thousands of sequences. The position within a rule is a number, called its
+// state. So the parse treats the three kinds alike: for a state, for_each_next() returns which symbols may come next,
+// and to which state each symbol leads.
 // Thread rule: one thread until finish(); immutable after it.
 #pragma once
 
@@ -50,7 +50,7 @@ struct ObjectRule {
     bool is_required = false;
   };
   std::vector<Member> members;
-  std::vector<Member> rests;  // any number of these may follow the members
+  std::vector<Member> rests;  // further members, any number of which may follow the listed ones
   // finish() sets these. next_required contains, for each member, the index of the first required member from it on.
   // The two lists below map the lexeme of a name to an index: i means members[i], and members.size() + i means
   // rests[i].

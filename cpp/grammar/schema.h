@@ -2,7 +2,7 @@
 //
 // A value must satisfy a set of schemas at once. The set is called a Claim. It contains a schema, the schemas that its
 // $ref and allOf name, and one branch of each anyOf and oneOf. All keywords of all these schemas apply. The members of
-// an object and the elements of a list have claims too. Because of this, allOf needs no merging of schemas, and each
+// an object and the elements of a list have claims of their own. So schemas in allOf need not be merged, and each
 // keyword is read in one place.
 // Thread rule: one thread.
 #pragma once
@@ -62,7 +62,7 @@ class SchemaCompiler {
     std::vector<Regex> texts;             // regexes of texts, without quotes
     std::vector<const Json*> constants;   // lists and objects that const or enum name
     std::vector<Claim> arrays, objects;   // claims in which every anyOf and oneOf has a chosen branch
-    std::vector<std::string_view> given;  // texts in enum and const; `texts` matches them too
+    std::vector<std::string_view> given;  // texts in enum and const, which are also alternatives in `texts`
     bool has_only_given = true;           // whether no text outside `given` is allowed
   };
   struct Members {
@@ -84,7 +84,7 @@ class SchemaCompiler {
     std::uint32_t min = 0, max = RegexArena::kUnbounded;
   };
 
-  // These functions resolve claims. schema_shape.cpp implements them.
+  // The following functions resolve claims. They are defined in schema_shape.cpp.
   Result<Shape> shape_of(const Claim& claim);
   Status read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo, const Claim& claim);
   const Json* member_of(const Json& object, const std::string& name);
@@ -93,7 +93,7 @@ class SchemaCompiler {
   Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
   const Json* tag_of(const Json& schema);
 
-  // These functions make regexes of scalars. schema_scalar.cpp implements them.
+  // The following functions return regexes of scalars. They are defined in schema_scalar.cpp.
   Result<Regex> scalars_of(const Shape& shape);  // returns all scalars except texts
   Result<Regex> numbers_of(const Shape& shape);
   std::optional<Regex> multiples_of(std::string step);
@@ -101,7 +101,7 @@ class SchemaCompiler {
   Result<Regex> pattern_of(const Json& schema, const char* keyword);
   bool matches(Regex regex, std::string_view text);
 
-  // These functions turn claims into rules. schema_compile.cpp implements them.
+  // The following functions turn claims into rules. They are defined in schema_compile.cpp.
   Result<Symbol> symbol_of(const Claim& claim, bool with_space);
   Status collect(const Claim& claim, Kinds& kinds);
   Status add_values(Symbol to, const Kinds& kinds, bool with_space);
@@ -111,7 +111,7 @@ class SchemaCompiler {
   Result<Symbol> body_of(const Claim& claim, bool is_object);
   Result<Parts> parts_of(const Shape& shape);
 
-  // These functions collect the members of objects. schema_members.cpp implements them.
+  // The following functions collect the members of objects. They are defined in schema_members.cpp.
   Result<Members> members_of(const Shape& shape);
   Status add_rests(const Shape& shape, Members& made);
   Result<Regex> name_pattern(const Json& patterns, const std::string& pattern);
@@ -129,7 +129,7 @@ class SchemaCompiler {
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);
 
-  // These functions check values and compare claims. schema_values.cpp implements them.
+  // The following functions check values and compare claims. They are defined in schema_values.cpp.
 
   // Returns whether the value satisfies the claim. listed_in is the claim's own const or enum that contains the value,
   // or null.
@@ -141,8 +141,8 @@ class SchemaCompiler {
   bool is_listed(const Json& value, const Json& list, bool is_enum);
   // Returns whether two claims have no text and no scalar in common.
   Result<bool> have_disjoint_scalars(Kinds& a, Kinds& b);
-  // Return what a claim allows, and the members of its objects. The results are cached, because oneOf asks for each
-  // branch once per other branch.
+  // Return what a claim allows, and the members of its objects. The results are cached, because oneOf compares each
+  // branch with every other branch.
   Result<Kinds*> kinds_of(const Claim& claim);
   Result<const Members*> kept_members_of(const Claim& claim);
 

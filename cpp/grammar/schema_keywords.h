@@ -11,7 +11,7 @@ namespace zinc_rt::grammar {
 enum class KeywordUse : std::uint8_t {
   kEnforced,
   kRefused,     // the keyword constrains values, but this compiler does not enforce it
-  kAnnotation,  // the keyword constrains nothing, as the standard says of all unknown names
+  kAnnotation,  // the keyword constrains nothing; the standard demands this for all unknown keywords
 };
 
 KeywordUse use_of(std::string_view keyword);

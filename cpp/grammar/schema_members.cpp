@@ -1,4 +1,5 @@
-// Collects the members that a shape's objects may have: first the named ones, in the order of the schemas, then others.
+// Collects the members that a shape's objects may have: first the members that the schemas name, in their order, then
+// members with other names.
 #include <algorithm>
 #include <set>
 
@@ -9,8 +10,8 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// A schema may have at most this many patterns of names, because with n patterns the other names fall into up to 2^n
-// groups.
+// A schema may have at most this many patterns of names, because with n patterns the names that the schemas do not list
+// fall into up to 2^n groups.
 constexpr std::size_t kMaxPatterns = 6;
 
 }  // namespace

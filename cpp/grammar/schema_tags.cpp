@@ -1,6 +1,6 @@
-// Compiles members as tags whose values have no quotes. The output parser reads the values by the schema: of the types
-// that a value may have, it takes the one that the value looks like. So the grammar allows no text that looks like
-// another possible type, and no other value that would be read as text.
+// Compiles members as tags whose values have no quotes. The output parser reads a value by the schema: if a value may
+// have several types, the parser takes the type that the value looks like. So the grammar allows no text that looks
+// like a value of another possible type. It also allows no value of another type that would be read as text.
 #include <utility>
 
 #include "grammar/schema.h"

@@ -6,9 +6,9 @@
 
 namespace zinc_rt::grammar {
 
-// Returns the sequence of `before`, the text and `behind`. Where the text contains the marker's text, the marker's
-// token stands, with as few terminals as possible around it. If it does not, all of it is one terminal, so that a value
-// ends only before its closing tag.
+// Returns the sequence of `before`, the text and `behind`. If `text` contains the marker's text, the marker's token
+// takes the place of it, with as few terminals as possible around the token. Otherwise `before`, `text` and `behind`
+// form one terminal, so that a value ends only before its closing tag.
 Symbol SchemaCompiler::marked(Regex before, std::string_view text, const Marker& mark, Regex behind) {
   RegexArena& arena = rules_.arena;
   std::vector<Symbol> parts;

@@ -169,7 +169,7 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
     ZRT_TRY(const bool is_common, is_valid(*value, a));
     if (is_common) return false;
   }
-  // Two objects cannot be equal if both require a member and its values always differ.
+  // Two objects cannot be equal if both require a member of the same name and no value is allowed in both members.
   for (const Claim& first : of_a.objects) {
     ZRT_TRY(const Members* first_members, kept_members_of(first));
     for (const Claim& second : of_b.objects) {

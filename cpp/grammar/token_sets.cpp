@@ -35,7 +35,8 @@ const TokenSet& TokenSets::of(std::uint32_t state, Way way, Lexer& lexer, Fuel& 
       set.ended_in_plain = std::move(reach.ended);
     }
   }
-  // plain_reach() has already decided about all plain tokens, or about those up to a length, or about none.
+  // plain_reach() has already decided about all plain tokens, or about the plain tokens up to a length, or about no
+  // token.
   const std::uint8_t decided = others_are_out ? kNoGroup - 1 : group == kNoGroup ? 0 : group + 1;
   const bool is_whole = walk(state, decided, set, lexer, fuel);
   if (set.tokens.size() > vocabulary_.n_mask_words()) {

@@ -13,9 +13,9 @@
 
 namespace zinc_rt::grammar {
 
-// Holds the tokens that a lexer state allows. `plain`, `words` and `tokens` are those whose bytes all belong to the
-// lexemes of the state. For tokens that continue after a lexeme has ended, `exits` lists the nodes of the tree where it
-// ends, and the parse decides about them.
+// Holds the tokens that a lexer state allows. `plain`, `words` and `tokens` are the tokens whose bytes all belong to
+// the lexemes of the state. Other tokens continue after a lexeme has ended. For these, `exits` lists the nodes of the
+// tree where the lexeme ends, and the parse decides about them.
 struct TokenSet {
   // If this is not null, all tokens of this group of the vocabulary's plain tokens are allowed.
   const std::vector<std::uint32_t>* plain = nullptr;
@@ -23,12 +23,13 @@ struct TokenSet {
   std::vector<std::int32_t> tokens;
   struct Exits {
     std::uint32_t lexemes;             // lexemes that end here, as the number of a list of the lexer
-    std::vector<std::uint32_t> nodes;  // nodes where they end; only those with nodes below them
+    std::vector<std::uint32_t> nodes;  // nodes of the tree where these lexemes end; only nodes that have children
   };
   std::vector<Exits> exits;
   // Lists of lexemes that end within plain tokens. If the text may continue after one of them, call of() with kNodes.
   std::vector<std::uint32_t> ended_in_plain;
-  std::uint64_t work = 0;  // the work of computing the set, which every caller is charged for
+  // The work of computing the set; each call of of() adds it to the caller's work, cached or not.
+  std::uint64_t work = 0;
 };
 
 class TokenSets {
@@ -51,8 +52,8 @@ class TokenSets {
 
  private:
   // Walks the tree and adds the allowed tokens to `set`. Skips a node if all tokens at and below it belong to one of
-  // the first n_decided groups of plain tokens, because those have been decided about. Returns false if the fuel ran
-  // out.
+  // the first n_decided groups of plain tokens, because plain_reach() has already decided about these groups. Returns
+  // false if the fuel ran out.
   bool walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set, Lexer& lexer, const Fuel& fuel);
 
   const Vocabulary& vocabulary_;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxTokenBytes = 65'000;
 constexpr std::size_t kMaxTokens = std::size_t{1} << 24;
 
-// Returns the number of characters if all of them are plain, else 0.
+// Returns the number of characters if all of them are plain (may occur unescaped in a JSON string), else 0.
 std::size_t plain_characters(std::string_view text) {
   std::size_t n = 0;
   for (; !text.empty(); ++n) {

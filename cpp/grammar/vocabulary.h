@@ -41,10 +41,13 @@ class Vocabulary {
   std::uint32_t n_nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
   struct Node {
     std::uint32_t end;          // number of the first node after this one that is not below it
-    std::uint32_t first_token;  // index in tree_tokens_ of the node's first token; they end where the next node's begin
+    // Index in tree_tokens_ of the node's first token; the node's last token is the one before the next node's
+    // first_token.
+    std::uint32_t first_token;
     std::uint16_t depth;        // number of bytes between the root and this node
     std::uint8_t byte;
-    std::uint8_t plain;  // the smallest group that contains every token here and below; kNotPlain if one is not plain
+    // The smallest group that contains every token here and below; kNotPlain if a token is not plain.
+    std::uint8_t plain;
   };
   const Node& node(std::uint32_t number) const { return nodes_[number]; }
   std::span<const std::int32_t> tokens_at(std::uint32_t number) const {

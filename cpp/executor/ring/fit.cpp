@@ -66,8 +66,8 @@ std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const Target& tar
   });
 }
 
-// Returns a text that names the value of one option which would make the plan fit; if there is none, values of two
-// options.
+// Returns a text for the error message. The text names the value of one option with which the plan would fit. If no
+// single option suffices, it names values of two options.
 std::string what_fits(Prepared& p, const ExecutorOptions& options, const Target& target, const Need& need) {
   if (const std::uint64_t free = target.budget->free; options.kv_pages > 0 && need.fixed + need.page <= free)
     return fmt::format("kv_pages up to {} would fit", (free - need.fixed) / need.page);

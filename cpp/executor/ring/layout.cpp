@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-// Places a buffer at the end of a region, which grows. A buffer that has a place already keeps it.
+// Places a buffer at the end of a region, which grows. A buffer that was placed before is not placed again.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
   const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
@@ -39,8 +39,8 @@ std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   return layer;
 }
 
-// Returns whether kernels read the tensor in the mapped file. Fixed16 weights are converted while the model is loaded,
-// so they are not.
+// Returns whether kernels read the tensor in the mapped file. Fixed16 weights are never read in the file, because they
+// are computed while the model is loaded.
 bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
   return options.weights_mapped && buffer.dtype != DType::kFixed16;
 }
@@ -87,7 +87,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
         case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
         case ir::BufferClass::kOutput:
-          // The name is out.logits or out.embeddings. Such a buffer gets a region of its own.
+          // The buffer is out.logits or out.embeddings, which has a region of its own.
           if (buffer.name.starts_with("out."))
             append(layout, rows, buffer.name.substr(4), buffer, options.limits), rows_region = buffer.name.substr(4);
           else

@@ -23,7 +23,8 @@ struct RegionSpan {
 
 struct Layout {
   MemoryPlan plan;
-  // The key is a buffer's name. Activations are not in this map, because each stage has a map of its own.
+  // The key is a buffer's name. Activations are not in this map, because each stage has its own map of them
+  // (`activations`).
   std::unordered_map<std::string, RegionSpan> locations;
   std::vector<lower::ActivationMap> activations;  // one per graph; all graphs share one arena
   std::uint64_t page_bytes = 0;                   // bytes of K and V of all attention layers for one page (16 tokens)
@@ -56,8 +57,9 @@ struct LayoutOptions {
   bool weights_mapped = true;
   // The matrices of experts from this layer on go to regions of kHostVisible. Mapped weights stay in the mapped file.
   std::uint32_t first_host_layer = kNoHostLayer;
-  std::uint64_t scratch_bytes = 0;  // the result of Ring::scratch_bytes
-  // Per graph: the nodes that the tier runs as one (its join patterns). Empty: none.
+  std::uint64_t scratch_bytes = 0;  // bytes of scratch memory that the tier's kernels need (Ring::scratch_bytes)
+  // joins[i] lists the groups of nodes in graph i that the tier runs as one packet, because they match its join
+  // patterns (lower/join.h). Empty: no groups.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);

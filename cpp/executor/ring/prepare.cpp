@@ -22,7 +22,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.history_tokens = p.sizes.history_tokens;
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
-  g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one entry of the ring holds the counts
+  g.ring_entries = 2 * p.sizes.max_outputs + 1;  // the first entry of the ring holds the counts
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};

@@ -32,7 +32,8 @@ struct Prepared {
   ir::Graph prefill_low, decode_low;  // the same after fusion and quantization
   ir::Graph state_copy;               // one COPY_ROWS per recurrent state; no nodes if the model has none
   ir::Graph page_copy;                // one COPY_ROWS over whole KV pages; no nodes if the model has none
-  // Entry i lists the nodes of run_graphs()[i] that the tier runs as one (its join patterns).
+  // joins[i] lists the groups of nodes in run_graphs()[i] that the tier runs as one packet, because they match its join
+  // patterns (lower/join.h). shape() fills it.
   std::vector<std::vector<lower::JoinedNodes>> joins;
   Layout layout;
 
@@ -44,10 +45,10 @@ struct Prepared {
 struct Target {
   bool maps_weights = true;                   // whether kernels read weights in the mapped file
   const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory
-  std::span<const std::string_view> joins{};  // see ring::Ring::joins
-  // See ring::Ring::kernels. Ops without a kernel are not fused. Null: every op has a kernel.
+  std::span<const std::string_view> joins{};  // the tier's join patterns (lower/join.h); empty: no joins
+  // The tier's kernels. Fusion creates no op for which the tier has no kernel. Null: every op has a kernel.
   const kernel::KernelTable* kernels = nullptr;
-  bool is_fast = false;            // see ring::Ring::is_fast: `fast` computes with floats
+  bool is_fast = false;            // true: the tier's kernels of arithmetic `fast` are used, which compute with floats
   std::string_view kv_dtype = {};  // the KV cache's type if no option names one; empty: i16
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});

@@ -41,8 +41,8 @@ struct WeightView {
   std::uint64_t offset, span;
 };
 
-// Returns the scratch memory that a ring needs. This is asked before anything is allocated, so each buffer counts as
-// its own buffer object.
+// Returns the bytes of scratch memory that a ring needs. It is called before anything is allocated, so each buffer is
+// counted as a buffer object of its own.
 Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   std::uint64_t bytes = 0;
   lower::KernelCache cache;
@@ -56,9 +56,9 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
-// If the KV type stores keys in four bits, warns for the models that lose much quality by it. These are small models
-// (one of 135M parameters loses 5 % of perplexity) and models whose keys have biases, because a bias uses up part of
-// the four bits.
+// If the KV type stores keys in four bits, logs a warning for models that lose much quality by it. These are small
+// models (one of 135M parameters loses 5 % of perplexity) and models whose keys have biases, because a bias uses up
+// part of the four bits.
 void warn_of_coarse_keys(const Prepared& p) {
   constexpr std::uint64_t kSmall = 1'000'000'000;
   const KvType& kv = p.graph_options.kv;
@@ -93,8 +93,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == Activations::kInt8,
                                             .fast = options.arithmetic == Arithmetic::kFast}));
-  // A tier that computes in host memory accepts an import of host memory; other tiers refuse it. This import asks which
-  // it is.
+  // A tier that computes in host memory accepts an import of host memory, and other tiers refuse it. This import finds
+  // out which kind the tier is.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
   if (mapped) {
@@ -277,7 +277,8 @@ Status RingExecutor::bind_views() {
     to = reinterpret_cast<T*>(view.data());
     return {};
   };
-  // Only some graphs have these buffers, because picks, RoPE variants, encoders and copies each need other ones.
+  // Only some graphs have the following buffers: those that pick tokens, have RoPE variants, are encoders, or copy
+  // states.
   const auto bind_if_used = [&]<class T>(T*& to, std::string_view name) -> Status {
     return prepared_.layout.locations.contains(std::string(name)) ? bind(to, name) : Status{};
   };

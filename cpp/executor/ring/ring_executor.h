@@ -54,16 +54,17 @@ class RingExecutor final : public Executor {
   Status wait(ring::Fence fence);
   // Copies floats from a region of the plan to the host. The result is valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
-  // Submits the packets of one group of output rows, which begins with row `first`. Also submits the body's packets
-  // from number `from` on.
+  // Submits the packets from number `from` on: what is left of the body, and the packets that compute the group of
+  // output rows that begins with row `first`. If a row of the group has a mask or a processor, stops before SAMPLE.
   Status begin_group(std::size_t first, std::uint32_t from);
   Status finish_embeddings();
   Status finish_picks(StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
-  // Asks the caller for the masks of the rows. Only SAMPLE reads them, so the packets before it run meanwhile.
+  // Calls StepInput::mask for the masked rows of a group and copies the masks to the device's buffer. Only SAMPLE reads
+  // masks, so the packets before SAMPLE run meanwhile.
   Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
-  // Lets the caller change the logits of processed rows. Saves the old values, so that restore_rows() can put them
-  // back.
+  // Calls StepInput::process for the processed rows of a group. Saves their logits first, so that restore_rows() can
+  // restore them.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
@@ -71,8 +72,8 @@ class RingExecutor final : public Executor {
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
-  // Pointers to the buffers that the host writes and reads in each step. They are bound once, when the model is opened,
-  // because a view lives as long as its buffer.
+  // Pointers to the buffers that the host writes and reads in each step. open() sets them once. They stay valid as long
+  // as the buffers exist.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: RoPE reads `positions`
@@ -83,7 +84,7 @@ class RingExecutor final : public Executor {
     std::int32_t *output_slots = nullptr, *history = nullptr;
     std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs (token id, float)
     SampleParams* sampling = nullptr;
-    std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
+    std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: the model has neither state nor pages to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
@@ -94,7 +95,7 @@ class RingExecutor final : public Executor {
     ring::StepDims dims{};
     std::size_t first = 0;  // the group's first output row
     std::uint32_t count = 0;
-    std::uint32_t next = 0;  // the first packet that was not submitted yet
+    std::uint32_t next = 0;  // number of the first packet that was not submitted yet
     bool is_processed = false;
     ring::Fence fence{};
   };
@@ -111,7 +112,7 @@ class RingExecutor final : public Executor {
   bool has_mapped_weights_ = false;  // true if kernels read weights in the mapped file
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
-  std::uint32_t drained_ = 0;             // entries of the output ring that were read so far
+  std::uint32_t drained_ = 0;             // number of entries of the output ring that were read so far
 };
 
 }  // namespace zinc_rt
