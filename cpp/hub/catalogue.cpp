@@ -7,8 +7,8 @@
 namespace zinc_rt::hub {
 namespace {
 
-// Contains only models whose family this version can run. Sizes and hashes of files come from the repository when they
-// are fetched.
+// Contains only models whose family this version can run. Sizes and hashes of a model's files are read from its
+// repository when the model is downloaded.
 constexpr CatalogueEntry kCatalogue[] = {
     {"smollm2", "hf:HuggingFaceTB/SmolLM2-1.7B-Instruct-GGUF:Q4_K_M", "1.1 GB", "SmolLM2 1.7B Instruct, Q4_K_M"},
     {"smollm2:360m", "hf:HuggingFaceTB/SmolLM2-360M-Instruct-GGUF:Q8_0", "390 MB", "SmolLM2 360M Instruct, Q8_0"},

@@ -201,7 +201,8 @@ class Part {
     if (::ftruncate(fd_, 0) != 0 || ::lseek(fd_, 0, SEEK_SET) != 0) return failure();
     return {};
   }
-  // Reads the existing bytes into the hash and leaves the position at their end.
+  // Reads the whole .part file into the hash, and returns its size. Leaves the file's position at its end, where the
+  // download continues.
   Result<std::uint64_t> read_all(Sha256& hash) {
     std::vector<char> block(1u << 20);
     std::uint64_t n_all = 0;
@@ -234,8 +235,8 @@ Status check_room(const fs::path& folder, std::uint64_t wanted) {
               static_cast<double>(room.available) / 1e9, static_cast<double>(wanted) / 1e9);
 }
 
-// Returns whether a body that begins with these bytes can be a GGUF file. It is called again while there are fewer than
-// 4 bytes.
+// Returns whether a body that begins with these bytes can be a GGUF file. While fewer than 4 bytes have arrived, the
+// caller calls it again after each piece.
 bool may_be_gguf(std::string_view beginning) {
   return std::string_view("GGUF").starts_with(beginning.substr(0, 4));
 }
@@ -277,7 +278,7 @@ Result<Fetched> download(const RemoteFile& file, const fs::path& to, const Progr
     const auto range = content_range(header_of(answer.headers, "content-range"));
     if (answer.status == 206 && (!range || range->first != out.resumed_bytes))
       return fail(StatusCode::kUnavailable, "[pull] {}: another part of the file came than was asked for", answer.url);
-    if (answer.status == 200 && out.resumed_bytes > 0) {  // the site sends the file from its first byte
+    if (answer.status == 200 && out.resumed_bytes > 0) {  // the site ignored the range and sends the whole file
       ZRT_CHECK_OK(part.clear());
       hash.emplace();
       out.bytes = out.resumed_bytes = 0;

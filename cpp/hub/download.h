@@ -27,16 +27,17 @@ struct RemoteFile {
 };
 
 struct Fetched {
-  // These are the size of the file, and how many of its bytes an earlier download had left.
+  // `bytes` is the size of the file. `resumed_bytes` is how many of its bytes an earlier, broken download had already
+  // stored.
   std::uint64_t bytes = 0, resumed_bytes = 0;
   std::string sha256;
 };
 
-// Downloads a file to `to` + ".part", then renames that to `to`. If the transfer breaks off, the .part file stays for a
-// later call. Errors: kUnavailable for network and disk errors, with the cause and what to do, and for a site that
-// sends no length; kNotFound for status 404; kInvalidArgument for 401 and 403; kCorrupt if the hash or the size is not
-// the expected one, or the file is not GGUF; the error of `check`. After kCorrupt or an error of `check` the .part file
-// is removed.
+// Downloads a file to `to` + ".part", then renames the .part file to `to`. If the transfer breaks off, the .part file
+// stays for a later call. Errors: kUnavailable for network and disk errors, with the cause and what to do, and for a
+// site that sends no length; kNotFound for status 404; kInvalidArgument for 401 and 403; kCorrupt if the hash or the
+// size is not the expected one, or the file is not GGUF; the error of `check`. After kCorrupt or an error of `check`
+// the .part file is removed.
 Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress,
                          const Check& check);
 

@@ -19,7 +19,7 @@ struct Reference {
   std::string tag = {};         // quant, file name or tag; empty for the default
   std::string alias = {};       // name in the catalogue, if the user gave one
 
-  std::string text() const;  // the reference in the first of its forms above
+  std::string text() const;  // the reference in the first form of its kind in the list above
 };
 
 // Parses what a user wrote. Errors: kInvalidArgument with the accepted forms; kNotFound for a name that is not in the

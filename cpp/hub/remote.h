@@ -1,4 +1,4 @@
-// Asks Hugging Face or Ollama's registry for the names, sizes and hashes of a model's files.
+// Fetches the names, sizes and hashes of a model's files from Hugging Face or Ollama's registry.
 // Thread rule: any thread.
 #pragma once
 
@@ -16,7 +16,7 @@ struct NamedFile {
 };
 
 // Returns the model's file, or all files of a split model in order. Errors: those of fetch_text(); kNotFound if the
-// repository has no such GGUF file, with the files that it has in the message.
+// repository has no such GGUF file, with the repository's files in the message.
 Result<std::vector<NamedFile>> files_of(const Reference& reference);
 
 }  // namespace zinc_rt::hub

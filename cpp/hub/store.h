@@ -1,7 +1,8 @@
-// Store is the models folder, in which models are found by name. A model is a GGUF file (all files of a split one) or
-// an MLC folder, in this folder or below it, except hidden ones. Its name is the file's name without the ending; letter
-// case does not count. If two files would have the same name, their names are their paths below the folder. The file
-// aliases.json holds more names of models. NAME.gguf.json beside a downloaded file records where it came from.
+// Store is the models folder, in which models are found by name. A model is a GGUF file (or all files of a split model)
+// or an MLC folder. It lies in the models folder or in a folder below it; hidden files and folders are not searched.
+// Its name is the file's name without the ending; letter case does not count. If two files would have the same name,
+// their names are their paths below the folder. The file aliases.json holds more names of models. NAME.gguf.json beside
+// a downloaded file records from where the file was downloaded.
 // Thread rule: any thread; each call reads the folder from the disk.
 #pragma once
 

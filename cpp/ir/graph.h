@@ -27,7 +27,7 @@ struct Dim {
     kOutputs
   };  // kTokens: number of query tokens of the step; kOutputs: number of rows with logits
   Kind kind = Kind::kConst;
-  std::uint32_t n = 0;  // the number if the kind is kConst, else 0
+  std::uint32_t n = 0;  // the extent if the kind is kConst, else 0
   constexpr Dim() = default;
   constexpr Dim(std::uint32_t count) : n(count) {}
   constexpr Dim(Kind symbol) : kind(symbol) {}
@@ -45,7 +45,7 @@ enum class BufferClass : std::uint8_t {
   kWeight,      // model.*: a tensor of the model file, read only
   kConstant,    // const.*: computed once on the host (RoPE tables), read only
   kState,       // state.*: keeps its content across steps (KV pages, recurrent state)
-  kActivation,  // act.*: needed only within a step; lowering may let two of them share memory
+  kActivation,  // act.*: needed only within a step; lowering may let two activations share memory
   kRequest,     // request.*: the step descriptor, written by the host before each step, read only
   kOutput,      // host_ring.*, out.*: results that the host reads after the step
 };

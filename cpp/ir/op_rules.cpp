@@ -21,8 +21,8 @@
 //   dims       joined by ",": a number, a variable, an attribute, or a product of them such as n_heads*head_dim
 //   result     one of
 //                name:types[dims]   a fresh buffer
-//                name~:types[dims]  a fresh buffer, or the first input, written in place
-//                name=input         that input, updated in place
+//                name~:types[dims]  a fresh buffer, or the node's first input, written in place
+//                name=input         the input with this name, updated in place
 //   attribute  name:u32 or name:f32
 namespace zinc_rt::ir {
 namespace {
@@ -118,7 +118,7 @@ constexpr bool are_equal(std::string_view a, std::string_view b) {
 }
 
 // Returns whether a row's operands (inputs, then results) have the names of a list "x, w, y" of
-// kernels/common/operands.h. Kernels use those names, so they must agree with the rules.
+// kernels/common/operands.h. Kernels use the names of kernels/common/operands.h, so these must agree with the rules.
 constexpr bool has_operands(Op op, std::string_view names) {
   const auto* row = std::ranges::find(kRows, op, &Row::op);
   std::string_view text = row->text.substr(0, first_of(row->text, ";"));
@@ -274,7 +274,7 @@ Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pat
 }
 
 // Returns how many elements a row of the KV cache has in addition to the values of its heads. Some cache types store
-// scales there.
+// scales in the additional elements.
 std::uint32_t row_extra(const OpRule& rule, const Node& node, DType dtype, const Bindings& bindings) {
   const KvCell* cell = find_kv_cell(dtype);
   if (cell == nullptr || cell->head_extra == 0) return 0;
@@ -330,8 +330,8 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
                                   to_string(w), to_string(act_dtype(w)), to_string(x)));
     }
   }
-  // The cells of keys and of values must belong to one cache type, and that type must fit the node's heads, because
-  // kernels read them head by head.
+  // The cells of keys and of values must belong to one cache type. Kernels read cells head by head, so the type must
+  // support the node's head size.
   std::optional<DType> kv_k;
   for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
     if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
@@ -400,7 +400,7 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (width == 0 || first + width > group)
       return refuse(fmt::format("columns {} to {} of groups of {}", first, first + width, group));
   }
-  // Entry 0 of the ring holds the count, so a token needs a second entry.
+  // Entry 0 of the output ring holds the number of tokens, so a ring for at least one token has 2 entries.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)
     return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
   if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))

@@ -20,18 +20,19 @@ struct AttrRule {
   AttrType type;
 };
 
-// Describes one dimension of an operand as a product of factors. A factor is a number, an attribute, or a variable,
-// whose value is the extent of the first operand that names it.
+// Describes one dimension of an operand as a product of factors. A factor is a number, an attribute, or a variable. A
+// variable's value is the extent of the first operand whose pattern names it.
 struct DimPattern {
-  std::vector<std::string> factors;  // multiplied; a single name may also stand for a symbol (Dim)
+  // The extent is their product; if there is a single variable, its value may also be a symbol (Dim).
+  std::vector<std::string> factors;
 };
 
 struct OperandRule {
   std::string name;
   std::uint32_t dtypes = 0;  // set of allowed types: bit i is DType i
   bool optional = false;
-  // For outputs, this is the index of the input that the output must be. -1 means a fresh buffer, -2 a fresh one or the
-  // first input. It is unused for inputs.
+  // Unused for inputs. For an output that must be the same buffer as an input, the index of this input. -1: the output
+  // is a fresh buffer. -2: a fresh buffer or the first input.
   std::int8_t updates = -1;
   std::vector<DimPattern> dims;
 };

@@ -84,7 +84,8 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   if (spec->dtype != buffer.dtype)
     return refuse(fmt::format("{} is declared {}, tensor \"{}\" is {}", buffer.name, to_string(buffer.dtype),
                               buffer.tensor, to_string(spec->dtype)));
-  // A model file may add leading extents of 1 to a shape. They mean nothing, so they are removed before comparing.
+  // A model file may add leading extents of 1 to a shape. Such extents do not change the shape's meaning, so they are
+  // removed before shapes are compared.
   std::vector<std::uint64_t> there = spec->dims, wanted;
   for (const Dim dim : buffer.shape()) wanted.push_back(dim.n);
   if (buffer.tensor_rows > 0) wanted[wanted.size() - 2] = buffer.tensor_rows;

@@ -15,14 +15,15 @@
 
 namespace zinc_rt::kernel {
 
-// One axis of a launch: ceil(variable / tile) workgroups. `variable` is a dimension or attribute of the op's rule; if
-// it is empty there is one workgroup.
+// GridAxis says how many workgroups a launch has along one axis: ceil(variable / tile). `variable` is the name of a
+// dimension or attribute of the op's rule. If the name is empty, the axis has one workgroup.
 struct GridAxis {
   std::string variable;
   std::uint32_t tile = 1;
 };
 
-// A kernel before specialization. The symbols of `file` name the values that lowering writes into it:
+// KernelEntry is a kernel before specialization. The symbols of `file` name the values that lowering writes into the
+// kernel:
 //   dim:NAME    a dimension of the op's rule. A symbolic extent becomes kSymbolicTokens or kSymbolicOutputs; a dimension
 //               that only absent operands have becomes kAbsent
 //   attr:NAME   an integer attribute           dtype:OPERAND  the operand's type as a number, kAbsent when it is absent
@@ -44,10 +45,10 @@ class KernelTable {
   explicit KernelTable(Target target) : target_(target) {}
   Target target() const { return target_; }
 
-  // `key` is the type of the op's key operand (OpRule::key_input), kF32 for ops without one.
+  // `key` is the type of the op's key operand (OpRule::key_input). It is kF32 for ops without a key operand.
   void add(ir::Op op, DType key, KernelEntry entry) { entries_[{op, key}] = std::move(entry); }
   const KernelEntry* find(ir::Op op, DType key) const;
-  bool has(ir::Op op) const;  // for any type
+  bool has(ir::Op op) const;  // returns whether the op has a kernel of any key type
   std::size_t size() const { return entries_.size(); }
 
  private:

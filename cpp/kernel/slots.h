@@ -1,5 +1,6 @@
-// Kernels without machine code. The file has one 4-byte slot per symbol, in the order of the symbols. The tier chooses
-// the function to run by the kernel's name.
+// Makes and reads .zrt files of kernels without machine code. In place of code the file has one 4-byte slot per symbol,
+// in the order of the symbols. The tier has the functions in its own program and chooses the function to run by the
+// kernel's name.
 // Thread rule: plain functions and values.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace zinc_rt::kernel {
 // and name.
 ZrtFile with_slots(const ir::OpRule& rule, std::span<const char* const> symbols);
 
-// A kernel of this kind and the values of its symbols.
+// SlotKernel holds what read_slots() found in a specialized file: the values of the symbols, in their order.
 struct SlotKernel {
   std::vector<std::uint32_t> symbols;
   std::uint32_t push_bytes = 0, n_bindings = 0;
@@ -25,7 +26,8 @@ struct SlotKernel {
 // Checks that a file is for this target and that each symbol has a value. Errors: kUnavailable for another target,
 // kInvalidArgument for a symbol without a value. Messages begin with `tier`.
 Status check_patched(std::string_view tier, const ZrtFile& file, Target target);
-// Errors: kCorrupt if symbols, operands or attributes are not those of the op.
+// Reads a specialized file for an op. Errors: kCorrupt if the file's symbols, operands or attributes differ from
+// `symbols` or from the op's rule.
 Result<SlotKernel> read_slots(std::string_view tier, const ZrtFile& file, const ir::OpRule& rule,
                               std::span<const char* const> symbols);
 

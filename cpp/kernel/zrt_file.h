@@ -45,7 +45,7 @@ std::string_view to_string(Target target);  // "gfx1201", "cpu"; "?" for an unkn
 
 struct Symbol {
   std::string name;
-  std::uint32_t code_offset = 0;  // of a 4-byte slot within the code
+  std::uint32_t code_offset = 0;  // offset in the code of the 4-byte value that is patched
   friend bool operator==(const Symbol&, const Symbol&) = default;
 };
 

@@ -27,8 +27,8 @@ std::size_t output_part_begin(const ir::Graph& graph) {
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing,
                               std::span<const JoinedNodes> joins) {
   const auto nodes = graph.nodes();
-  // Lifetimes are counted in phases. A phase consists of the nodes between two barriers, because those may run at the
-  // same time.
+  // Lifetimes are counted in phases. A phase consists of the nodes between two barriers, because these nodes may run at
+  // the same time.
   std::vector<std::uint32_t> phase(nodes.size() + 1, 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) phase[i + 1] = phase[i] + (nodes[i].op == ir::Op::BARRIER);
   const std::uint32_t end = phase[nodes.size()];

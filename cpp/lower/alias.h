@@ -1,5 +1,4 @@
-// Gives each activation an offset in one memory region. Two activations that are never needed at the same time may
-// share memory.
+// Gives each activation an offset in one memory region. Two activations may share memory if no node needs both.
 // Thread rule: pure function.
 #pragma once
 
@@ -30,12 +29,12 @@ struct ActivationMap {
 // Assigns memory to the activations of a graph. Without `aliasing` each activation has memory of its own, so that tests
 // can compare values after a step. Two kinds of values live longer than their last reader. A value that the body writes
 // and the output part reads (ring/packet.h, body_end) lives to the end, because the output part may run several times.
-// A value that one of `joins` keeps lives until the node that the join names.
+// A value that a pattern in `joins` protects by `keep` (lower/join.h) lives until the node in front of `keep`.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
                               std::span<const JoinedNodes> joins = {});
 
-// Returns the index of the first node of the output part, which is the first node that writes rows of kOutputs. If
-// there is no such node, returns the number of nodes.
+// Returns the index of the first node of the output part, which is the first node that writes rows of kOutputs. If no
+// node writes such rows, returns the number of nodes.
 std::size_t output_part_begin(const ir::Graph& graph);
 
 }  // namespace zinc_rt::lower

@@ -61,8 +61,8 @@ class Fuser {
       const auto k_at = producer(write.k, Op::ROPE, i);
       if (!k_at || uses(write.k) != 1) continue;
       const auto k_rope = of<operand::Rope>(*k_at);
-      // If RoPE has variants, ROPE reads its table at rows other than those at which the cache is written. The fused op
-      // takes only one list of positions, so such nodes are not fused.
+      // If RoPE has variants, the rows of the table that ROPE reads differ from the positions at which the cache is
+      // written. The fused op takes only one list of positions, so such nodes are not fused.
       if (k_rope.pos != write.pos) continue;
       std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
@@ -169,7 +169,7 @@ class Fuser {
   typename Names::template Of<BufferId> of(std::size_t i) const {
     return ir::operands_of<Names>(nodes_[i]);
   }
-  // Returns whether the nodes from i on have these ops and none of them was removed.
+  // Returns whether the nodes from i on have the ops `ops`, in order, and none of these nodes was removed.
   bool are(std::size_t i, std::initializer_list<Op> ops) const {
     return std::ranges::all_of(ops, [&](Op op) {
       const std::size_t at = i++;
@@ -201,8 +201,8 @@ class Fuser {
         return nodes_[i].op == op ? std::optional(i) : std::nullopt;
     return std::nullopt;
   }
-  // Returns the index of the per-head norm that feeds this ROPE. Returns nullopt if there is none or another node also
-  // reads its output.
+  // Returns the index of the per-head norm that feeds this ROPE. Returns nullopt if no such norm feeds the node, or if
+  // another node also reads the norm's output.
   std::optional<std::size_t> head_norm(const Node& rope) const {
     const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
     const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());

@@ -1,6 +1,6 @@
 // Finds nodes that a tier can run as one packet (a "join"). A tier declares patterns (ring::Ring::joins), and nodes
-// match by the values that they pass to each other. Each match decides which memory is kept apart (alias.h) and goes to
-// the tier with the packets (ring::PacketBatch::joined).
+// match by the values that they pass to each other. For each match, alias.h does not reuse the memory that the pattern
+// protects by `keep`. The tier gets the matches with the packets (ring::PacketBatch::joined).
 //
 // A pattern lists nodes in their order, separated by ';':
 //
@@ -28,10 +28,11 @@
 
 namespace zinc_rt::lower {
 
-// Says which buffer a pattern keeps ("keep a"), and the last node before which its content must not be overwritten.
+// Kept is a buffer that a pattern protects by `keep`. No other node may overwrite the buffer before node `until` is
+// done.
 struct Kept {
   ir::BufferId buffer = ir::kNoBuffer;
-  std::size_t until = 0;  // index in the graph of the node that `keep` stands after
+  std::size_t until = 0;  // index in the graph of the node in front of `keep`
 };
 struct JoinedNodes {
   std::uint32_t pattern = 0;
@@ -40,8 +41,8 @@ struct JoinedNodes {
   std::vector<Kept> kept;
 };
 
-// Returns all matches, ordered by first node, then by pattern. A node may be in several. Errors: kInternal for a
-// pattern that cannot be parsed, with the position in it.
+// Returns all matches, ordered by first node, then by pattern. A node may be in several matches. Errors: kInternal for
+// a pattern that cannot be parsed, with the position in it.
 Result<std::vector<JoinedNodes>> find_joins(const ir::Graph& graph, std::span<const std::string_view> patterns);
 
 }  // namespace zinc_rt::lower

@@ -41,8 +41,8 @@ ir::BufferId operand(const Site& site, std::size_t i) {
   return i < site.node.n_inputs ? site.node.inputs[i] : site.node.outputs[i - site.node.n_inputs];
 }
 
-// Returns the value of an attribute of the node, or of a dimension in its op's rule, by name. Kernels name their
-// parameters so.
+// Returns the value of an attribute of the node, or of a dimension in its op's rule, by name. The symbols of kernels
+// have these names.
 Result<ir::Dim> variable(const Site& site, std::string_view name) {
   if (const ir::Dim* dim = site.dims.find(name)) return *dim;
   for (const auto& attr : site.rule.attrs)
@@ -143,7 +143,7 @@ Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const 
     const ir::Node& node = nodes[i];
     packet_of[i] = static_cast<std::uint32_t>(batch.packets.size());
     if (i == output_begin) batch.body_end = packet_of[i];
-    if (node.op == ir::Op::BARRIER) continue;  // barriers become no packets, because the edges of the batch order them
+    if (node.op == ir::Op::BARRIER) continue;  // a barrier becomes no packet, because edges order the batch's packets
     ZRT_TRY(auto dims, ir::match(graph, node));
     Site site{graph, node, ir::rule(node.op), std::move(dims), {}};
     for (const auto list : {node.ins(), node.outs()})

@@ -11,8 +11,8 @@
 
 namespace zinc_rt::lower {
 
-// Location says where the executor put a buffer of the graph. `pitch` is the number of bytes from one entry of its
-// outermost dimension to the next.
+// Location says where the executor put a buffer of the graph. `pitch` is the number of bytes from one entry of the
+// buffer's outermost dimension to the next.
 struct Location {
   ring::Binding binding;
   std::uint64_t pitch = 0;

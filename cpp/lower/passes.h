@@ -12,14 +12,16 @@
 
 namespace zinc_rt::lower {
 
-// FusionOptions says which fusions fuse() applies. Each comment shows the nodes and the fused node that replaces them.
+// FusionOptions says which fusions fuse() applies. The comment of each member shows the nodes that are fused, and the
+// fused node that replaces them.
 struct FusionOptions {
   bool qkv = true;      // RMS_NORM + 3 LINEAR -> RMS_NORM_FUSED_QKV
   bool gate_up = true;  // RMS_NORM + 2 LINEAR -> RMS_NORM_FUSED_MLP_GATE_UP
   bool rope_kv = true;  // (RMS_NORM) ROPE x 2, KV_WRITE -> RMS_NORM_FUSED_ROPE_KV_WRITE
   // MOE_LINEAR x 2 -> MOE_GATE_UP; if a step has one token per slot, also MOE_LINEAR, MOE_SUM, ADD -> MOE_DOWN_ACC
   bool moe = true;
-  bool residual = true;  // ADD in place + RMS_NORM -> RESIDUAL_RMS_NORM, unless the norm is fused already
+  // ADD in place + RMS_NORM -> RESIDUAL_RMS_NORM, unless one of the fusions above already includes the norm.
+  bool residual = true;
 };
 // Parses the option that chooses fusions: "1" for all, "0" for none, or a list of qkv, gate_up, rope_kv, moe and
 // residual. Errors: kInvalidArgument naming the wrong word.
@@ -31,9 +33,9 @@ FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& ker
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
 // Adds QUANTIZE nodes. Each node that reads quantized activations gets its input from a QUANTIZE, which is placed right
-// after the node that writes those rows. Nodes that read the same rows share it. A node that quantizes its input itself
-// gets the attribute `quantize` instead. Errors: kUnavailable for a node whose weights need different types of
-// quantized input.
+// after the node that writes these rows. Nodes that read the same rows share one QUANTIZE. A node whose kernel
+// quantizes its input itself gets the attribute `quantize` instead. Errors: kUnavailable for a node whose weights need
+// different types of quantized input.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);
 
 }  // namespace zinc_rt::lower

@@ -43,8 +43,8 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::list<ir::Node> nodes;
   std::vector<ir::Buffer> added;
   std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last node that wrote each buffer
-  // This maps a buffer and a type to the buffer of its quantized rows, if it exists already. An entry is removed when
-  // its source is written again.
+  // made[buffer, type] is the buffer that already holds the buffer's rows quantized to the type. An element is removed
+  // when its source buffer is written again.
   std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
@@ -64,7 +64,8 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
         buffer.buffer_class = ir::BufferClass::kActivation;
         buffer.dtype = wanted;
         added.push_back(std::move(buffer));
-        // The QUANTIZE comes right after the node that writes the rows, so that a tier may run both as one.
+        // The QUANTIZE is placed right after the node that writes the rows, so that a tier may run both nodes as one
+        // packet.
         const auto writer = writers.find(source);
         const bool is_written = writer != writers.end();
         ir::Node quantize;

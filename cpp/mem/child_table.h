@@ -1,6 +1,6 @@
 // ChildTable is a hash table from hashes to ids, in which the prefix cache finds the child of a node. It uses open
-// addressing with linear probing and is at most half full. Removing an id moves later ids into the hole. So there are
-// no tombstones, and the table stays as fast as a new one.
+// addressing with linear probing and is at most half full. When an id is removed, later ids move into its place. So no
+// place has to be marked as deleted, and lookups stay as fast as in a new table.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -20,7 +20,7 @@ class ChildTable {
 
   std::uint32_t size() const { return size_; }
 
-  // Returns the id with this hash for which is_it(id) is true, or kNone if there is none.
+  // Returns the id with this hash for which is_it(id) is true, or kNone if the table has no such id.
   template <class Predicate>
   std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
     for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
@@ -39,7 +39,7 @@ class ChildTable {
     std::size_t hole = hash & mask_;
     while (entries_[hole].id != id) hole = (hole + 1) & mask_;
     for (std::size_t i = (hole + 1) & mask_; entries_[i].id != kNone; i = (i + 1) & mask_) {
-      // The entry at i may move to the hole, unless its home (the place that its hash names) comes after the hole.
+      // The entry at i may move to the hole, unless its home (the place that its hash selects) comes after the hole.
       const std::size_t from_home = (i - entries_[i].hash) & mask_;
       if (from_home < ((i - hole) & mask_)) continue;
       entries_[hole] = entries_[i];

@@ -1,5 +1,5 @@
-// LruHeap orders ids by the time of their last use, with the oldest on top. The prefix cache takes the next leaf to
-// evict from it. It is a binary heap that also stores each id's position.
+// LruHeap orders ids by the time of their last use, with the oldest on top. The prefix cache evicts the leaf on top of
+// the heap. It is a binary heap that also stores each id's position.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -37,7 +37,7 @@ class LruHeap {
       sink(place, last);
   }
 
-  // For tests: returns whether no entry is older than the one above it, and every stored position is right.
+  // For tests: returns whether no entry is older than its parent in the heap, and every stored position is right.
   bool is_sound() const {
     std::uint32_t n_placed = 0;
     for (const std::uint32_t place : places_) n_placed += place != kNone;

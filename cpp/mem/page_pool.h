@@ -35,10 +35,10 @@ class PagePool {
   const PageMeta& meta(std::uint32_t page) const { return metas_[page]; }
   std::span<const PageMeta> metas() const { return metas_; }
 
-  // Takes a free page and gives it one reference. Returns kNone if no page is free. A new pool hands out low ids first,
-  // later the page that was freed last.
+  // Takes a free page and gives it one reference. Returns kNone if no page is free. Takes the page that was freed last,
+  // and in a new pool the page with the lowest id.
   std::uint32_t take(std::uint32_t owner_slot, std::uint32_t tenant_id);
-  // Adds a reference. Errors: kInternal for a page that is free or does not exist.
+  // Adds a reference to a used page. Errors: kInternal for a page that is free or does not exist.
   Status add_ref(std::uint32_t page);
   // Removes a reference. The page becomes free when no reference is left. Errors: kInternal for a page that is free or
   // does not exist.

@@ -196,7 +196,8 @@ PrefixCache::Node PrefixCache::extend(Node parent, SpanView tokens, std::uint32_
   return grow(page, tokens, hash);
 }
 
-// Replaces the tokens of a partial node by `tokens`, which begin with the old ones. Returns the same as extend().
+// Replaces the tokens of a partial node by `tokens`, which begin with the node's tokens. Returns what extend() must
+// return.
 PrefixCache::Node PrefixCache::grow(Node node, SpanView tokens, std::uint32_t hash) {
   Entry& entry = nodes_[node];
   if (tokens.size() > entry.tokens.size()) {

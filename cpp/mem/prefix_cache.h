@@ -11,9 +11,9 @@
 // A page is in at most one node, so the id of a node is the id of its page. The ids of roots follow those of the pages.
 //
 // Eviction takes leaves that nobody pins, the least recently used first. A node counts as used when it, or a node below
-// it, is matched, extended to or unpinned. Only the lowest of these nodes stores the time of the use. This suffices:
-// when that node is the oldest leaf and is evicted, its parent is older than all other leaves too, or has a newer time
-// of its own.
+// it, is matched, extended to or unpinned. A use counts for a node and all its ancestors, but only the lowest node
+// stores the time of the use. This suffices: when the lowest node is the oldest leaf and is evicted, its parent is
+// older than all other leaves too, or has stored a newer time itself.
 // Thread rule: one thread at a time. Nothing allocates after construction, except in add_scope.
 #pragma once
 
@@ -35,7 +35,7 @@ class PrefixCache {
   using Node = std::uint32_t;  // kNone: no node. The root of a scope is a node without tokens or page.
 
   struct Match {
-    Node node = kNone;              // deepest node whose 16 tokens all match; if none does, the scope's root
+    Node node = kNone;              // deepest node whose 16 tokens all match; if no node matches, the scope's root
     std::uint32_t n_pages = 0;      // depth of `node`: number of full pages that match
     Node state_node = kNone;        // deepest node between root and `node` that has a checkpoint; kNone: none
     std::uint32_t state_pages = 0;  // depth of state_node, in pages
@@ -58,16 +58,17 @@ class PrefixCache {
   // Returns whether a scope has no nodes and its root is not pinned.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
-  // Returns the longest cached prefix of `tokens`. The nodes on its path, the partial page and the named checkpoint
-  // count as used. Of the children that may match in part, only the kPartialLooks most recently used ones are compared.
+  // Returns the longest cached prefix of `tokens`. The nodes from the root to `node`, the partial page and the
+  // checkpoint of state_node count as used. If several children may match in part, only the kPartialLooks most recently
+  // used children are compared.
   Match match(Node root, SpanView tokens);
   // Returns the longest cached prefix of `tokens`, like match(), but does not count this as a use.
   Match look(Node root, SpanView tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
   // Pin and unpin a node. A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin
-  // the child before you unpin its parent, because then no other ancestor is visited. Unpinning counts as a use.
-  // REQUIRES of unpin: the node is pinned.
+  // the child before you unpin its parent, because then the ancestors above the parent need not be visited. Unpinning
+  // counts as a use. unpin() REQUIRES: the node is pinned.
   void pin(Node node);
   void unpin(Node node);
 
@@ -85,25 +86,26 @@ class PrefixCache {
   // Writes the pages from the root to `node`, in order, to `out`, which has depth(node) entries.
   void path(Node node, std::span<std::uint32_t> out) const;
 
-  // Evicts leaves, the least recently used first, until a page is free. A page that a slot also lists leaves the tree
-  // and stays with the slot. Returns false if no leaf is left.
+  // Evicts leaves, the least recently used first, until a page is free. If a slot also lists the page of an evicted
+  // leaf, the page is removed from the tree but does not become free, and eviction continues. Returns false if no leaf
+  // may be evicted.
   bool evict_one();
-  // Returns how many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned
-  // one. That frees as many pages, except those that a slot lists without pinning their node.
+  // Returns how many nodes repeated calls of evict_one would remove: the nodes that are neither pinned nor ancestors of
+  // a pinned node. As many pages become free, except pages that a slot lists without pinning their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
   std::uint32_t n_nodes() const { return n_nodes_; }  // returns the number of pages in all trees
-  // Removes all nodes of a scope, or only those of one owner. Pinned nodes stay, and so do nodes above one that stays.
-  // Returns how many pages became free of the cache. If a node of the owner must stay because of a child, the child's
-  // owner becomes its owner.
+  // Removes all nodes of a scope, or only those of one owner. Pinned nodes stay, and so do ancestors of a node that
+  // stays. Returns how many pages the cache released. If a node of the owner must stay because of a child, the child's
+  // owner becomes the node's owner.
   std::uint32_t flush(Node root, std::uint32_t owner = kNone);
 
-  // Lends a free checkpoint. If none is free, takes the least recently used one from its node. Returns kNone if the
-  // cache has no checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint that
-  // match() has just returned is taken last; use it before all others are lent.
+  // Lends a free checkpoint. If none is free, takes the least recently used checkpoint from its node. Returns kNone if
+  // the cache has no checkpoints or all are lent. The caller owns a lent id until attach or give_back. The checkpoint
+  // that match() has just returned is taken last; use it before all others are lent.
   std::uint32_t lend_checkpoint();
   void give_back_checkpoint(std::uint32_t id);  // REQUIRES: the checkpoint is lent.
-  // Attaches a lent checkpoint to the node. If the node already has one, the new one is given back. REQUIRES: it is
-  // lent.
+  // Attaches a lent checkpoint to the node. If the node already has a checkpoint, checkpoint `id` becomes free.
+  // REQUIRES: checkpoint `id` is lent.
   void attach_checkpoint(Node node, std::uint32_t id);
   std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // returns kNone if the node has none
 

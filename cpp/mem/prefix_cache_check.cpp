@@ -82,8 +82,8 @@ std::string PrefixCache::check() const {
     n_locked += nodes_[node].locks > 0;
     n_evictable_leaves += is_evictable(node);
   }
-  // In a tree each node is the child of exactly one node, one level up. So if these counts agree, every node is below a
-  // root.
+  // In a tree each node is the child of exactly one node, one level up. So if the three counts agree, every node is
+  // below a root.
   if (n_in_tree != n_nodes_ || n_linked != n_nodes_)
     return fmt::format("{} nodes counted, {} in trees, {} linked", n_nodes_, n_in_tree, n_linked);
   if (n_locked != n_locked_) return fmt::format("{} locked nodes counted, {} there", n_locked_, n_locked);

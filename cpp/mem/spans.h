@@ -1,8 +1,8 @@
 // A SpanList says what a request computes, position by position: a list of spans, each of consecutive positions of one
 // kind. Token ids are the only kind today, so a list has one span. Another kind, such as rows of floats computed from
-// an image, would be a second member here. It would have to provide what the scheduler and the prefix cache use of
-// every kind: the number of positions, a part of them, the common prefix of two lists, the hash of a page, and a copy
-// for a step. Code that needs ids (samplers, files of prefixes) calls ids().
+// an image, would be a second member here. Such a kind would have to provide what the scheduler and the prefix cache
+// need: the number of positions, a part of them, the common prefix of two lists, the hash of a page, and a copy for a
+// step. Code that needs ids (samplers, files of prefixes) calls ids().
 // Thread rule: plain values.
 #pragma once
 
@@ -43,7 +43,7 @@ class SpanView {
 };
 
 // SpanList is a list that owns its positions, such as those of a request. It may also hold a guess (draft) of the
-// positions that come next. size() and all views except with_guess() leave the guess out. A change of the list drops
+// positions that come next. size() and all views except with_guess() exclude the guess. A change of the list removes
 // the guess.
 class SpanList {
  public:

@@ -27,11 +27,12 @@ class Engine {
  public:
   // Opens an engine with one model. Errors name the file, the key or tensor, the tier, and what would help.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
-  // Starts an engine without a model; add_model() then adds the first one. Of the options only threads and max_models
-  // are used. Errors: kInvalidArgument if check(options) fails.
+  // Starts an engine without a model; add_model() then adds the first one. Only the options threads and max_models are
+  // used. Errors: kInvalidArgument if check(options) fails.
   static Result<Engine> start(const EngineOptions& options = {});
   // Adds a model with its own slots, pages and options, including tier and threads. Errors: as in open(), and also
-  // kInvalidArgument if the name is taken; kExhausted if max_models are loaded and none of them is idle.
+  // kInvalidArgument if another model has this name; kExhausted if max_models models are loaded and none of them is
+  // idle.
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
   // Stops accepting requests for the model, waits until its requests have ended, then frees it. Errors: kNotFound;
   // kInvalidArgument for the only model of an engine that was opened with one.
@@ -49,14 +50,14 @@ class Engine {
   std::string arithmetic() const;
   // Returns the version of the arithmetic contract (docs/arithmetic.md), as in version.h.
   static unsigned arithmetic_version() { return kArithmeticVersion; }
-  // In this call and those below, `model` is the name of a model. An empty name means the first model. Errors:
-  // kNotFound if no model of that name is loaded.
+  // In this function and the functions below, `model` is the name of a model. An empty name means the first model.
+  // Errors: kNotFound if no model of that name is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
   // Returns the chat template from the model file, or an empty text if the file has none.
   std::string chat_template(const std::string& model = {}) const;
   // Returns counts of steps, slots, pages, queues and prefix cache: in total, per model and per device. The numbers are
-  // those at the end of the last step, so the call waits for no step.
+  // as of the end of the last step, so the call waits for no step.
   EngineStats stats() const;
 
   // Records what the step threads do, at most n_records spans, until stop_trace() is called. stop_trace() writes the
@@ -68,7 +69,7 @@ class Engine {
                                              const std::string& model = {}) const;
   Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
                                  const std::string& model = {}) const;
-  // Returns the bytes that this token adds to a text. They may be a part of a character. Returns an empty text for an
+  // Returns the bytes that this token adds to a text, which may be a part of a character. Returns an empty text for an
   // id that stands for no bytes.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
   // Returns the prompt tokens that this request would have. add_special says whether BOS and EOS are added; if it has
@@ -97,8 +98,8 @@ class Engine {
   // the tenant's quota.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
   // Frees the tenant's name and its reserved pages at once. Handles, sessions and requests of the tenant keep working,
-  // and the rest is freed with the last of them. A tenant that is created later under the same name is a new tenant.
-  // Errors: kNotFound.
+  // and the tenant's remaining data is freed with the last of them. A tenant that is created later under the same name
+  // is a new tenant. Errors: kNotFound.
   Status remove_tenant(const std::string& name);
 
  private:

@@ -30,20 +30,20 @@ struct OnProgress {
 };
 
 // EngineOptions are the options with which a model is opened. The meaning of a member is in its row of the table
-// engine_options() (below). If a text is empty or a number is 0, the environment variable of the row decides. If that
-// is not set either, the engine decides.
+// engine_options() (below). If a text is empty or a number is 0, the environment variable of the row decides. If the
+// variable is not set either, the engine decides.
 struct EngineOptions {
   std::string tier;
   std::string backend;
-  // Each of these devices (by number) holds a replica of the model, with its own weights, slots, pages and prefix
+  // Numbers of the devices that hold a replica of the model. Each replica has its own weights, slots, pages and prefix
   // cache. The devices of t_cpu are parts of the same processor and share `threads`. docs/devices.md explains more.
   std::vector<std::uint32_t> devices = {0};
   std::uint32_t max_slots = 64;
   std::uint32_t kv_pages = 0;
   std::uint32_t max_context = 0;
   std::string kv_dtype;
-  // With "rank" the model scores pairs of texts. With any other pooling except "none" it embeds texts. In both cases it
-  // generates no tokens.
+  // "none": the model generates tokens. "rank": the model scores pairs of texts. Any other pooling: the model embeds
+  // texts. A model that scores or embeds generates no tokens.
   std::string pooling;
   std::uint32_t threads = 0;
   std::string cpu_kernels;
@@ -72,19 +72,19 @@ struct EngineOption {
                               std::uint32_t EngineOptions::*, bool EngineOptions::*>;
   enum class Audience : std::uint8_t {
     kAll,        // an option for everybody who opens a model
-    kMeasuring,  // for measuring and comparing; no result depends on it, or it is for debugging
+    kMeasuring,  // an option for measuring, comparing or debugging
     kEngine,     // an option of the engine, not of one model; only Python accepts it
   };
 
   const char* name;  // keyword argument in Python, and key in configuration files and requests
   Member member;
   std::string help;                            // help text of one line
-  const char* otherwise = "";                  // what is used if the value is empty, in words
+  const char* otherwise = "";                  // description of the value that is used if the option is not set
   const char* variable = "";                   // environment variable that is read if the value is empty or 0
   std::vector<std::string> choices = {};       // allowed texts; if empty, the code that reads the text checks it
   std::uint32_t least = 0, most = UINT32_MAX;  // bounds of a number, both inclusive
   Audience audience = Audience::kAll;
-  const char* flags = "";  // flags of commands, if they are more than --name-of-the-option
+  const char* flags = "";  // flags of commands, if they are not just --name-of-the-option
 };
 
 std::span<const EngineOption> engine_options();

@@ -7,7 +7,7 @@
 namespace zinc_rt {
 
 // Counters and latencies cover the time since the tenant's first request. Latencies come from a histogram, so each
-// quantile is within 1.6 % of a measured latency. They are 0 until something was measured.
+// quantile is within 1.6 % of a measured latency. A latency is 0 until something was measured.
 struct TenantLedger {
   std::uint64_t tokens_prompted = 0;  // prompt tokens of admitted requests, including cached tokens
   std::uint64_t tokens_generated = 0;
@@ -31,7 +31,7 @@ struct TenantLedger {
   std::uint32_t slots_now = 0;
   std::uint32_t waiting_now = 0;  // number of requests without a slot
   double prefix_hit_rate = 0;     // cached tokens / prompt tokens, over about the last 64 requests
-  double service = 0;             // for fair sharing: tokens served (a generated one counts twice) / weight
+  double service = 0;             // for fair sharing: tokens served / weight; a generated token counts as two
 };
 
 }  // namespace zinc_rt

@@ -28,7 +28,7 @@ struct ModelCard {
 
   std::string name, family, architecture, size_label;
   std::uint64_t n_parameters = 0;
-  // Counts the parameters that are used for one token. They are fewer than all in a mixture of experts.
+  // Counts the parameters that are used for one token. In a mixture of experts this is less than n_parameters.
   std::uint64_t n_active_parameters = 0;
   std::uint32_t n_layers = 0, model_dim = 0, ffn_dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
   std::uint32_t vocab_size = 0, context_length = 0;
@@ -74,7 +74,7 @@ struct ModelCard {
 struct ModelMemory {
   struct Device {
     std::uint32_t index = 0;  // number of the device in its tier
-    std::string name;         // description of the device for people
+    std::string name;         // description of the device, for display
     std::uint32_t max_slots = 0, kv_pages = 0;
     std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
   };

@@ -43,22 +43,22 @@ struct OutputFormat {
 };
 
 // Says whether the model may call tools (kAuto), must call some tool (kRequired), or must call one given tool (kNamed).
-// With kAuto the arguments must match a tool's schema only if the tool has "strict": true. With the others they must
-// always match.
+// With kAuto the arguments must match a tool's schema only if the tool has "strict": true. With kRequired and kNamed
+// the arguments must always match the schema.
 enum class ToolChoice : std::uint8_t { kAuto, kRequired, kNamed };
 
 struct Conversation;  // messages, tools and template variables, which the server parsed; opaque to other callers
 
 struct Request : SamplingParams {
-  // Exactly one of these four must be given. `messages` is a JSON list of {"role": ..., "content": ...}, which the
-  // model's chat template renders. `conversation` replaces messages, tools and chat_template_kwargs by their parsed
-  // form.
+  // The prompt. Exactly one of `prompt`, `messages`, `conversation` and `token_ids` must be given. `messages` is a JSON
+  // list of {"role": ..., "content": ...}, which the model's chat template renders. `conversation` replaces messages,
+  // tools and chat_template_kwargs by their parsed form.
   std::optional<std::string> prompt;
   std::optional<std::string> messages;
   std::optional<std::vector<std::int32_t>> token_ids;
   std::shared_ptr<const Conversation> conversation;
 
-  // These may be given only with messages. With prompt or token_ids they are refused.
+  // The following members may be given only with `messages`. With `prompt` or `token_ids` they are refused.
   std::optional<std::string> tools;                 // JSON list, which is passed to the template
   std::optional<std::string> chat_template_kwargs;  // JSON object with further variables for the template
   std::optional<bool> add_generation_prompt;        // if absent, true unless continue_final_message is set
@@ -70,13 +70,13 @@ struct Request : SamplingParams {
   // This is the service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. It cannot be
   // more urgent than the tenant's class.
   std::string qos;
-  // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means that many
-  // whenever there is a guess. "auto" means as many as save time. A guess changes no token and no logit. If empty, the
-  // engine's option is used, which is also the limit. Requests with a logits_processor and models with recurrent state
-  // take no guesses.
+  // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means up to that many
+  // in every step. "auto" means as many as save time. A guess changes no token and no logit. If empty, the engine's
+  // option is used. The engine's option is also the limit. No tokens are guessed for requests with a logits_processor
+  // and for models with recurrent state.
   std::string speculate;
   // The answer will probably be like this text, for example code that the prompt asks to edit. Steps guess its tokens.
-  // Only one of the two members may be given.
+  // Only one of `prediction` and `prediction_token_ids` may be given.
   std::string prediction;
   std::vector<std::int32_t> prediction_token_ids;
   std::uint32_t n = 1;  // number of completions, each with its own seed; the prompt is computed once
@@ -94,21 +94,24 @@ struct Request : SamplingParams {
   // This many tokens must be generated before a stop token or the model's end token can be picked. Stop strings are
   // searched only in the text of later tokens. At most max_tokens.
   std::uint32_t min_tokens = 0;
-  // Maps a token id to a value of -100 to 100 that is added to its logit, before penalties and sampling. Logprobs are
-  // those of the model, without the bias. Up to 1024 entries.
+  // Maps a token id to a value of -100 to 100 that is added to its logit, before penalties and sampling. The reported
+  // logprobs are computed from the model's logits, without the bias. Up to 1024 entries.
   std::map<std::int32_t, float> logit_bias;
-  // Called before each token is picked, before logit_bias, penalties and sampling. logprobs and logits_hashes are those
-  // of the model, before the call. It runs on the step thread of the request's device, so the other requests there
-  // wait. It must not call the engine. The results of other requests do not change.
+  // Called before each token is picked, before logit_bias, penalties and sampling. logprobs and logits_hashes are
+  // computed from the model's logits before the call. The function runs on the step thread of the request's device, so
+  // all other requests on the device wait for it. The function must not call the engine. The results of other requests
+  // do not change.
   LogitsProcessor logits_processor;
-  std::optional<std::uint64_t> seed;         // if absent, a random one is used and reported in Completion::seed
-  std::vector<std::string> stop;             // stop strings; the text ends before the first one that occurs
+  std::optional<std::uint64_t> seed;         // if absent, a random seed is used and reported in Completion::seed
+  std::vector<std::string> stop;             // stop strings; the text ends before the first stop string that occurs
   bool include_stop_str_in_output = false;   // the text ends after the stop string instead
   std::vector<std::int32_t> stop_token_ids;  // end the text like the model's own end tokens; up to 1024
   bool ignore_eos = false;                   // generation continues after the model's end tokens
-  bool skip_special_tokens = true;           // false: special tokens appear in the text, except the one that ends it
-  // If true, the text is split into the answer, the reasoning and, if tools are given, the tool calls. The formats are
-  // those of the model's template (ModelCard::tool_format, reasoning_format). Stop strings are not searched in calls.
+  // False: special tokens appear in the text, except the token that ends the text.
+  bool skip_special_tokens = true;
+  // If true, the text is split into the answer, the reasoning and, if tools are given, the tool calls. The formats of
+  // reasoning and calls are known from the model's template (ModelCard::tool_format, reasoning_format). Stop strings
+  // are not searched in calls.
   bool parse_output = false;
   // The answer must have this form. An unsupported schema is refused with kInvalidArgument and the JSON pointer to the
   // unsupported part. A grammar that needs too much work in a step ends the request as processor_failed,
@@ -117,23 +120,24 @@ struct Request : SamplingParams {
   ToolChoice tool_choice = ToolChoice::kAuto;  // used with parse_output and tools
   std::string named_tool;                      // name of the tool that must be called, with kNamed
   std::uint32_t max_tool_calls = 0;  // with parse_output, the text ends after this many calls; 0 means no limit
-  std::uint32_t logprobs = 0;  // n <= 128: log probabilities of the picked token and of the n most likely; 0: none
-  // Asks for the log probability of each prompt token given those before it, and of this many (0 to 20) most likely
-  // tokens at its position. If absent, none is returned. Such a request uses nothing from the prefix cache, except what
-  // it computed itself before a preemption. With n > 1 the first choice holds the result.
+  // N <= 128: log probabilities of the picked token and of the n most likely tokens; 0: none.
+  std::uint32_t logprobs = 0;
+  // If set, the completion contains the log probability of each prompt token, given the tokens before it, and of this
+  // many (0 to 20) most likely tokens at the same position. A request with this member uses nothing from the prefix
+  // cache, except what it computed itself before a preemption. With n > 1 the first choice holds the result.
   std::optional<std::uint32_t> prompt_logprobs;
   bool return_logits_hash = false;
-  // Asks for the text's embedding instead of a completion. The model must have been opened with a pooling. max_tokens
-  // must be 0 and n 1, and no field about picking tokens may be given.
+  // If true, the request computes the text's embedding instead of a completion. The model must have been opened with a
+  // pooling. max_tokens must be 0 and n 1, and no field about picking tokens may be given.
   bool embed = false;
   // With embed and a model of pooling rank, this is the document whose score is computed instead of an embedding;
   // `prompt` is the query. Such a model requires it, and all others refuse it.
   std::optional<std::string> text_pair;
-  // Keep only the first so many elements of the embedding, normalized to length 1; 0: all.
+  // Number of elements of the embedding to return, from the first on, normalized to length 1. 0: all.
   std::uint32_t dimensions = 0;
-  double deadline_ms = 0;  // counted from the call; 0 means no deadline
+  double deadline_ms = 0;  // milliseconds from the call after which the request is cancelled; 0 means no deadline
   // Any thread may request a stop. A running submit() then returns kCancelled, within a few ms of its thread's time,
-  // while the request is checked, rendered or tokenized. After submit() has returned this is not read; use
+  // while the request is checked, rendered or tokenized. After submit() has returned this member is not read. Use
   // RequestHandle::cancel() then.
   std::stop_token cancel;
   // A stream buffers up to this many events for a slow reader. When the buffer is full the request pauses. If the
@@ -154,7 +158,8 @@ struct Usage {
   std::uint32_t total_tokens = 0;
   std::uint32_t cached_tokens = 0;     // prompt tokens whose KV came from the prefix cache
   std::uint32_t reasoning_tokens = 0;  // the part of completion_tokens that is reasoning; set only with parse_output
-  // If the request had a prediction, these are Timings::accepted_draft_tokens and the other draft_tokens.
+  // How many guessed tokens were picked and how many were not, if the request had a prediction. The first number is
+  // Timings::accepted_draft_tokens, and the sum of both is Timings::draft_tokens.
   std::uint32_t accepted_prediction_tokens = 0, rejected_prediction_tokens = 0;
 };
 
@@ -164,7 +169,7 @@ struct Timings {
   double decode_ms = 0;   // time for all tokens after the first
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
-  // The steps guessed draft_tokens tokens, and accepted_draft_tokens of them were picked.
+  // Number of tokens that the steps guessed for the request, and how many of these tokens were picked.
   std::uint32_t draft_tokens = 0, accepted_draft_tokens = 0;
   std::vector<std::string> clamps;  // which limits were lowered (such as max_tokens), and why
 };
@@ -175,20 +180,22 @@ struct Completion {
   std::vector<ToolCall> tool_calls;     // set with parse_output if the request has tools
   std::vector<OutputPiece> pieces;      // set with parse_output: text, reasoning and calls in the order of generation
   std::vector<std::int32_t> token_ids;  // all picked tokens, including the end token
-  std::string stop_string;              // the entry of Request::stop that ended the text; empty if none did
+  // The text in Request::stop that ended the generation; empty if no stop string ended it.
+  std::string stop_string;
   // Says why the request ended: stop, length, cancelled, deadline, client_too_slow or sink_failed. If an error ended
   // it: bad_logits, processor_failed, device_fault, shutdown or out_of_pages. Empty while the request runs.
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;         // one per token, if the request asks for them
   std::vector<TokenLogprob> prompt_logprobs;  // one per prompt token, if requested; set before the first token's event
   std::vector<std::uint64_t> logits_hashes;   // one per token, if requested: XXH3-64 of the logits' float32 bytes
-  std::vector<float> embedding;               // has length 1; only if requested and not cut short
+  // The embedding, normalized to Euclidean length 1. Empty if it was not requested, or if the request ended early.
+  std::vector<float> embedding;
   std::optional<double> score;  // score of a pair of texts, 0 to 1: 1 / (1 + e^-x) of the model's output x
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;
-  // With n > 1, this holds all n completions. The fields above are then those of the first one, except usage, which
-  // covers all.
+  // With n > 1, `choices` holds all n completions. The members above then describe the first completion, except
+  // `usage`, which is the sum over all.
   std::vector<Completion> choices;
 };
 
@@ -202,7 +209,8 @@ struct StreamEvent {
   std::uint32_t index = 0;    // which of the n completions the event belongs to
   std::uint64_t time_us = 0;  // when the token's step ended, on a monotonic clock
   std::optional<TokenLogprob> logprob;       // set for tokens, if the request asks for it
-  std::vector<OutputPiece> pieces;           // set with parse_output: all pieces; `text` has only those of the answer
+  // Set with parse_output: all pieces; `text` contains only the pieces of the answer.
+  std::vector<OutputPiece> pieces;
   std::optional<std::uint64_t> logits_hash;  // set for tokens, if the request asks for it
 };
 

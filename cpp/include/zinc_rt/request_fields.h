@@ -22,7 +22,7 @@ struct Bounds {
 
 // RequestField is a row of the table. A name has several rows if it means different things in different APIs.
 struct RequestField {
-  // TakenBy lists the APIs that accept the field. Those of the server are named after the last words of their paths.
+  // TakenBy lists the APIs that accept the field. The server's APIs are named after the last words of their paths.
   enum TakenBy : std::uint32_t {
     kChat = 1,             // /v1/chat/completions
     kCompletion = 2,       // /v1/completions
@@ -43,13 +43,13 @@ struct RequestField {
 
   const char* name;
   std::uint32_t taken_by;  // the APIs that accept the field, as bits of TakenBy
-  // `member` stores the value unchanged. If there is none, the API's own reader handles the field.
+  // The member of Request in which the value is stored unchanged. If it is monostate, code of each API reads the field.
   Member member = {};
-  const char* type = "";  // the expected type in words, if there is no member
-  // These are the bounds of a number. `most` also limits the bytes of a text or the entries of a list. 0 to 0 means no
+  const char* type = "";  // the expected type in words, if `member` is monostate
+  // Bounds of a number. For a text, `most` limits its bytes; for a list, its number of elements. 0 to 0 means no
   // bounds.
   Bounds bounds = {};
-  std::optional<Bounds> of_api = {};  // bounds in the server's bodies, if they are narrower
+  std::optional<Bounds> of_api = {};  // narrower bounds for the bodies that the server accepts, if any
   const char* help = "";              // help text of one line
 
   const Bounds& api_bounds() const { return of_api ? *of_api : bounds; }

@@ -1,6 +1,6 @@
 // A session is one conversation of a tenant. A stream is one running generation.
-// Thread rule: a Stream belongs to one thread at a time, except that any thread may call cancel(). The rest may be used
-// from any thread.
+// Thread rule: a Stream belongs to one thread at a time, except that any thread may call cancel(). All other types in
+// this file may be used from any thread.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ class RequestHandle {
   // Waits for at most timeout_ms. Returns true once the request has ended and its callback has handled all events. If
   // it is called inside the callback, it returns whether the request has ended.
   bool wait_for(double timeout_ms) const;
-  // Returns what has been generated so far, which is all of it once the request has ended.
+  // Returns what has been generated so far. Once the request has ended, that is the whole completion.
   Completion completion() const;
 
  private:
@@ -66,10 +66,11 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
-// Counts the tokens of a prompt, and those of them whose KV is in the prefix cache.
+// CachedPrefix tells how many tokens a prompt has (n_tokens), and for how many of them the KV is in the prefix cache
+// (cached_tokens).
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
-  std::uint32_t device = 0;  // device to which the request would go now; cached_tokens are counted there
+  std::uint32_t device = 0;  // device to which the request would go now, and whose prefix cache was searched
 };
 
 class Session {
@@ -81,22 +82,22 @@ class Session {
   // too many requests wait; kUnavailable after the engine was closed; kCancelled if request.cancel was requested before
   // the call returned.
   Result<Stream> stream(const Request& request) const;
-  // Starts a generation whose events go to `sink`. Move the request in to keep only one copy of it in memory. Its texts
-  // are freed once they are tokenized. Errors: as in stream().
+  // Starts a generation whose events go to `sink`. Pass the request with std::move(), so that only one copy of it is in
+  // memory. Its texts are freed once they are tokenized. Errors: as in stream().
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
   // Returns how much of this request's prompt is in the prefix cache now, for this tenant and the request's cache_salt.
-  // A router can compare several engines by it. The call computes nothing and does not count as a use. It waits for a
-  // step. Errors: those of submit() about the prompt.
+  // A router can use the number to choose one of several engines. The call computes nothing and does not count as a
+  // use. It waits for a step. Errors: those of submit() about the prompt.
   Result<CachedPrefix> cached_prefix(Request request) const;
 
   // save_prefix writes the KV of a prompt to a file, in whole pages of 16 tokens. It reads only the fields of the
   // request that determine the prompt and the model. load_prefix puts such a file into the tenant's prefix cache.
-  // Requests that begin with that prompt then use it and get the bits that they would compute themselves. Both return
-  // the number of tokens. Errors: kCorrupt for a file that is damaged or of another kind; kInvalidArgument, naming the
-  // difference, for a file of another model, tier, kv_dtype, arithmetic or layout; kUnavailable for models with
-  // recurrent layers.
+  // Requests that begin with this prompt then use the loaded KV. It has the bits that they would compute themselves.
+  // Both return the number of tokens. Errors: kCorrupt for a file that is damaged or of another kind; kInvalidArgument,
+  // naming the difference, for a file of another model, tier, kv_dtype, arithmetic or layout; kUnavailable for models
+  // with recurrent layers.
   Result<std::uint32_t> save_prefix(Request request, const std::string& path, const StopAsked& is_stopped = {}) const;
   Result<std::uint32_t> load_prefix(const std::string& path, const std::string& model = {},
                                     const std::string& cache_salt = {}) const;

@@ -1,6 +1,7 @@
 // A Sink receives the events of a generation.
 // Thread rule: the engine's drainer thread calls push and end, never both at once for one generation. The n generations
-// of a request share a sink and take turns. Neither call may block, because all streams of the engine would wait.
+// of a request share a sink; push and end are called for one of them at a time. Neither call may block, because all
+// streams of the engine would wait.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace zinc_rt {
 
 enum class SinkResult : std::uint8_t {
   kTaken,
-  kFull,    // no room now; the request pauses and the event is offered again later
+  kFull,    // the sink has no room; the request pauses, and push is called again later with the same event
   kFailed,  // the reader is gone, so this and later events are lost; the request ends as sink_failed
 };
 
@@ -29,8 +30,8 @@ class Sink {
 };
 
 // Returns a sink that calls `callback` for each event on its own thread and buffers up to `capacity` events. A callback
-// that throws ends the request. Calls may come after the request and even the engine have ended, so what the callback
-// uses must live that long.
+// that throws ends the request. The callback may be called after the request, or even the engine, has ended. So what
+// the callback uses must live until its last call.
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity = 256);
 
 }  // namespace zinc_rt

@@ -15,9 +15,9 @@ struct ModelStats {
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t generated_tokens = 0;  // includes the first token of each request, which a prefill step picks
   // The following counters are about guesses (Request::speculate). `drafts` counts how often a step had guesses for a
-  // request, draft_tokens the guessed tokens, and accepted_draft_tokens those that were picked.
+  // request, draft_tokens the guessed tokens, and accepted_draft_tokens the guessed tokens that were picked.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
-  std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without
+  std::uint64_t running = 0, waiting = 0;  // requests with a slot, and requests without a slot
   std::uint64_t backlog_tokens = 0;        // tokens of running and waiting requests that are not computed yet
   std::uint64_t slots = 0, slots_free = 0;
   std::uint64_t pages = 0, pages_free = 0;  // KV pages; pages_free includes pages that only the prefix cache holds
@@ -27,10 +27,11 @@ struct ModelStats {
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;
   std::uint64_t internal_errors = 0;               // caused by bugs of ZINC_RT; should be 0
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
-  std::uint64_t failed_steps_in_a_row = 0;         // steps that failed since the last good one; sum over all devices
+  // Steps that failed since the last successful step; sum over all devices.
+  std::uint64_t failed_steps_in_a_row = 0;
   std::uint64_t allocated_bytes = 0;               // sum of the memory plans, in bytes
-  // `devices` has one entry for each device that has a replica of the model. The numbers above are the sums over these
-  // entries.
+  // `devices` has an element for each device that holds a replica of the model. The members above are sums over these
+  // elements.
   struct Device;
   std::vector<Device> devices;
 };

@@ -37,8 +37,8 @@ class Tenant {
   // if the pages to reserve are not available.
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
-  // Removes the prefixes that this tenant computed and that no request uses now. Returns how many KV pages that freed.
-  // Prefixes that other members of its isolation group computed stay, and so do the prefixes that those extend.
+  // Removes the prefixes that this tenant computed and that no request uses now. Returns how many KV pages were freed.
+  // Prefixes that other members of the isolation group computed stay, and so do the prefixes that these extend.
   Result<std::uint32_t> flush_prefix_cache() const;
   Result<Session> session(std::string system = {}) const;
 

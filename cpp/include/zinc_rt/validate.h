@@ -39,7 +39,7 @@ struct ValidateOptions {
   std::string layers = "all";
   // This is the path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
   std::string against;
-  double tolerance = 0;  // largest |a - b| that counts as equal; with 0 only equal bits do
+  double tolerance = 0;  // largest |a - b| that counts as equal; 0: only equal bits count as equal
   StopAsked is_stopped;  // called before each layer
 };
 
@@ -52,7 +52,7 @@ struct Difference {
   double max_abs = 0;                           // infinity if only one of two values is finite
   double mean_abs = 0;                          // mean over all values
   // Counts the values that differ, by the power of ten of |a - b|, rounded down. Key -12 also counts all smaller
-  // differences, key 12 all larger ones.
+  // differences, and key 12 all larger differences.
   std::map<int, std::uint64_t> histogram;
 };
 // Compares two arrays. REQUIRES: a and b have the same size.
