@@ -1,16 +1,16 @@
 // Admission: which waiting request gets the next free slot. The requests of a tenant and class form a queue. The first
 // requests of all queues are compared by these rules, in this order:
-//   1 Requests come first if no request of their tenant and class got a slot for `starvation` or longer; among them the
-//     one that waited longest. So nobody starves.
+//   1 Requests come first if no request of their tenant and class got a slot for the time `starvation` or longer. Among
+//     such requests the one that waited longest wins. So nobody starves.
 //   2 Interactive requests come before others.
-//   3 Requests come next if their tenant is owed a slot (turns.cpp) and their class got none for `turn_after`; among
-//     them the one that waited longest.
+//   3 Requests come next if their tenant is owed a slot (turns.cpp) and their class got no slot for the time
+//     `turn_after`. Among such requests the one that waited longest wins.
 //   4 The lowest standing of the tenant wins. It is the dominant share divided by the weight of the class, plus the
 //     lead in service over the least served tenant.
 //   5 The earliest arrival wins.
-// If the first request finds no slot or no pages and may not preempt, all others wait too, so that large requests are
-// not overtaken for ever. Only two kinds may pass it: a more urgent request that preempts, and a request that is owed a
-// slot.
+// If the first request finds no slot or no pages and may not preempt, all other requests wait too, so that large
+// requests are not overtaken for ever. Only two kinds of request may pass the first one: a more urgent request that
+// preempts, and a request that is owed a slot.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -110,8 +110,8 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   events_.push_back(e);
 }
 
-// Tries to give the request a slot. If slots or pages are missing, others that must give way are preempted. Returns
-// kSkipped if the tenant's quota is the limit, and kBlocked if there is no room.
+// Tries to give the request a slot. If slots or pages are missing, preempts the requests that must yield to this one.
+// Returns kSkipped if the tenant's quota is the limit, and kBlocked if there is no room.
 Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_preempt, Micros now) {
   const bool is_turn = ground == Ground::kShare || is_owed(r, now);
   if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;
@@ -143,7 +143,8 @@ void Scheduler::admit(Micros now) {
   ++round_;
   const Request* blocked = nullptr;
   while (Request* r = best_candidate(blocked, now)) {
-    // While a more urgent request finds no room, this one may pass only by preempting.
+    // While a more urgent request finds no room (`blocked`), request r may be admitted only by preempting another
+    // request.
     const bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
     const Outcome outcome = try_admit(*r, Ground::kClass, must_preempt, now);
     if (outcome == Outcome::kAdmitted) continue;
@@ -156,7 +157,7 @@ void Scheduler::admit(Micros now) {
       continue;
     }
     r->skipped_in = round_;
-    // Only requests that are more urgent than this one are tried from here on.
+    // From here on, only requests that are more urgent than r are tried.
     if (outcome == Outcome::kBlocked) blocked = r;
   }
   give_turns(now);

@@ -16,9 +16,9 @@ namespace {
 //     the weights, and each slot feels all that is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
-// How much prompts may lengthen a step in which a more urgent class decodes or computes its prompt. Prompts of the next
-// lower class may use a fixed time in us in place of it, if that is longer (below standard: standard's gap). With more
-// time, more tokens share the fixed cost of having prompts in a step.
+// The factors by which prompts may lengthen a step in which a more urgent class decodes or computes its prompt. For
+// prompts of the next lower class, a fixed time in us is used instead if it is longer (below standard: standard's gap).
+// With more time, more tokens share the fixed cost of having prompts in a step.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
 // If a step takes more than this many times what was expected, the estimate was wrong, and observe() allows fewer

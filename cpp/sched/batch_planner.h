@@ -1,8 +1,8 @@
 // BatchPlanner decides what one step of a replica computes. The scheduler calls it between steps. A step holds first
-// the decoding slots. If they would make the step too long, some of them skip it (decode_rows.cpp). Then come chunks of
-// prompts: the most urgent class first and, within a class, the tenant that was served least. Prompts fill the step up
-// to a limit on tokens, and up to the time that its decoding slots can wait. The planner estimates the duration of a
-// step from past steps (cost_model.h). It never takes pages and never preempts; the scheduler does both.
+// the decoding slots. If the decoding slots would make the step too long, some of them skip it (decode_rows.cpp). Then
+// come chunks of prompts: the most urgent class first and, within a class, the tenant that was served least. Prompts
+// fill the step up to a limit on tokens, and up to the time that its decoding slots can wait. The planner estimates the
+// duration of a step from past steps (cost_model.h). It never takes pages and never preempts; the scheduler does both.
 // docs/design/sched.md tells how the constants were chosen.
 // Thread rule: only the thread that holds the lock of the tenant book may call it.
 #pragma once
@@ -21,14 +21,14 @@ namespace zinc_rt::sched {
 
 class BatchPlanner {
  public:
-  // All three arguments must outlive the planner, because it keeps references.
+  // All three arguments must outlive the planner, which stores references to them.
   BatchPlanner(const Options& options, const TenantBook& tenants, const SlotTable& slots);
 
   // `ready` lists, in slot order, the requests that could decode one token in this step. Removes those that should skip
   // the step, because their long texts would make it long for everybody (decode_rows.cpp).
   void choose_decodes(std::vector<Request*>& ready);
-  // Returns false while choose_drafts() ignores drafts, except those that a client fixed (Speculation::is_fixed). The
-  // engine then need not make drafts for the next step.
+  // Returns false if choose_drafts() will use no drafts in the next step except fixed ones (Speculation::is_fixed). The
+  // engine then need not make drafts.
   bool wants_drafts() const { return n_paused_ >= pause_; }
   // Shortens the draft of each request to the guessed tokens that are worth their time in this step
   // (choose_drafts.cpp).
@@ -51,7 +51,7 @@ class BatchPlanner {
   const CostModel& cost() const { return cost_; }
 
  private:
-  // TenantRows is scratch of choose_decodes(): what it knows of one tenant's decoding rows.
+  // TenantRows is scratch memory of choose_decodes(): the numbers and times of one tenant's decoding rows.
   struct TenantRows {
     TenantId tenant = 0;
     double weight = 1, us = 0;
@@ -77,11 +77,12 @@ class BatchPlanner {
   RowPrice row_price_;
   std::vector<DraftRow> drafts_;  // scratch of choose_drafts(): a heap, the largest chance on top
   std::vector<Request*> order_;   // scratch: the request whose draft the n-th guessed row belongs to
-  double us_without_ = 0;         // total time of the steps since the last one with drafts
-  // If no draft was worth its time in a step, choose_drafts() asks for none during the next pause_ steps. n_paused_
-  // counts the steps of that pause which have passed.
+  double us_without_ = 0;         // total time, in us, of the steps since the last step with drafts
+  // If no draft was worth its time in a step, choose_drafts() uses no drafts in the next pause_ steps. n_paused_ counts
+  // how many of these steps have passed.
   std::uint32_t pause_ = 0, n_paused_ = 0;
-  std::uint32_t prompt_cap_ = 0;  // the most prompt tokens beside decoding slots; twice the largest number so far
+  // The most prompt tokens in a step that also decodes: twice the largest number in such a step so far.
+  std::uint32_t prompt_cap_ = 0;
   std::vector<TenantRows> tenant_rows_;  // scratch of choose_decodes()
 };
 

@@ -1,8 +1,8 @@
 // Chooses how many guessed tokens (drafts) a step computes. A slot's draft is a chain: its j-th token is of use with
-// probability chance^j, because all tokens before it must be right too. So the tokens of all drafts are tried in the
-// order of these probabilities. The step computes the number of them that promises the most tokens per unit of time.
-// That number may be larger than numbers that do not pay, because the price of rows grows in stairs (row_price.h).
-// Drafts make a step no longer than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, whatever they
+// probability chance^j, because all tokens before it must be right too. So the guessed tokens of all drafts are ordered
+// by these probabilities, and the step computes the first n of them. n is the number that promises the most tokens per
+// unit of time. Smaller numbers may promise less, because the price of rows grows in stairs (row_price.h). Drafts may
+// lengthen a step by no more than prompts may. Fixed drafts (Speculation::is_fixed) are taken first, whatever they
 // cost.
 #include <algorithm>
 
@@ -16,11 +16,12 @@ namespace {
 constexpr std::uint32_t kTried = 4;
 constexpr double kTriesCost = 0.01;
 // With this many slots, making guesses takes a percent of a small model's step. So after a step in which no guess was
-// worth its time, none are asked for in the next 1, 3, 7, ... steps, at most kLongestPause.
+// worth its time, no guesses are made in the next 1, 3, 7, ... steps, at most kLongestPause.
 constexpr std::uint32_t kManySlots = 8, kLongestPause = 15;
 // Guesses must promise at least this gain, because prices and chances are known no better.
 constexpr double kLeastGain = 1.05;
-// A step with drafts takes at most this multiple of the time without them. Longer steps would gain little more.
+// A step with drafts takes at most this multiple of the step's time without drafts. Longer steps would gain little
+// more.
 constexpr double kLongest = 4;
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kCounted = 16;     // a class keeps a mean of at most this many steps
+constexpr double kCounted = 16;     // the mean of a class weighs at most this many steps
 constexpr double kHalfLife = 4096;  // the weight of a class halves during this many steps without a step of that class
 // A step counts for at most this multiple of the expected time, because the process may have been descheduled during
 // it.
@@ -17,7 +17,7 @@ constexpr std::uint64_t kOutliersFrom = 8;  // the limit on long steps applies a
 constexpr std::uint32_t kMost = 1'000'000;
 // The subsets of the three terms that fit() tries, in this order, as bits (1: base, 2: tokens, 4: pairs). A later
 // subset is used only if its error is below kBetter x the best error so far. If all steps had one size, every subset
-// fits equally well, so the first one stays: a cost per token.
+// fits equally well, so the first subset is used: a cost per token.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 

@@ -1,4 +1,4 @@
-// CostModel estimates how long a step will take; BatchPlanner asks it before each step and reports each measured step
+// CostModel estimates how long a step will take; BatchPlanner calls it before each step and reports each measured step
 // to it. The estimate is base + per_token * tokens + per_pair * pairs. A pair is a token together with a position that
 // it attends to. Steps are grouped into classes by their number of tokens and by the positions of these tokens in their
 // texts. Each class keeps its own mean, so that minutes of decoding do not overwrite what was learned about long
@@ -17,7 +17,8 @@ constexpr double kOfGap = 0.85;
 
 struct StepSize {
   double tokens = 0;
-  double pairs = 0;  // pairs (token, position that it attends to); a token attends to itself and to all before it
+  // Pairs (token, position that it attends to); a token attends to its own position and to all earlier positions.
+  double pairs = 0;
 
   // Adds tokens [begin, begin + n) of a text.
   void add(std::uint32_t begin, std::uint32_t n) {

@@ -1,8 +1,8 @@
-// Chooses which decoding slots take part in a step. All do, unless a few would make it long for everybody. A step ends
-// for all of its rows at once, and a row of a long text takes many times as long as one of a short text. So the time of
-// a step must be shared fairly, besides the slots. If a step of all rows would take longer than the gap promised to its
-// most urgent streams, the tenants whose rows take much more than their share alternate their rows: only a few of them
-// are in each step. Each tenant keeps at least its share of the step's time, and at least one row.
+// Chooses which decoding slots take part in a step. All slots do, unless a few would make the step long for all others.
+// A step ends for all of its rows at once, and a row of a long text takes many times as long as a row of a short text.
+// So the time of a step must be shared fairly, as slots are. If a step of all rows would take longer than the gap
+// promised to its most urgent streams, the tenants whose rows take much more than their share alternate their rows:
+// only a few of them are in each step. Each tenant gets at least its share of the step's time, and at least one row.
 #include <algorithm>
 #include <utility>
 
@@ -12,8 +12,8 @@ namespace zinc_rt::sched {
 namespace {
 
 constexpr double kInteractiveGapUs = 30'000, kBatchGapUs = 250'000;
-// A tenant's rows alternate only if they take more than this multiple of its share, so texts of similar length never
-// do.
+// A tenant's rows alternate only if they take more than this multiple of its share, so rows of texts of similar length
+// never alternate.
 constexpr double kHeavy = 1.5;
 
 }  // namespace
@@ -65,7 +65,8 @@ void BatchPlanner::choose_decodes(std::vector<Request*>& decoding) {
   const double room_us = std::max(gap - fixed_us - light_us, fixed_us);
   for (auto& t : tenant_rows_) t.left_us = std::max(t.share_us, room_us * t.weight / heavy_weights);
 
-  // The rows that have waited longest come first. A row of a more urgent class never waits for less urgent ones.
+  // The rows that have waited longest come first. A row of a more urgent class never waits for rows of a less urgent
+  // class.
   std::ranges::sort(decoding, [](const Request* a, const Request* b) {
     return a->decoded_in != b->decoded_in ? a->decoded_in < b->decoded_in : a->slot < b->slot;
   });

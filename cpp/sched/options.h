@@ -23,8 +23,8 @@ struct Options {
   // is at least max_context, and the prefix cache is never used.
   bool needs_whole_texts = false;
   bool prefix_cache = true;
-  // True if the model has recurrent layers: each slot then has recurrent state besides its KV pages. The cache can keep
-  // n_checkpoints copies of such states.
+  // True if the model has recurrent layers. Each slot then has recurrent state besides its KV pages, and the prefix
+  // cache can store n_checkpoints copies of such states.
   bool is_recurrent = false;
   std::uint32_t n_checkpoints = 0;
   // Some models encode positions differently in long texts. Texts of up to rope_limits[i] tokens use variant i.
@@ -33,17 +33,19 @@ struct Options {
   // The longest time between two tokens of a standard stream that prompts may cause by making steps longer. If decoding
   // alone takes long, the time may be exceeded (batch_planner.cpp).
   Micros standard_gap = 60'000;
-  // The fraction of all pages that admission leaves to the prefix cache while other requests run.
+  // While other requests run, a request is admitted only if this fraction of all pages remains for the prefix cache.
   double prefix_part = 0.2;
-  // A class of a tenant that waited this long without getting a slot is admitted before all others.
+  // If no request of a tenant and class got a slot for this long while some waited, their first request is admitted
+  // before all others.
   Micros starvation = 30'000'000;
-  // Turns (turns.cpp). turn_after[class] is how long a request waits before it may take a slot from a tenant that has
-  // more than its share, if its own tenant has less. `turn` is how long a request keeps its slot before it may have to
-  // yield it.
+  // A turn is the time for which a request holds its slot before it may have to yield the slot to another tenant
+  // (turns.cpp). `turn` is the least length of a turn, in us. turn_after[class] is how long a request waits, in us,
+  // before it may take a slot from a tenant that has more than its share, if its own tenant has less than its share.
   std::array<Micros, kQosCount> turn_after = {250'000, 1'000'000, 10'000'000};
   Micros turn = 2'000'000;
   std::uint32_t slow_sink_steps = 500;  // a request whose sink stays full for this many steps is cancelled
-  std::uint64_t fail_page_take = 0;     // for simulations: the take of a page that fails, counted from 1; 0: none fails
+  // For simulations: number of the page allocation that fails, counted from 1; 0: none fails.
+  std::uint64_t fail_page_take = 0;
 
   // Returns the variant of the position encoding that a text of n_tokens uses.
   std::uint32_t variant_of(std::size_t n_tokens) const {

@@ -15,7 +15,7 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
 }
 
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt) {
-  // Each part follows its length, so that no two lists of parts produce the same bytes.
+  // The length of each part is written before the part, so that no two lists of parts produce the same bytes.
   std::vector<std::byte> bytes;
   const auto put = [&](std::span<const std::byte> part) {
     const std::uint64_t n = part.size();

@@ -28,9 +28,9 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt);
 
 // Returns the index of the replica that will have computed the prompt soonest. Usually that is the replica with the
-// longest cached prefix. It is another one if the first one's backlog is longer by more tokens than its longer prefix
-// saves. If several replicas are equally soon, the longer cached prefix wins, then rendezvous hashing of the key.
-// Rendezvous hashing moves few keys when a replica is added or removed. REQUIRES: at least one replica.
+// longest cached prefix. Another replica is chosen if its backlog is shorter by more tokens than the longer cached
+// prefix saves. If several replicas are equally soon, the longer cached prefix wins, then rendezvous hashing of the
+// key. Rendezvous hashing moves few keys when a replica is added or removed. REQUIRES: at least one replica.
 std::uint32_t choose_replica(std::span<const ReplicaLoad> replicas, std::uint64_t key);
 
 }  // namespace zinc_rt::sched

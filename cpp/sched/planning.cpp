@@ -11,8 +11,8 @@ constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 }  // namespace
 
-// Returns whether the request must wait, because its sink is full or its tenant's rate is used up. If so, sets when to
-// plan again.
+// Returns whether the request must wait, because its sink is full or its tenant's rate is used up. If so, sets
+// plan_.wake_at to the time at which to plan again.
 bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
@@ -81,7 +81,8 @@ void Scheduler::plan_prompts(Micros now) {
   prompts_.clear();
   for (Request* r : slot_requests_) {
     if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
-    // A preempted request, or one whose text is computed again, does not decode, but its sink may be full too.
+    // A request that computes its text again, after a preemption or a restart, does not decode. Its sink may be full
+    // all the same.
     if (is_throttled(*r, now))
       note_stall(*r);
     else
@@ -92,8 +93,8 @@ void Scheduler::plan_prompts(Micros now) {
     Request& r = *prompts_[i];
     const std::uint32_t wanted = planner_.chunk_end(r, plan_);
     if (wanted == r.n_done) continue;
-    // Decoding slots may have taken the request's pages since its admission. It preempts others for pages only if
-    // nothing else runs.
+    // Decoding slots may have taken the request's pages since its admission. The request preempts others for pages only
+    // if the step would otherwise be empty.
     const bool is_last_hope = plan_.items.empty() && i + 1 == prompts_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
     const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * kPageTokens);

@@ -1,6 +1,6 @@
-// Chooses the running requests that lose their slots to others. That happens only between two steps. A preempted
-// request keeps its tokens and returns to its position in the queue. The prefix cache keeps its pages while nobody
-// needs them, so it usually continues where it was.
+// Chooses the running requests that lose their slots to others. Requests are preempted only between two steps. The
+// tokens of a preempted request stay, and the request returns to its position in the queue. Its pages stay in the
+// prefix cache until other requests need them, so it can usually continue without computing its text again.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -46,9 +46,10 @@ std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, M
   return n;
 }
 
-// Returns the request that is preempted because a running one needs a page. It is the first in the order of is_worse()
-// among those that are no more urgent; it may be the request itself. If the tenant's quota is the limit, only that
-// tenant's requests are considered. An interactive request is preempted only for its own tenant.
+// Returns the request that is preempted because the running request `grower` needs a page. Among the requests that are
+// no more urgent than `grower`, it is the first in the order of is_worse(). It may be `grower` itself. If the tenant's
+// quota is the limit, only that tenant's requests are considered. An interactive request is preempted only for its own
+// tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {
   Request* victim = slot_requests_[grower.slot];
   for (Request* r : slot_requests_) {

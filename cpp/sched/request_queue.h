@@ -1,5 +1,5 @@
 // RequestQueue holds the requests of a scheduler that wait for a slot. There is one queue per tenant and class, in
-// order of arrival. A preempted request returns to its old position, before all that arrived later.
+// order of arrival. A preempted request returns to its old position, before all requests that arrived later.
 // Thread rule: the step thread.
 #pragma once
 

@@ -19,9 +19,9 @@ constexpr double kFurtherRow = 1.0 / 64;
 
 }  // namespace
 
-// Returns the class of a number of rows. Numbers up to kExact have a class each. Above, every four classes cover twice
-// as many rows as the four classes before. Each class begins one row after a multiple of a power of two, because the
-// stairs of kernels begin there.
+// Returns the class of a number of rows. Each number up to kExact has a class of its own. Above kExact, every four
+// classes cover twice as many rows as the four classes before. Each class begins one row after a multiple of a power of
+// two, because the stairs of kernels begin there.
 std::size_t RowPrice::class_of(std::uint32_t rows) {
   if (rows <= kExact) return std::max(rows, 1u) - 1;
   const auto quarter = static_cast<std::size_t>(4 * std::log2(static_cast<double>(rows - 1) / kExact));

@@ -1,8 +1,8 @@
 // RowPrice predicts how long a step without prompts takes, by the number of its rows (tokens). It learns from each such
 // step that ran. On a GPU the time grows in stairs: a kernel is compiled for a certain number of rows, so the second
 // row may cost a third of the first, and the next six rows nothing. The straight line of cost_model.h cannot show that.
-// choose_drafts.cpp needs it to find the number of guessed tokens that is worth its time. The lengths of the texts are
-// ignored, because they grow slowly and the numbers of rows in use are measured again in every step.
+// choose_drafts.cpp uses RowPrice to find the number of guessed tokens that is worth its time. The lengths of the texts
+// are ignored, because they grow slowly and the numbers of rows in use are measured again in every step.
 // Thread rule: the step thread.
 #pragma once
 
@@ -26,7 +26,8 @@ class RowPrice {
   static std::size_t class_of(std::uint32_t rows);
 
   struct Class {
-    double n = 0, rows = 0, us = 0;  // observed steps, up to kCounted; the mean of their rows; their price in us
+    // Number of observed steps, up to kCounted; mean number of their rows; mean duration in us.
+    double n = 0, rows = 0, us = 0;
     bool has_begun = false;          // true after a first step that was ignored because it took too long
   };
   std::array<Class, kClasses> classes_{};

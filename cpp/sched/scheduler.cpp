@@ -273,7 +273,7 @@ void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) 
   (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += n;
 }
 
-// Reports the picks that became tokens, appends the last of them to the text, and ends the request if that token or a
+// Reports the picks that became tokens, appends the last of them to the text, and ends the request if this token or a
 // limit ends it.
 void Scheduler::accept(Request& r, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
                        std::span<const std::int32_t> picks, Micros now) {
@@ -321,7 +321,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   for (std::size_t i = 0; i < plan_.items.size(); ++i) {
     const PlanItem& item = plan_.items[i];
     Request& r = *slot_requests_[item.slot];
-    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // the scores of its prompt were not finite
+    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // the logits of a scored prompt were not finite
       finish(r, r.cancel, now);
     } else if (item.n_picks > 0) {
       r.prompt_done = true;

@@ -44,14 +44,16 @@ struct Event {
   EventKind kind = EventKind::kToken;
   Finish reason = Finish::kStop;  // kFinished: why the request ended
   bool is_first = false;          // kAdmitted: for the first time; kToken: the request's first token
-  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: such a request took the slot
+  // KAdmitted: the request's tenant was owed the slot (turns.cpp); kPreempted: a request of such a tenant took the
+  // slot.
+  bool is_turn = false;
   std::uint32_t slot = 0;         // kFinished: kNone if the request had no slot
   TenantId tenant = 0;
   RequestId request = 0;
   std::uint64_t user = 0;
   std::int32_t token = 0;
   std::uint32_t n_generated = 0;
-  std::uint32_t output_row = 0;  // kToken: the row of the step's output that picked it
+  std::uint32_t output_row = 0;  // kToken: the step's output row that picked the token
   // Set in the first kToken event of a step and request: the step computed n_drafts guessed tokens, and the first
   // n_right of them were picked.
   std::uint32_t n_drafts = 0, n_right = 0;
@@ -84,14 +86,15 @@ class Scheduler {
   // changes how many tokens a step produces. `chance` is the probability that a token of the draft is picked if all
   // tokens before it were. A draft is cut to RequestParams::speculation, to the request's limit, and to the limit of
   // its position encoding. Models with recurrent state ignore drafts. While wants_guesses() returns false, only fixed
-  // drafts are used, so the caller need not make others.
+  // drafts (Speculation::is_fixed) are used, so the caller need not make other drafts.
   bool wants_guesses() const { return planner_.wants_drafts(); }
   void propose(RequestId id, std::span<const std::int32_t> draft, double chance);
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
-  // Ends a step that ran. `tokens` are the picked tokens in the order of the plan's items, n_picks per item. Each is
-  // appended to its request, until one of them ends the request. `step_us` is how long the step took, if one ran.
+  // Ends a step that ran. `tokens` are the picked tokens in the order of the plan's items, n_picks per item. Each token
+  // is appended to its request, until one of them ends the request. `step_us` is how long the step took, in us, if the
+  // plan had items to compute.
   void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
   // Called in place of commit() if the device failed. Ends the requests of the step with Finish::kFault and drops the
   // pages that the step was to fill.
@@ -112,7 +115,7 @@ class Scheduler {
   // cache's order of eviction. (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
   // Drops the tenant's cached prefixes that nobody uses, both in its own scope and in its isolation group. Prefixes
-  // that other members of the group computed stay, and so do the prefixes which they continue. Returns how many pages
+  // that other members of the group computed stay, and so do the prefixes that these extend. Returns how many pages
   // were freed.
   std::uint32_t flush_prefixes(TenantId tenant);
   // Called before another tenant gets this id. Drops the prefixes of the tenant's own scope; what it shared with an
@@ -123,8 +126,8 @@ class Scheduler {
   // The members from here down to options() are marked "book".
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
-  // Returns how many tokens all requests together still have to compute, less those that the cache will probably
-  // supply. It visits every request.
+  // Returns how many tokens all requests together still have to compute, without the tokens that the cache will
+  // probably supply. The call visits every request.
   std::uint64_t backlog_tokens() const;
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_.pool(); }
@@ -134,7 +137,8 @@ class Scheduler {
 
   const Request* find(RequestId id) const;
   const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
-  std::size_t n_scopes() const { return pages_.n_scopes(); }  // how many scopes of prefixes exist; scopes share nothing
+  // Number of scopes of the prefix cache (mem/prefix_cache.h).
+  std::size_t n_scopes() const { return pages_.n_scopes(); }
   const CostModel& cost() const { return planner_.cost(); }
   const RequestQueue& queue() const { return waiting_; }
   const Shares& shares() const { return shares_; }  // counts the slots of this replica only
@@ -142,7 +146,7 @@ class Scheduler {
   const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
 
  private:
-  // scheduler.cpp defines the next functions: they queue, commit and end requests.
+  // The following functions queue, commit and end requests. They are defined in scheduler.cpp.
   double retry_after() const;
   Request* get(RequestId id) const;
   void end_soon(RequestId id, Finish reason);
@@ -167,7 +171,7 @@ class Scheduler {
   // encoding.
   void restart(Request& request);
 
-  // admission.cpp defines the next functions: they decide which waiting request gets the next slot.
+  // The following functions decide which waiting request gets the next slot. They are defined in admission.cpp.
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
@@ -178,14 +182,15 @@ class Scheduler {
   bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
   Request* first_startable(Request& head, Micros now) const;
-  // Ground is the reason why a request may take a slot from another: its class is more urgent, or its tenant has less
-  // than its share.
+  // Ground is the reason for which a request may take a slot from another request: its class is more urgent, or its
+  // tenant has less than its share.
   enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);
   void start(Request& request, bool is_turn, Micros now);
 
-  // turns.cpp defines the next functions: they decide which running request yields its slot so that shares are kept.
+  // The following functions decide which running request yields its slot, so that each tenant gets its share. They are
+  // defined in turns.cpp.
   Qos level_of(const Request& request, Micros now) const;
   bool is_owed(const Request& request, Micros now) const;
   Micros turn_of(const Request& request) const;
@@ -196,14 +201,15 @@ class Scheduler {
   Request* most_owed(Micros now) const;
   void give_turns(Micros now);
 
-  // preemption.cpp defines the next functions: they choose running requests that lose their slots, and preempt them.
+  // The following functions choose running requests that lose their slots, and preempt them. They are defined in
+  // preemption.cpp.
   Request* victim_for(const Request& candidate, Ground ground, Micros now) const;
   std::uint64_t victim_pages(const Request& candidate, Ground ground, Micros now) const;
   Request* victim_for_pages(const Request& grower, bool same_tenant, Micros now) const;
   bool is_worse(const Request& a, const Request& b, Micros now) const;
   void preempt(Request& request, bool is_turn, Micros now);
 
-  // planning.cpp defines the next functions: they make the plan of a step.
+  // The following functions make the plan of a step. They are defined in planning.cpp.
   bool is_throttled(const Request& request, Micros now);
   void note_stall(Request& request);
   // Takes pages until the slot has room for n_tokens, preempting others if may_preempt. Returns false if no page was
@@ -223,7 +229,7 @@ class Scheduler {
   RequestQueue waiting_;
   Shares shares_;                                   // counts the slots of this replica only
   const std::shared_ptr<Shares> all_shares_;        // null if this is the model's only replica
-  std::vector<std::unique_ptr<Request>> requests_;  // index: Request::index; null: the index is free
+  std::vector<std::unique_ptr<Request>> requests_;  // index: Request::index; null: no request has this index
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;
   std::vector<Request*> decoding_, prompts_;  // scratch of plan()
@@ -233,7 +239,7 @@ class Scheduler {
   StepPlan plan_;
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0;
-  std::uint64_t preemptions_planned_ = 0;  // Stats::preemptions when the last step was planned
+  std::uint64_t preemptions_planned_ = 0;  // value of Stats::preemptions when the last step was planned
   double finish_interval_us_ = 0;
   Micros last_finish_ = 0;
 };

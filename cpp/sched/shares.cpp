@@ -8,7 +8,7 @@ namespace {
 constexpr double kTiny = 1e-9;
 constexpr std::array<Qos, kQosCount> kLevels = {Qos::kInteractive, Qos::kStandard, Qos::kBatch};
 
-// Returns how many requests of the tenant could get one more slot each within its own quota.
+// Returns how many more slots the tenant's quota allows it at this moment.
 std::uint32_t may_add(const Tenant& t, Micros now) {
   const bool is_held = t.pages >= t.quota.max_kv_pages || !t.prefill.has_any(now) || !t.decode.has_any(now);
   return is_held ? 0 : t.quota.max_concurrent_slots - std::min(t.quota.max_concurrent_slots, t.slots);
@@ -55,8 +55,8 @@ void Shares::share_out(const TenantBook& tenants, Micros now) {
   for (const Qos level : kLevels) share_out_level(level, tenants, now);
 }
 
-// Divides the slots of a level between tenants in proportion to their weights. Slots that a tenant does not ask for go
-// to the others.
+// Divides the slots of a level between tenants in proportion to their weights. Slots that a tenant has no requests for
+// are divided between the other tenants.
 void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
   claims_.clear();
   double left = 0, weights = 0;
@@ -64,7 +64,7 @@ void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
     const std::uint32_t n_running = running(t, level), n_waiting = waiting(t, level);
     accounts_[t].share[index(level)] = 0;
     if (n_running + n_waiting == 0) continue;
-    std::size_t c = index(level);  // the class after which the level is named, its most urgent one
+    std::size_t c = index(level);  // index of the level's most urgent class, which names the level
     while (accounts_[t].lines[c].running + accounts_[t].lines[c].waiting == 0) ++c;
     const Tenant& tenant = tenants[t];
     const double wanted = n_running + std::min(n_waiting, may_add(tenant, now));

@@ -1,8 +1,8 @@
 // Shares divides slots fairly between tenants over time, for one replica or for all replicas of a model. A tenant's
-// share is the number of the used slots that it should have, by its weight, and at most what it asks for. Its arrears,
-// in slots x seconds, tell how far it has been below its share. Both are kept per level. Level q counts only requests
-// of class q and less urgent ones, and divides only the slots that those have, so that slots of a more urgent class
-// count against nobody.
+// share is how many of the used slots it should have by its weight, but at most as many as it has requests. Its
+// arrears, in slots x seconds, tell how far it has been below its share. Shares and arrears are computed per level.
+// Level q counts only requests of class q and of less urgent classes, and divides only the slots of these requests. So
+// slots of a more urgent class count against nobody.
 // Thread rule: only the thread that holds the lock of the tenant book may call it. It allocates only for a new tenant.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace zinc_rt::sched {
 
 class Shares {
  public:
-  // Arrears are limited to plus or minus one slot during most_arrears. So a tenant that ran alone for a day does not
-  // pay for that for long.
+  // Arrears are limited to plus or minus one slot during most_arrears. So a tenant that ran alone for a day is not held
+  // back for long afterwards.
   explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
 
   void note_waiting(TenantId tenant, Qos qos, int more) {
@@ -30,8 +30,8 @@ class Shares {
 
   // Adds to the arrears what happened since the last call, by the shares that held during that time.
   void settle(Micros now);
-  // Computes the shares that hold from now on. A tenant whose quota allows it no further slot asks only for the slots
-  // that it has.
+  // Computes the shares that hold from now on. If a tenant's quota allows no further slot, its share is at most the
+  // slots that it has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
   // Ends the contention for slots if no request waits, because then nobody is owed a slot.
@@ -42,8 +42,8 @@ class Shares {
   std::uint32_t running(TenantId tenant, Qos level) const;
   std::uint32_t waiting(TenantId tenant, Qos level) const;
   bool is_contended() const { return is_contended_; }
-  // is_owed: whether the tenant has less than its share, both now and over time. has_too_much: whether it has more,
-  // both now and over time.
+  // is_owed() returns whether the tenant has less than its share, both now and over time. has_too_much() returns
+  // whether it has more than its share, both now and over time.
   bool is_owed(TenantId tenant, Qos level) const;
   bool has_too_much(TenantId tenant, Qos level) const;
 
@@ -62,7 +62,7 @@ class Shares {
     double weight = 0, wanted = 0;
   };
   static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
-  // Returns the account of a tenant; an empty one if it never asked for anything.
+  // Returns the account of a tenant; an empty account if the tenant never had a request.
   const Account& at(TenantId tenant) const {
     static const Account none{};
     return tenant < accounts_.size() ? accounts_[tenant] : none;

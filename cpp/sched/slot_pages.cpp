@@ -26,8 +26,8 @@ SlotPages::Node SlotPages::root_of(TenantId tenant, std::uint32_t variant, const
   return root;
 }
 
-// Clients choose the salts and so could create any number of scopes. Therefore a scope is dropped when its prefixes are
-// gone.
+// Each salt has a scope of its own, and clients choose salts, so they could create any number of scopes. Therefore a
+// scope without cached prefixes is dropped.
 void SlotPages::drop_unused_roots() {
   std::erase_if(roots_, [&](const auto& scope) {
     if (!prefixes_.is_unused(scope.second)) return false;
@@ -137,7 +137,8 @@ Bind SlotPages::find_room(Request& r, bool others_run) {
   r.root = root_of(r);
   found_ = {};
   found_.node = r.root;
-  // The last token is always computed, because its logits are needed. So is every token whose score is still missing.
+  // The last token is always computed, because its logits are needed. Every token whose score is still missing is
+  // computed too.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
   if (options_.prefix_cache) found_ = prefixes_.match(r.root, r.tokens.view().first(n_known_logits));
   if (options_.is_recurrent) r.snapshot_pages = found_.n_pages > found_.state_pages ? found_.n_pages : 0;
@@ -232,9 +233,9 @@ void SlotPages::publish(std::uint32_t slot, TenantId tenant, const std::string& 
   tenants_.note_room();
 }
 
-// The cache already has the same tokens in another page. The slot switches to that page, which the slot's path in the
-// cache pins anyway, and frees its own. If it kept both, a text that is computed again could need twice its pages and
-// never get them.
+// The cache already has the same tokens in another page. The slot switches to the cache's page, which the slot's path
+// in the cache pins anyway, and frees its own page. Otherwise a text that is computed again could need twice its pages
+// and never get them.
 void SlotPages::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
   std::uint32_t& mine = slots_.pages(r.slot)[index];
   expect(pool_.add_ref(page));

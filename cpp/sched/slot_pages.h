@@ -1,9 +1,9 @@
-// SlotPages manages the KV pages of a replica's slots for the scheduler. A slot shares pages with the prefix cache,
-// takes others from the pool, and leaves its pages to the cache when it ends. For models with recurrent layers it also
-// saves a slot's state at ends of pages and restores it from there. It only plans these copies; the runner makes them
-// around the step.
-// Thread rule: only the thread that holds the lock of the tenant book. Calls with a request need it to be in a slot,
-// unless they say otherwise.
+// SlotPages manages the KV pages of a replica's slots for the scheduler. A slot shares pages with the prefix cache and
+// takes further pages from the pool. When its request ends, its pages stay in the cache. For models with recurrent
+// layers it also saves a slot's state at the end of a page, as a checkpoint, and restores it from a checkpoint. It only
+// plans these copies; the runner makes them around the step.
+// Thread rule: only the thread that holds the lock of the tenant book. A function with a request as parameter REQUIRES
+// that the request is in a slot, unless its comment says otherwise.
 #pragma once
 
 #include <map>
@@ -38,34 +38,34 @@ class SlotPages {
 
   // Looks for the pages that a waiting request needs: its cached prefix, then room for its other tokens and one more.
   // If it returns kDone, the prefix is pinned until bind() or let_go(). Otherwise the request's failed_bind and
-  // n_missing tell what was missing. others_run: other requests run, so Options::prefix_part of the pages is left to
-  // the prefix cache.
+  // n_missing tell what was missing. others_run: other requests run, so the fraction Options::prefix_part of all pages
+  // must remain for the prefix cache.
   Bind find_room(Request& request, bool others_run);
   void let_go() { prefixes_.unpin(found_.node); }
   // Gives the request's slot the cached prefix that find_room() found. REQUIRES: the slot has no pages yet.
   void bind(Request& request, StepPlan& plan);
 
-  // Takes pages until the slot has room for n_tokens. If it fails, the slot keeps the pages that it got so far. Returns
-  // kNoPages, or kOverQuota if the tenant's quota is the limit.
+  // Takes pages until the slot has room for n_tokens. If the call fails, the slot still has the pages that it got so
+  // far. Returns kNoPages, or kOverQuota if the tenant's quota is the limit.
   Bind grow(Request& request, std::uint32_t n_tokens);
   // Lends pages to the slot for drafts, until it has room for n_tokens or no free page is left. No cached prefix is
   // dropped for a draft, no page that others reserved is taken, and the tenant's quota is not exceeded. Lent pages are
   // charged to nobody.
   void lend(Request& request, std::uint32_t n_tokens);
   // Ends the loan after the step, when the slot has n_tokens. Lent pages that hold some of these tokens are charged to
-  // the tenant as far as its quota allows; the others are returned to the pool. Returns for how many tokens the slot
-  // then has pages.
+  // the tenant as far as its quota allows. All other lent pages are returned to the pool. Returns for how many tokens
+  // the slot then has pages.
   std::uint32_t settle(Request& request, std::uint32_t n_tokens);
-  // Plans to save the slot's recurrent state after `at` tokens. Does nothing unless a page ends there and the cache
-  // lends a checkpoint.
+  // Plans to save the slot's recurrent state after `at` tokens. Does nothing unless a page ends after `at` tokens and
+  // the cache lends a checkpoint.
   void save_state(Request& request, std::uint32_t at, StepPlan& plan);
   // Called after the step computed tokens [first, n_done). Puts the pages that became full into the prefix cache, so
   // that other requests share them at once.
   void publish(Request& request, std::uint32_t first);
   // Called when the plan's page copies and restores have been made. Drops the references to the copied pages.
   void finish_copies(StepPlan& plan);
-  // Takes all pages from the slot. Pages in the cache stay there; the others return to the pool. `keep`: the contents
-  // are valid, so the last, partly filled page and the recurrent state may also go into the cache.
+  // Takes all pages from the slot. Pages that are in the cache stay in it; all other pages return to the pool. `keep`:
+  // the contents are valid, so the last, partly filled page and the recurrent state may also go into the cache.
   void release(Request& request, bool keep, StepPlan& plan);
   // Releases the slot's pages, so that the slot starts the text again with another variant of the position encoding.
   void begin_again(Request& request, StepPlan& plan);
@@ -75,13 +75,14 @@ class SlotPages {
   Status make_free(std::uint32_t n_pages);
   void take(std::uint32_t slot, std::uint32_t n_pages);  // REQUIRES: as many pages are free
   void give_back(std::uint32_t slot);
-  // See Scheduler::publish_lease.
+  // Puts the full pages of a leased slot (a slot without a request) into the cache, as the prefix `tokens` of the
+  // tenant and salt.
   void publish(std::uint32_t slot, TenantId tenant, const std::string& salt, mem::SpanView tokens);
 
-  // See Scheduler::cached_tokens.
+  // Returns how many tokens of the prompt the prefix cache holds for the tenant and salt. This does not count as a use.
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, mem::SpanView prompt) const;
-  // See Scheduler::flush_prefixes. Prefixes that the tenant computed for its isolation group are dropped only if
-  // with_group.
+  // Drops the tenant's cached prefixes that no request uses, and returns how many pages were freed. Prefixes that the
+  // tenant computed for its isolation group are dropped only if with_group.
   std::uint32_t flush(TenantId tenant, bool with_group);
 
  private:
@@ -112,9 +113,9 @@ class SlotPages {
   mem::PagePool pool_;
   mem::PrefixCache prefixes_;
   std::map<Scope, Node> roots_;
-  std::size_t most_roots_ = 1024;  // if there are more scopes, the unused ones are dropped
-  mem::PrefixCache::Match found_;  // found by find_room() for bind()
-  std::uint64_t n_takes_ = 0;      // pages that were asked for so far
+  std::size_t most_roots_ = 1024;  // if more scopes exist, the scopes without prefixes are dropped
+  mem::PrefixCache::Match found_;  // set by find_room(), used by bind()
+  std::uint64_t n_takes_ = 0;      // number of page allocations so far
 };
 
 }  // namespace zinc_rt::sched

@@ -13,7 +13,8 @@ struct Stats {
   // accepted_draft_tokens: the guessed tokens that were picked and became text.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
   std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
-  std::uint64_t turns = 0;                             // preemptions that gave the slot to a tenant that was owed one
+  // Preemptions that gave the slot to a tenant that was owed a slot (turns.cpp).
+  std::uint64_t turns = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;  // counted at first admissions only
   std::uint64_t internal_errors = 0;                   // broken invariants, which are bugs of this program; must stay 0
 };

@@ -14,9 +14,9 @@
 
 namespace zinc_rt::sched {
 
-// A token bucket limits the rate of a tenant's tokens. Tokens flow in at the rate, until the bucket holds what five
-// seconds bring. The bucket may be overdrawn; then its tenant waits until the debt is repaid. So the rate is a soft
-// limit, averaged over a window of five seconds.
+// A token bucket limits the rate of a tenant's tokens. The bucket gains tokens at the rate, up to the tokens of five
+// seconds. Its level may become negative. The tenant then waits until the level is positive again. So the rate is a
+// soft limit, averaged over a window of five seconds.
 class TokenBucket {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -24,7 +24,8 @@ class TokenBucket {
   void set_rate(double tokens_per_s, Micros now);
   void take(double tokens, Micros now);
   bool has_any(Micros now) const { return level(now) > 0; }
-  // Returns the part of the window that is used: 0 if none is, 1 if all of it is, more than 1 if the bucket is in debt.
+  // Returns the used fraction of the window's tokens: 0 if the bucket is full, 1 if it is empty, more than 1 if its
+  // level is negative.
   double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }
   // Returns the first moment at which has_any() will be true.
   Micros ready_at(Micros now) const;
@@ -39,7 +40,8 @@ class TokenBucket {
 struct Tenant {
   Quota quota;
   std::uint32_t slots = 0;    // slots that its requests hold now
-  std::uint32_t pages = 0;    // pages charged now: those that its slots took from the pool, without prefix hits
+  // Pages that are charged now: pages that its slots took from the pool, but not pages found in the prefix cache.
+  std::uint32_t pages = 0;
   std::uint32_t waiting = 0;  // requests that wait for a slot
   std::uint32_t pages_peak = 0;
   TokenBucket decode, prefill;
@@ -55,7 +57,8 @@ class TenantBook {
   // Locks the book. The lock is not recursive. REQUIRES: no thread waits for another lock while it holds this one.
   [[nodiscard]] std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
-  TenantId add(const Quota& quota, Micros now);  // the id may be that of a removed tenant
+  // Returns the new tenant's id, which may be a removed tenant's former id.
+  TenantId add(const Quota& quota, Micros now);
   // Frees the id for another tenant. REQUIRES: the tenant has no waiting or running request and no cached prefix.
   void remove(TenantId id);
   void set_quota(TenantId id, const Quota& quota, Micros now);
@@ -66,17 +69,17 @@ class TenantBook {
   // Returns the dominant share of the tenant (DRF), divided by its weight. The dominant share is the largest of three
   // fractions of the tenant's quota: slots in use, pages in use, and the used part of its decode window.
   double dominant_share(TenantId id, Micros now) const;
-  // Returns the number by which admission and preemption compare tenants; the lower one goes first. It is the dominant
-  // share plus the tenant's lead in service over the least served active tenant, in units of kServiceScale. The lead
-  // counts up to kMostAhead units, so that a tenant that was served while others asked for little is not put last for
-  // long. The dominant share balances tenants at once; service balances them over time.
+  // Returns the number by which admission and preemption compare tenants; the tenant with the lower number goes first.
+  // The number is the dominant share plus the tenant's lead in service over the least served active tenant, in units of
+  // kServiceScale. The lead counts up to kMostAhead units, so that a tenant that was served while other tenants had few
+  // requests is not put last for long. The dominant share balances tenants at once; service balances them over time.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
-  // Counts rows that a step computed for nothing, such as wrong drafts. They add to the tenant's service like prompt
-  // tokens, but not to its rates.
+  // Counts rows that a step computed for nothing, such as wrong drafts. Such rows add to the tenant's service like
+  // prompt tokens, but do not count for its rate limits.
   void serve_in_vain(TenantId id, Qos qos, std::uint32_t n_rows);
   // Called when a request arrives. If the tenant was idle, raises its service to that of the least served active
-  // tenant, so that nobody saves up service while idle.
+  // tenant, so that no tenant gains an advantage by having been idle.
   void note_arrival(TenantId id);
   // Finds the least service among the active tenants. The scheduler calls it once per step.
   void refresh();

@@ -1,14 +1,16 @@
 // Turns: how tenants share slots over time (docs/tenancy.md, "Turns"). Admission only gives out free slots, so long
-// requests would keep theirs. Therefore a tenant with more slots than its share yields one between two steps. It goes
-// to a request that has waited long enough for its class and whose tenant has less than its share. The rules:
-//   - A request keeps its slot for a turn, because changing slots costs time. A turn is four times as long as computing
-//     what the cache did not hold, but at least `turn` and at most four times `turn`. If no token was picked in a turn
-//     (pages were evicted, or a recurrent state began far back), the request's next turn is twice as long. So every
-//     request makes progress.
+// requests would hold their slots to the end. Therefore a tenant with more slots than its share yields a slot between
+// two steps. The slot goes to a request that has waited long enough for its class and whose tenant has less than its
+// share (the tenant "is owed" a slot). The rules:
+//   - A request holds its slot for at least a turn, because giving a slot to another request costs time. A turn is four
+//     times as long as computing the part of the text that was not in the prefix cache, but at least Options::turn and
+//     at most four times Options::turn. If no token was picked in a turn (pages were evicted, or a recurrent state
+//     began far back), the request's next turn is twice as long. So every request makes progress.
 //   - A tenant yields only slots above its share, and never to itself.
 //   - If a model has several replicas, shares are counted over the slots of all replicas together. A slot is yielded on
 //     the replica where the request waits.
-//   - If several requests are owed a slot, the next is the one whose tenant and class got none for longest.
+//   - If the tenants of several requests are owed a slot, the request whose tenant and class got no slot for longest is
+//   next.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -16,9 +18,11 @@
 namespace zinc_rt::sched {
 namespace {
 
-// A turn lasts this many times as long as computing what the cache did not hold when the turn began.
+// A turn lasts this many times as long as computing the part of the text that was not in the prefix cache when the turn
+// began.
 constexpr double kWorthwhile = 4;
-constexpr std::uint32_t kMostVainTurns = 8;  // at most this many consecutive vain turns double the next one
+// A turn is vain if no token was picked in it; at most this many consecutive vain turns double the next turn.
+constexpr std::uint32_t kMostVainTurns = 8;
 
 }  // namespace
 
@@ -50,14 +54,14 @@ bool Scheduler::may_yield(const Request& r, const Request& candidate, const Shar
          shares.has_too_much(tenant, level);
 }
 
-// A tenant may have too many slots on this replica although it has no more than its share over all replicas. It must
-// then yield here too. So nobody waits longer than if this replica were the only one.
+// A tenant may have too many slots on this replica although it has no more than its share over all replicas. The tenant
+// must then yield a slot on this replica too. So nobody waits longer than if this replica were the only one.
 bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
   return may_yield(r, candidate, shares_everywhere(), now) || (all_shares_ && may_yield(r, candidate, shares_, now));
 }
 
-// Returns the request that yields its slot to the candidate, or null. The least urgent request yields first, then one
-// of the tenant furthest above its share, then the one admitted last.
+// Returns the request that yields its slot to the candidate, or null. The least urgent request yields first. Of equally
+// urgent requests, one of the tenant furthest above its share yields, and of this tenant's requests the last admitted.
 Request* Scheduler::yielder_for(const Request& candidate, const Shares& shares, Micros now) const {
   const Qos level = level_of(candidate, now);
   Request* yielder = nullptr;

@@ -1,5 +1,5 @@
-// The scheduler's basic types: ids, times, classes of urgency, quotas, and reasons for the end of a request. They
-// depend on no model, device or clock.
+// The scheduler's basic types: ids, times, classes of urgency, quotas, and reasons for the end of a request. These
+// types depend on no model, device or clock.
 // Thread rule: plain values.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace zinc_rt::sched {
 using mem::kNone;
 using TenantId = std::uint32_t;
 using RequestId = std::uint64_t;  // 0 means no request
-using Micros = std::int64_t;      // microseconds since a fixed moment; the caller of the scheduler chooses it
+using Micros = std::int64_t;      // microseconds since a fixed moment, which the caller of the scheduler chooses
 
 inline constexpr Micros kNever = INT64_MAX;
 inline constexpr std::uint32_t kMostDrafts = kMostGuesses;
@@ -22,7 +22,8 @@ inline constexpr std::uint32_t kMostDrafts = kMostGuesses;
 enum class Qos : std::uint8_t { kInteractive, kStandard, kBatch };
 inline constexpr std::size_t kQosCount = 3;
 
-// A batch request counts four times as much against its tenant as others do, in its share and in its service.
+// A batch request counts four times as much against its tenant as a request of another class, in its share and in its
+// service.
 inline double qos_weight(Qos qos) {
   return qos == Qos::kBatch ? 0.25 : 1.0;
 }

@@ -22,7 +22,7 @@ struct CampaignResult {
   std::uint64_t n_scenarios = 0;
   double bound_used = 0;  // the largest SimResult::bound_used of all scenarios
   std::uint64_t failed_seed = 0;
-  std::optional<Violation> violation;  // broken by the scenario of failed_seed
+  std::optional<Violation> violation;  // the rule that the scenario of failed_seed broke; empty if no rule was broken
 };
 
 CampaignResult run_campaign(const CampaignOptions& options);

@@ -8,7 +8,8 @@ namespace zinc_rt::sched::sim {
 
 namespace {
 
-// A queue longer than kShortQueue is checked only in every kLookEvery-th turn, because the check visits all of it.
+// A queue longer than kShortQueue is checked only in every kLookEvery-th turn of the simulator, because the check
+// visits all requests in it.
 constexpr std::uint32_t kShortQueue = 256, kLookEvery = 32;
 
 }  // namespace
@@ -39,8 +40,8 @@ bool Invariants::may_start(const Request& r, Micros now) const {
          t.decode.has_any(now) && !is_held_by_leader(r);
 }
 
-// Returns whether the request may exceed its tenant's page quota. It ignores the prefix cache, which may save some
-// pages.
+// Returns whether the request may exceed its tenant's page quota. The prefix cache, which may save some pages, is not
+// considered.
 bool Invariants::may_be_over_quota(const Request& r) const {
   const Tenant& t = tenants_[r.params.tenant];
   const auto n = std::min(r.tokens.size() + 1, r.n_limit);
@@ -98,7 +99,7 @@ void Invariants::check_contents(const StepPlan& plan) {
     }
     first += item.n;
   }
-  // No simulated request scores its prompt, so there are no further rows.
+  // No simulated request scores its prompt, so the plan has no further rows.
   if (first != plan.tokens.size() || n_rows != plan.rows.size())
     report("plan", fmt::format("{} ids and {} rows are planned, {} and {} are of items", plan.tokens.size(),
                                plan.rows.size(), first, n_rows));
@@ -123,7 +124,8 @@ void Invariants::after_plan(const StepPlan& plan) {
                           (item.is_decode ? n == 1 : item.n <= s_.options().prefill_cap && item.n_drafts == 0) &&
                           item.n_drafts == r->tokens.n_guessed() * (item.is_decode ? 1 : 0) &&
                           item.n_drafts <= r->params.speculation.most;
-    // A draft leads to one pick more than it has tokens, and all of its rows use one variant of the position encoding.
+    // A draft leads to one pick more than it has tokens, and all rows of the draft use the same variant of the position
+    // encoding.
     const bool is_within = item.begin + item.n + 1 <= r->n_limit || item.n_drafts == 0;
     const auto& limits = s_.options().rope_limits;
     const std::uint32_t variant = s_.slots()[item.slot].rope_variant;
@@ -214,9 +216,9 @@ void Invariants::check_tenants() {
         t.pages > std::max(t.quota.max_kv_pages, last_pages_[id]))
       report("quota", fmt::format("tenant {} has {} slots and {} pages, its quota is {} and {}", id, t.slots, t.pages,
                                   t.quota.max_concurrent_slots, t.quota.max_kv_pages));
-    // If the tenant took pages beyond its reservation, the reservations of others must still be available. The cache
-    // counts the partly filled page of a slot as evictable although it is not. Each slot has at most one, so n_running
-    // is added.
+    // If the tenant took pages beyond its reservation, the reservations of all other tenants must still be available.
+    // The cache counts the partly filled page of a slot as evictable although it is not. Each slot has at most one such
+    // page, so n_running pages are added.
     const bool took_floating = t.pages > last_pages_[id] && t.pages > t.quota.reserved_kv_pages;
     const std::uint64_t there = std::uint64_t{s_.pages().n_free()} + s_.prefixes().n_evictable() + s_.n_running();
     if (took_floating && checks_reserved && leases.empty() && tenants_.reserved_but_unused(id) > there)

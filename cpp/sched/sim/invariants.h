@@ -84,14 +84,15 @@ class Invariants {
     TenantId tenant = 0;
     Qos qos = Qos::kStandard;
     std::uint64_t order = 0;
-    bool is_held = false;  // waits for its leader's prompt
-    bool is_head = false;  // the first of its queue that no leader holds up
+    bool is_held = false;  // true if the request waits until its leader has computed the prompt
+    bool is_head = false;  // true if it is the first request of its queue that does not wait for a leader
     bool is_aged = false;
-    bool is_admitted = false;  // true if the present call of admit admitted it
+    bool is_admitted = false;  // true if the present call of admit() admitted the request
   };
   struct Line {
     Micros admitted_at = INT64_MIN / 2;
-    // If the line waits without a slot: since when, how much time of a slot it is owed in us, and its latest share.
+    // Set while the line waits without a slot: since when it waits, how much time of a slot it is owed in us, and its
+    // latest share.
     Micros since = kNever;
     double owed_us = 0, share = 0;
   };
@@ -120,8 +121,8 @@ class Invariants {
   const TenantBook& tenants_;
   const bool is_alone_;
   std::optional<Violation> violation_;
-  bool looks_at_queue_ = true;                           // whether the queue is checked in this turn
-  std::uint64_t n_turns_ = 0;                            // turns with a long queue
+  bool looks_at_queue_ = true;                           // whether the queue is checked in this turn of the simulator
+  std::uint64_t n_turns_ = 0;                            // number of simulator turns in which the queue was long
   std::vector<std::array<Line, kQosCount>> lines_;       // index: tenant
   std::vector<std::array<bool, kQosCount>> line_waits_;  // scratch; index: tenant
   std::vector<Micros> slot_since_;                       // index: slot; when the slot was taken

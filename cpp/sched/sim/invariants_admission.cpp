@@ -37,15 +37,16 @@ void Invariants::check_order(const Request& r, bool is_aged, bool is_last_of_ten
   for (const Waiting& before : waiting_) {
     const Request* w = before.is_head ? s_.find(before.id) : nullptr;
     if (w == nullptr || !w->is_waiting || before.is_admitted || !may_start(*w, now) || may_be_over_quota(*w)) continue;
-    // A sibling that arrived earlier may have lost its leader in this admission. It is then the first of the queue.
+    // The leader of a sibling that arrived earlier may have ended in this admission. The sibling is then the first of
+    // the queue.
     const auto is_before_it = [&](const Waiting& other) {
       if (other.tenant != before.tenant || other.qos != before.qos || other.order >= before.order) return false;
       const Request* o = s_.find(other.id);
       return o != nullptr && o->is_waiting && !is_held_by_leader(*o);
     };
     if (std::ranges::any_of(waiting_, is_before_it)) continue;
-    // If the tenant gave up a slot in this admission, its request may have become able to start only after others were
-    // admitted.
+    // If the tenant lost a slot in this admission, its request may have become able to start only after other requests
+    // were admitted.
     const auto is_of_tenant = [&](const Event& e) {
       return e.kind == EventKind::kPreempted && e.tenant == before.tenant;
     };

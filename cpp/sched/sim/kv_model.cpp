@@ -62,8 +62,8 @@ std::string KvModel::run(const PlanItem& item, const Request& r, std::span<const
           position / kPageTokens, pages[position / kPageTokens], position, item.begin);
   const std::uint32_t end = item.begin + item.n - item.n_drafts;
   for (std::uint32_t position = item.begin; position < end; ++position) entry(pages, position) = chain.hashes[position];
-  // Entries of guessed tokens get the hashes of the guessed text. If the text continues differently, nobody may read
-  // them.
+  // Entries of guessed tokens get the hashes of the guessed text. If the text continues differently, no step may read
+  // these entries.
   std::uint64_t hash = chain.hashes[end - 1];
   for (std::uint32_t position = end; position < item.begin + item.n; ++position)
     entry(pages, position) = hash = next_hash(hash, r.tokens.with_guess().ids()[position]);

@@ -1,8 +1,8 @@
 // KvModel is the memory of the simulated device. For each entry of each page it holds the hash of the text up to that
 // entry. For each slot and checkpoint it holds the hash of the text that its recurrent state has seen. A step may run
-// an item only if the item's whole context is in this memory. That checks the isolation of KV, the prefix cache, page
-// copies and checkpoints. Hashes start from the owner of the prefixes and the variant of the position encoding, so that
-// sharing across either is found.
+// an item only if the item's whole context is in this memory. This rule checks the isolation of KV, the prefix cache,
+// page copies and checkpoints. Hashes start from the owner of the prefixes and the variant of the position encoding, so
+// that pages shared between different owners or variants are found.
 // Thread rule: one thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Pseudo-random numbers for simulations (SplitMix64). They are the same on every machine.
+// Pseudo-random numbers for simulations (SplitMix64). A seed gives the same numbers on every machine.
 // Thread rule: plain values.
 #pragma once
 

@@ -140,7 +140,8 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   if (drafts.chance(50)) s.drafts = {drafts.between(1, kMostDrafts), drafts.below(101), drafts.chance(30), seed};
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
-  // All reservations together leave some pages, as the engine demands. Later changes of reservations need not.
+  // All reservations together do not cover all pages, as the engine demands. Later changes of reservations need not
+  // fulfill this.
   for (auto& t : s.tenants) t.quota.reserved_kv_pages = std::min(t.quota.reserved_kv_pages, s.options.n_pages / 8);
 
   const std::uint32_t n_requests = d.between(3, 40), percent_other = options.with_faults ? 40 : 8;

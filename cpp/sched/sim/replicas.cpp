@@ -20,7 +20,7 @@ struct User {
   TenantId tenant = 0;
   std::uint32_t system = 0, n_turns = 0, turn = 0;
   std::vector<std::int32_t> said;  // all tokens of the conversation so far
-  std::uint32_t n_known = 0;       // how many of them some replica has computed the KV of
+  std::uint32_t n_known = 0;       // for how many of the tokens a replica has computed the KV
   Micros asks_at = 0, asked_at = 0;
   std::uint32_t n_prompt = 0;
   std::uint64_t n_conversations = 0;

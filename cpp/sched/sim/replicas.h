@@ -3,10 +3,10 @@
 // itself.
 //
 // After every call the rules of sim/invariants.h are checked on each replica, and these rules over all replicas:
-//   quota      A tenant's slots, pages and waiting requests are those of the book and within its quota.
+//   quota      A tenant's slots, pages and waiting requests equal the numbers in the book and are within its quota.
 //   bound      A tenant that has no slot anywhere waits no longer than docs/tenancy.md says.
-//   placement  A request goes to the replica with its longest cached prefix, or to one that is sooner although it has a
-//              shorter prefix.
+//   placement  A request goes to the replica with its longest cached prefix, or to a replica that will have computed
+//              the prompt sooner although its cached prefix is shorter.
 // Thread rule: one thread.
 #pragma once
 

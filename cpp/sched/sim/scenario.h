@@ -25,7 +25,7 @@
 namespace zinc_rt::sched::sim {
 
 struct StepCost {
-  // Microseconds per step, per token in it, and per token in the contexts of its slots.
+  // Microseconds per step, per token that it computes, and per token in the contexts of its slots.
   double base_us = 1000, token_us = 10, context_us = 0;
   std::uint32_t jitter_percent = 0;
   std::uint64_t seed = 1;
@@ -44,16 +44,17 @@ struct TenantLine {
   Quota quota;
 };
 
-// A request. Requests of one group have their first n_shared tokens in common. Requests with equal group, n_shared and
-// seed have the same text, prompt and answer together. So the answer of one may be a prefix of another's prompt.
+// SubmitLine is a request. Requests of one group have their first n_shared tokens in common. Requests with equal group,
+// n_shared and seed have the same text, prompt and answer together. So the answer of one request may be a prefix of
+// another request's prompt.
 struct SubmitLine {
   Qos qos = Qos::kStandard;
   std::uint32_t n_prompt = 1, group = 0, n_shared = 0;
   std::uint64_t seed = 0;
   std::uint32_t max_tokens = 16;
-  std::uint32_t stop_after = 0;  // the n-th generated token is the stop token; 0: none is
+  std::uint32_t stop_after = 0;  // n: the n-th generated token is the stop token; 0: no token is
   Micros deadline_us = 0;        // us after its arrival; 0: no deadline
-  std::uint32_t after = kNone;   // the name of its leader (RequestParams::after)
+  std::uint32_t after = kNone;   // number of its leader (RequestParams::after); kNone: it has no leader
 };
 
 enum class Act : std::uint8_t {
@@ -71,9 +72,10 @@ enum class Act : std::uint8_t {
 
 struct EventLine {
   bool by_step = false;
-  std::int64_t at = 0;  // us, or the index of a turn if by_step
+  std::int64_t at = 0;  // time in us, or the number of a turn of the simulator if by_step
   Act act = Act::kSubmit;
-  std::uint32_t request = 0;  // a name; an event for an unknown request does nothing
+  // Number by which the scenario names the request; an event for an unknown request does nothing.
+  std::uint32_t request = 0;
   std::uint32_t tenant = 0;
   std::uint32_t n_tokens = 16;  // kLease: how many tokens the lease has room for
   SubmitLine submit;

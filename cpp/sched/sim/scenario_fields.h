@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 10> kActNames = {
 inline constexpr std::array<std::string_view, 6> kWhatNames = {"admitted", "preempted", "finish",
                                                                "tokens",   "cached",    "count"};
 
-// Each fields() calls visit(name, member) for all fields of one kind of line.
+// Each overload of fields() calls visit(name, member) for all fields of one kind of line of a scenario.
 template <class Visit>
 void fields(Options& o, Visit&& visit) {
   visit("slots", o.n_slots);

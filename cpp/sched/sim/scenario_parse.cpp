@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-// The largest sizes that a scenario may ask for. A simulation can hold them, and none needs as much.
+// The largest sizes that a scenario may set. They fit in memory and are far above what scenarios need.
 constexpr std::uint32_t kMostSlots = 4096, kMostPages = 1u << 20, kMostContext = 1u << 20, kMostTenants = 4096;
 constexpr std::uint64_t kMostTableEntries = 1u << 24;  // slots x pages of a context
 constexpr Micros kLatest = Micros{1} << 50;

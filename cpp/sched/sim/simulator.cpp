@@ -11,10 +11,10 @@
 namespace zinc_rt::sched::sim {
 namespace {
 
-constexpr std::uint64_t kCacheCheckEvery = 64;  // turns between two checks of the prefix cache
-constexpr std::uint64_t kLeaseTurns = 200;      // a lease for diagnostics ends after this many turns
-// A scenario with more turns than this per token of its requests counts as endless. Throttled and blocked requests
-// poll, and preempted ones are computed again, so the number is large.
+constexpr std::uint64_t kCacheCheckEvery = 64;  // turns of the simulator between two checks of the prefix cache
+constexpr std::uint64_t kLeaseTurns = 200;      // a lease for diagnostics ends after this many turns of the simulator
+// A scenario with more turns than this per token of its requests counts as endless. Throttled and blocked requests cost
+// turns without progress, and preempted requests are computed again, so the number is large.
 constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
 
 struct Live {
@@ -99,7 +99,7 @@ class Simulation {
         return;
       case Act::kQuota: {
         Quota quota = e.quota;
-        // So that its prefixes stay in their scope.
+        // The isolation group stays unchanged, so that the tenant's prefixes stay in their scope.
         quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;
         return tenants_.set_quota(ids_.at(e.tenant), quota, now_);
       }
@@ -179,7 +179,7 @@ class Simulation {
     const bool is_idle = scheduler_.is_idle();
     if (is_idle && next_event == kNever) {
       if (next_step_ >= by_step_.size()) return false;
-      return ++now_, true;  // turns pass until the next event that is given by its turn
+      return ++now_, true;  // the next event is given by its turn, so empty turns pass until then
     }
     const Micros until = is_idle ? next_event : std::min(wake_at, next_event);
     if (until == kNever && next_step_ < by_step_.size()) return ++now_, true;
@@ -256,7 +256,8 @@ class Simulation {
     if (drafts.most == 0) return;
     for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
       const Request* r = scheduler_.in_slot(slot);
-      if (r == nullptr || drafted_.chance(20)) continue;  // sometimes there is no new draft, or an old one stays
+      // Sometimes no new draft is proposed, so an earlier draft may stay.
+      if (r == nullptr || drafted_.chance(20)) continue;
       draft_.clear();
       for (std::uint32_t i = drafted_.below(drafts.most + 1); i > 0; --i) {
         const std::int32_t right = next_token(*r, static_cast<std::uint32_t>(draft_.size()));
