@@ -77,7 +77,7 @@ struct DictExpr : Expr {
 
 struct ConditionalExpr : Expr {
   explicit ConditionalExpr(int line) : Expr(ExprKind::kConditional, line) {}
-  ExprPtr test, then, otherwise;  // `otherwise` is null if there is no else part
+  ExprPtr test, then, otherwise;  // `otherwise` is null if the expression has no else part
 };
 
 // UnaryExpr is an expression with `not`, unary minus or unary plus.
@@ -135,7 +135,8 @@ struct ApplyExpr : Expr {
   ExprPtr operand;
   std::string name;
   Arguments arguments;
-  const Builtin* function = nullptr;  // null if no such filter or test exists, which is an error only when this runs
+  // Null if no such filter or test exists, which is an error only when the expression is evaluated.
+  const Builtin* function = nullptr;
 };
 
 // Target is the left side of an assignment: a name, a namespace's attribute, or a tuple of such targets.
@@ -149,8 +150,8 @@ struct Target {
   SlotRef ref;
 };
 
-// Says how a variable gets its first value when its scope is entered: from the context, from the variable of the same
-// name in the enclosing scope (alias), or not at all.
+// SlotLoad says how a variable gets its first value when its scope is entered: from the context (kContext), from the
+// variable of the same name in the enclosing scope (kAlias), or not at all (kMissing).
 struct SlotLoad {
   enum class Kind : std::uint8_t { kContext, kAlias, kMissing };
   Kind kind;
@@ -160,7 +161,7 @@ struct SlotLoad {
 };
 struct Scope {
   std::vector<SlotLoad> loads;
-  std::vector<int> slots;  // all slots of the scope; they are cleared when the scope is left
+  std::vector<int> slots;  // all slots of the scope, which are cleared when the scope ends
 };
 
 enum class StmtKind : std::uint8_t {
@@ -230,7 +231,7 @@ struct SetStmt : Stmt {
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
   Target target;   // the assigned variable; used only by set blocks
-  ExprPtr filter;  // used by filter blocks and set blocks; null if a set block has none
+  ExprPtr filter;  // used by filter blocks and set blocks; null if a set block has no filter
   std::vector<std::pair<Target, ExprPtr>> bindings;  // the assignments; used only by with blocks
   Scope scope;
   Body body;

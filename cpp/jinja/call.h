@@ -11,7 +11,8 @@
 
 namespace zinc_rt::jinja {
 
-// MacroStmt is a macro or call block in the tree (ast.h). The interpreter runs its body when a MacroObject is called.
+// MacroStmt is a macro or call block of the template's tree (ast.h). The interpreter runs its body when a MacroObject
+// is called.
 struct MacroStmt;
 struct MacroProto {
   std::string name;  // the macro's name; empty for a call block
@@ -45,7 +46,7 @@ Status no_arguments(std::string_view function, const Args& args);
 Result<std::int64_t> need_int(std::string_view what, const Value& value);
 Result<std::string_view> need_str(std::string_view what, const Value& value);
 
-// Find a filter, test or global function. Each returns null if there is none of that name.
+// Find a filter, test or global function. Each returns null if nothing has this name.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_global(std::string_view name);

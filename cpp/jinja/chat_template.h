@@ -29,12 +29,12 @@ class ChatTemplate {
   ~ChatTemplate();
 
   // Renders a chat. `context` is an object with messages, tools, add_generation_prompt, bos_token and whatever else the
-  // template names. Its texts are moved out of it, so that memory holds only one copy.
+  // template names. Its texts are moved out of `context`, so that only one copy is in memory.
   Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
 
   // Renders the same text, and marks the bytes that came from the context, that is, from a client, and not from the
   // template (docs/design/jinja.md). `own` holds further variables whose texts count as the template's, so they are not
-  // marked. The words in `words` are not marked either, if the context has them under the named key.
+  // marked. A text in `words` is not marked either, if it is the value of the key words.key in the context.
   Result<MarkedText> render_marked(nlohmann::ordered_json context, nlohmann::ordered_json own,
                                    const jinja::OwnWords& words, const RenderLimits& limits = {}) const;
 

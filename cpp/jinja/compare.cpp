@@ -237,7 +237,7 @@ Result<bool> contains(Runtime& rt, const Value& container, const Value& item) {
 Result<std::uint64_t> hash_of(Runtime& rt, const Value& given) {
   const Value value = counted(given);
   switch (value.kind()) {
-    // an int beyond 64 bits hashes like its float, because the two may be equal
+    // an int beyond 64 bits hashes like the float of the same value, because the int and a float may be equal
     case Kind::kNumber: return std::hash<double>()(value.as_real());
     case Kind::kStr:
       if (rt.over(value.text().size() / kBytesPerStep)) return rt.limit_error();

@@ -149,7 +149,7 @@ Value Interpreter::filtered(const ForStmt& stmt, const Value& iterable) {
   NextFunction next = [this, &stmt, cursor = Cursor(iterable), home = current_](Runtime&,
                                                                                 Value& item) mutable -> Result<bool> {
     Switch back(*this, home);
-    // Each evaluation of the test uses the surrounding variables as they were when the first item was taken.
+    // Each evaluation of the test uses the values that the surrounding variables had when the first item was taken.
     for (;;) {
       ZRT_TRY(bool more, cursor.next(*this, item));
       if (!more) return false;

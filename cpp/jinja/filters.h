@@ -30,7 +30,7 @@ std::unexpected<Error> not_iterable(const Value& value);
 // numbers are indices. get() follows it from a value. If the argument was None, get() returns the value unchanged.
 struct AttributePath {
   std::vector<Value> parts;
-  Value otherwise;  // used instead of an undefined part; missing if the filter got no default
+  Value otherwise;  // the filter's argument `default`, used in place of an undefined attribute; missing if not given
 
   static AttributePath parse(Runtime& rt, const Value& path);
   Result<Value> get(Runtime& rt, Value item) const;

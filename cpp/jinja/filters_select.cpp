@@ -211,7 +211,7 @@ Result<Value> groupby(Runtime& rt, const Value& self, Args& args) {
       ZRT_TRY(bool same, equals(rt, keys[end], keys[i]));
       if (!same) break;
     }
-    // Keys were converted to lower case only for comparing. A group's name is the key of its first item, unchanged.
+    // Keys were converted to lower case only for comparing. A group's name is the original key of its first item.
     Value name = keys[i];
     if (!case_sensitive) {
       ZRT_TRY(name, path.get(rt, items[i]));

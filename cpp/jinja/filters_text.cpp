@@ -1,4 +1,4 @@
-// Implements the filters that turn a text into a text.
+// Implements the filters whose operand and result are texts.
 #include <algorithm>
 #include <cmath>
 

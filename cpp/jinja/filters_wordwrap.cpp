@@ -62,7 +62,7 @@ class Chunks {
     return is_word(code) || (code < 0x80 && std::string_view("!\"'&.,?").contains(static_cast<char>(code)));
   }
 
-  // Returns the end of a dash that begins at `at` between two words. Returns 0 if there is none.
+  // Returns the end of a dash that begins at `at` between two words. Returns 0 if no dash begins at `at`.
   std::size_t dash_end(std::size_t at) const {
     if (line_[at] != '-' || at == 0 || !is_word_or_mark(char_before(line_, at).code)) return 0;
     const std::size_t end = line_.find_first_not_of('-', at);
@@ -106,7 +106,7 @@ std::size_t break_word(std::string_view word, std::int64_t n, bool break_on_hyph
 }
 
 // Fills lines with as many words as fit, one line after another. Appends the lines to `out`, with `between` before each
-// except the first.
+// line except the first.
 Status wrap_line(Runtime& rt, MarkedView marked, const WrapStyle& style, MarkedView between, MarkedText& out) {
   const std::string_view line = marked.text();
   Chunks chunks(line, style.break_on_hyphens);

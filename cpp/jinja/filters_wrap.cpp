@@ -200,8 +200,8 @@ class PrettyPrinter {
   Runtime& rt_;
 };
 
-// Replaces the HTML entities that a prompt's text may contain. Fails for other entities, because they would be shown
-// wrongly.
+// Replaces the HTML entities that a prompt's text may contain. Fails for all other entities, because without a
+// replacement they would be shown wrongly.
 Result<std::string> unescape(std::string_view text) {
   static constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
       {"amp;", "&"},   {"lt;", "<"},    {"gt;", ">"},    {"quot;", "\""}, {"apos;", "'"},   {"nbsp;", "\u00a0"},

@@ -9,7 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// Hands out the arguments of one % operation, in order or by name.
+// Holds the arguments of one % operation and returns them one by one, in order or by name.
 class PercentArguments {
  public:
   explicit PercentArguments(const Value& arguments) : arguments_(arguments) {}
@@ -167,7 +167,7 @@ Result<MarkedText> percent_field(Runtime& rt, std::string_view format, std::size
   return percent_one(rt, spec, type, named, escape);
 }
 
-// Formatter formats the fields of one call of str.format. It knows the arguments and the number of the next one.
+// Formatter formats the fields of one call of str.format. It holds the arguments and the number of the next argument.
 class Formatter {
  public:
   Formatter(Runtime& rt, const Args& arguments) : rt_(rt), arguments_(arguments) {}

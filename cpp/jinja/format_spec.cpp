@@ -61,7 +61,7 @@ Result<std::string> layout_number(Runtime& rt, const FormatSpec& spec, bool nega
   std::string fill = spec.zero && spec.fill == " " ? "0" : spec.fill;
   if (spec.width > 0) ZRT_CHECK_OK(rt.reserve(static_cast<std::uint64_t>(spec.width), 4));
   if (fill_between && fill == "0" && spec.grouping != 0) {
-    // These zeros count as digits of the number, so separators are inserted between them too.
+    // The zeros that fill the width count as digits of the number, so separators are inserted between them too.
     while (static_cast<std::int64_t>(head.size() + grouped(digits, spec.grouping, group).size() + tail.size()) <
            spec.width) {
       if (rt.over(digits.size())) return rt.limit_error();
@@ -166,8 +166,8 @@ Result<std::string> format_integer(Runtime& rt, const FormatSpec& spec, std::int
   char buffer[80];
   auto end = std::to_chars(buffer, buffer + sizeof(buffer), magnitude, base).ptr;
   std::string digits = upper_if(std::string(buffer, end), type == 'X');
-  // For an int, a precision is the minimum number of digits. Only % formatting allows one; str.format refuses it
-  // earlier.
+  // For an int, a precision is the minimum number of digits. Only % formatting allows a precision for an int;
+  // str.format refuses it earlier.
   if (static_cast<std::int64_t>(digits.size()) < spec.precision) {
     digits.insert(0, static_cast<std::size_t>(spec.precision) - digits.size(), '0');
   }

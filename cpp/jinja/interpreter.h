@@ -35,7 +35,7 @@ class Interpreter final : public Runtime {
   Result<Value> call_loop(const LoopObject& loop, const Value& iterable) override;
 
  private:
-  // These functions run statements. exec.cpp implements them.
+  // The following functions run statements. They are defined in exec.cpp.
   Result<Flow> exec(const Stmt& stmt);
   Result<Flow> exec_body(const Body& body);
   Result<Flow> exec_if(const IfStmt& stmt);
@@ -51,7 +51,7 @@ class Interpreter final : public Runtime {
   void leave_scope(const Scope& scope);
   Value filtered(const ForStmt& stmt, const Value& iterable);
 
-  // These functions evaluate expressions. eval.cpp implements them.
+  // The following functions evaluate expressions. They are defined in eval.cpp.
   Result<Value> eval(const Expr& expr);
   Result<Value> eval_name(const NameExpr& expr);
   Result<Value> eval_items(const ItemsExpr& expr);
@@ -68,7 +68,7 @@ class Interpreter final : public Runtime {
   Result<Args> eval_arguments(const Arguments& arguments);
   Status eval_starred(const Arguments& arguments, Args& out);
 
-  // These functions call macros and loops. invoke.cpp implements them.
+  // The following functions call macros and loops. They are defined in invoke.cpp.
   Status exec_macro(const MacroStmt& stmt);
   Status exec_call_block(const MacroStmt& stmt);
   Status exec_generation(const MacroStmt& stmt);
@@ -83,7 +83,8 @@ class Interpreter final : public Runtime {
   const Value& slot(const SlotRef& ref) const;
   Value& slot(const SlotRef& ref);
 
-  // Redirects the output to its own buffer until it is destroyed. Macros and blocks collect their text with it.
+  // While a Capture exists, the template's output goes to the Capture's own buffer. Macros and blocks collect their
+  // text with it.
   class Capture {
    public:
     explicit Capture(Interpreter& interpreter) : interpreter_(interpreter), outer_(interpreter.out_) {
@@ -95,8 +96,7 @@ class Interpreter final : public Runtime {
     }
     Capture(const Capture&) = delete;
     Capture& operator=(const Capture&) = delete;
-    // Returns a copy of the text so far. The text's bytes stay counted in out_bytes_ until the destructor subtracts
-    // them.
+    // Returns a copy of the text so far. The bytes of the text are subtracted from out_bytes_ only by the destructor.
     MarkedText copy() const { return text_; }
 
    private:
@@ -105,7 +105,7 @@ class Interpreter final : public Runtime {
     MarkedText text_;
   };
 
-  // Makes another activation the current one until it is destroyed.
+  // While a Switch exists, the given activation is the current one.
   class Switch {
    public:
     Switch(Interpreter& interpreter, Activation* to) : interpreter_(interpreter), back_(interpreter.current_) {

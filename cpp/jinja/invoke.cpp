@@ -20,8 +20,8 @@ Activation* Interpreter::new_activation(int n_slots, Activation* parent) {
   return activations_.back().get();
 }
 
-// Frees an activation when its function returns. Activations end in the reverse order of their start. A captured one
-// stays until the render ends.
+// Frees an activation when its function returns. Activations end in the reverse order of their start. A captured
+// activation stays until the render ends.
 void Interpreter::drop_activation(Activation* activation) {
   if (activation->captured || activations_.back().get() != activation) return;
   heap_.subtract_bytes(bytes_of(*activation));

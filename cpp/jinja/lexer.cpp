@@ -190,7 +190,7 @@ class Lexer {
     return op(closing);
   }
 
-  // Returns the length of the match of "(\d+_)*\d+" at pos, or 0 if there is no digit.
+  // Returns the length of the match of "(\d+_)*\d+" at pos, or 0 if no digit is at pos.
   std::size_t digit_run(std::size_t pos) const {
     std::size_t start = pos;
     while (is_digit(at(pos)) || (at(pos) == '_' && pos > start && at(pos - 1) != '_' && is_digit(at(pos + 1)))) ++pos;

@@ -19,7 +19,7 @@ struct RenderLimits {
   std::size_t max_value_bytes = 128u << 20;  // all live values of the render together, including the context
   // The time is the thread's processor time, so that a busy machine refuses no more templates than an idle one.
   std::uint32_t max_time_ms = 1000;
-  std::stop_token cancel = {};  // if any thread requests a stop, the render ends with kCancelled
+  std::stop_token cancel = {};  // if a stop is requested, on any thread, the render ends with kCancelled
   // strftime_now returns this time instead of the clock's. It is shown in the process's time zone.
   std::optional<std::chrono::system_clock::time_point> now = {};
 };

@@ -10,8 +10,8 @@ namespace zinc_rt::jinja {
 
 struct ForStmt;
 
-// Cursor is a position in an iterable. Two cursors over one iterator share its position, as in Python: if one takes an
-// item, the other does not see it.
+// Cursor is a position in an iterable. Two cursors over one iterator share its position, as in Python: an item that one
+// cursor takes is not returned by the other cursor.
 class Cursor {
  public:
   Cursor() = default;
@@ -32,7 +32,7 @@ struct LoopObject : Object {
   std::int64_t depth0 = 0;
   Value previous_item;
   Value current_item;
-  Value next_item;      // the item that peek() has read ahead; missing if it read none
+  Value next_item;      // the item that peek() has read ahead; missing if there was no further item
   bool peeked = false;  // peek() has read ahead; a missing next_item then means the end
   std::vector<Value> last_changed;
   bool changed_called = false;
@@ -44,7 +44,7 @@ struct LoopObject : Object {
   Result<std::int64_t> total(Runtime& rt);
 };
 
-// Returns an attribute of `loop` by name, such as loop.index. Returns missing if there is no such attribute.
+// Returns an attribute of `loop` by name, such as loop.index. Returns missing if `loop` has no such attribute.
 Result<Value> loop_attribute(Runtime& rt, const Value& loop, std::string_view name);
 
 }  // namespace zinc_rt::jinja

@@ -11,7 +11,8 @@ namespace zinc_rt::jinja {
 // but the method would change its object.
 const Builtin* find_method(const Value& object, std::string_view name, bool& forbidden);
 
-// find_str_method() finds every method of str. It asks find_split_method() for those in methods_split.cpp.
+// find_str_method() finds every method of str. It calls find_split_method() for the methods that are defined in
+// methods_split.cpp.
 const Builtin* find_str_method(std::string_view name);
 const Builtin* find_split_method(std::string_view name);
 

@@ -14,7 +14,7 @@ namespace zinc_rt::jinja {
 enum class BinaryOp : std::uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
 enum class CompareOp : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 
-// These functions make texts of values. text.cpp implements them.
+// The following functions convert values to text. They are defined in text.cpp.
 Status append_str(Runtime& rt, MarkedText& out, const Value& value);   // appends str(value)
 Status append_repr(Runtime& rt, MarkedText& out, const Value& value);  // appends repr(value)
 Result<MarkedText> to_str(Runtime& rt, const Value& value);
@@ -22,7 +22,8 @@ Result<MarkedText> to_repr(Runtime& rt, const Value& value);
 // Applies `map` to a whole text, for a map that may change the number of bytes of a character. If no character changes
 // its size, each byte keeps its mark. Otherwise, if any part of the text is marked, the whole result is marked.
 MarkedText map_marked(MarkedView text, std::string (*map)(std::string_view));
-// Applies `map` to a text, for a map that handles each character by itself. So the marks of the result are exact.
+// Applies `map` to a text, for a map that converts each character independently of its neighbours. So the marks of the
+// result are exact.
 MarkedText map_runs(MarkedView text, std::string (*map)(std::string_view));
 std::string float_repr(double d);
 std::string repr_of(std::string_view text);  // returns the repr of a str
@@ -30,7 +31,7 @@ std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
 // Returns the error of an operation on an int that does not fit 64 bits.
 std::unexpected<Error> beyond_ints(const Value& value);
 
-// These functions compare, hash and sort values. compare.cpp implements them.
+// The following functions compare, hash and sort values. They are defined in compare.cpp.
 bool truthy(const Value& value);
 Result<bool> equals(Runtime& rt, const Value& a, const Value& b);
 Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b);
@@ -39,7 +40,7 @@ Result<std::uint64_t> hash_of(Runtime& rt, const Value& value);
 // Sorts keys, and items in the same order. The sort is stable. It compares with < and fails as < does.
 Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse);
 
-// These functions read and change dicts. dict.cpp implements them.
+// The following functions read and change dicts. They are defined in dict.cpp.
 const Value* dict_get(const DictObject& dict, std::string_view key);  // returns null if the key is absent
 Result<const Value*> dict_find(Runtime& rt, const DictObject& dict, const Value& key);
 Status dict_set(Runtime& rt, DictObject& dict, const Value& key, Value value);
@@ -49,9 +50,10 @@ Status dict_set_named(Runtime& rt, DictObject& dict, const Args& args, std::size
 // Adds what Python's dict(source) contains to `target`. `source` is a mapping or an iterable of pairs.
 Status dict_update(Runtime& rt, DictObject& target, const Value& source);
 
-// These functions read parts of values. access.cpp implements them.
+// The following functions read parts of values. They are defined in access.cpp.
 Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name);  // returns object.name
-// Returns getattr(object, name) without trying items. Returns missing if there is no such attribute.
+// Returns getattr(object, name) and does not look at the object's items. Returns missing if the object has no such
+// attribute.
 Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name);
 Result<Value> get_item(Runtime& rt, const Value& object, const Value& key);  // returns object[key]
 Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, const Value& stop, const Value& step);
@@ -59,11 +61,11 @@ Result<std::int64_t> length(Runtime& rt, const Value& value);
 bool has_length(const Value& value);
 bool is_iterable(const Value& value);
 Result<std::vector<Value>> to_vector(Runtime& rt, const Value& iterable);
-// Returns the items of an iterable, of which there must be n, one per target of an assignment. Otherwise returns an
-// error with both numbers.
+// Returns the items of an iterable for an assignment to n targets. If the number of items is not n, returns an error
+// with both numbers.
 Result<std::vector<Value>> unpack(Runtime& rt, const Value& iterable, std::size_t n);
 
-// These functions do arithmetic. arithmetic.cpp implements them.
+// The following functions do arithmetic. They are defined in arithmetic.cpp.
 Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b);
 Result<Value> negate(Runtime& rt, const Value& value);
 Result<Value> plus(Runtime& rt, const Value& value);
@@ -73,7 +75,7 @@ std::optional<double> parse_float(std::string_view text);
 Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_t base);
 Result<std::int64_t> float_to_int(double d);
 
-// These functions format texts by patterns. format.cpp implements them.
+// The following functions format texts by patterns. They are defined in format.cpp.
 Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);  // returns format % arguments
 Result<MarkedText> str_format(Runtime& rt, MarkedView format, const Args& arguments);    // returns format.format(...)
 

@@ -1,6 +1,6 @@
 // OwnWords names texts that count as the template's own, although a client may have sent them in the context.
-// render_marked() (chat_template.h) does not mark them as the client's, so special tokens in which they occur stay
-// special tokens.
+// render_marked() (chat_template.h) does not mark them as the client's, so a special token that contains such a text
+// stays a special token.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace zinc_rt::jinja {
 
-// A text is an own word if it is one of `words` and stands under `key` in an object. Roles are an example: templates
-// build token names from them, as in '<|' + message.role + '|>'.
+// A text is an own word if it is one of `words` and is the value of the key `key` of an object. Roles are an example:
+// templates build token names from them, as in '<|' + message.role + '|>'.
 struct OwnWords {
   std::string_view key = {};
   std::span<const std::string_view> words = {};

@@ -35,7 +35,7 @@ class Parser {
   Status expect(Tok type);
   Result<Value> expect_name();
   std::unexpected<Error> unexpected_token() const;
-  Status enter();  // begins one more level of nesting; fails if there are too many; a Nested object ends the level
+  Status enter();  // begins a level of nesting; fails if the levels exceed the limit; a Nested object ends the level
   Result<ExprPtr> checked(ExprPtr expr, std::size_t depth_below);
 
   struct Nested {
@@ -44,7 +44,7 @@ class Parser {
     Parser& parser;
   };
 
-  // The following functions parse expressions. Each handles one level of precedence or one kind of expression.
+  // The following functions parse expressions. Each function parses one level of precedence or one kind of expression.
   Result<ExprPtr> parse_expression(bool with_conditional = true);
   Result<ExprPtr> parse_conditional();
   Result<ExprPtr> parse_or();
@@ -98,7 +98,7 @@ class Parser {
   std::size_t at_ = 0;
   ConstantPool& constants_;
   int depth_ = 0;
-  int loops_ = 0;  // number of for statements that a break at this place could leave
+  int loops_ = 0;  // number of enclosing for statements that a break at this place could end
   std::uintptr_t stack_start_;
 };
 

@@ -102,7 +102,8 @@ Result<StmtPtr> Parser::parse_for() {
   if (take().text == "else") {
     loop->has_else = true;
     int outer = loops_;
-    // A recursive loop is a function, and a break cannot leave a function, so outer loops do not count in its body.
+    // A recursive loop is a function, and a break cannot leave a function, so the loops around it do not count in its
+    // body.
     if (loop->recursive) loops_ = 0;
     auto otherwise = parse_block_body({"endfor"}, true);
     loops_ = outer;
@@ -158,7 +159,8 @@ Result<StmtPtr> Parser::parse_with() {
   return with;
 }
 
-// Parses a block statement. This engine has no template inheritance, so a block is just its body in its own scope.
+// Parses a block statement. This engine has no template inheritance, so a block statement only runs its body in a scope
+// of its own.
 Result<StmtPtr> Parser::parse_block() {
   auto block = std::make_unique<BlockStmt>(StmtKind::kScoped, take().line);
   ZRT_TRY(Value name, expect_name());

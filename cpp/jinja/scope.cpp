@@ -1,10 +1,10 @@
-// Decides which variable a name means. Like Jinja, it does this before a template runs, from the positions where the
-// template loads and stores the name:
+// Decides which variable a name means. As in Jinja, this is decided before a template runs, from the positions where
+// the template loads and stores the name:
 //  - A loop, macro, call, filter, set or with block opens a scope; an if does not.
 //  - A name that a scope stores belongs to that scope. Its variable starts as a copy of the enclosing scope's variable
 //    with that name, or as missing if there is none.
-//  - A name that a scope only loads is the enclosing scope's variable if there is one. Else it is looked up in the
-//    context once, when the scope is entered.
+//  - A name that a scope only loads is the enclosing scope's variable if that scope has one. Else it is looked up in
+//    the context once, when the scope is entered.
 //  - A name that only a branch of an if stores starts with the value in the enclosing scope or in the context.
 // Macros, call blocks and recursive loops are functions. They can run several times at once, so each run has its own
 // activation (its variables). All scopes of one function share its activation.
@@ -36,8 +36,8 @@ struct Start {
   Variable from;
 };
 
-// Symbols holds the names of one scope. Each branch of an if is a Symbols object of its own on top of its scope's, so
-// that the names that only the branch stores are known.
+// Symbols holds the names of one scope. Each branch of an if has a Symbols object of its own, whose parent is that of
+// the scope. So the names that only the branch stores are known.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
   explicit Symbols(Symbols* below)
@@ -105,7 +105,7 @@ struct Symbols {
   Symbols* parent;
   Symbols* base = nullptr;
   FunctionScope* function;
-  Symbols* owner;  // the scope's own object, below those of all branches
+  Symbols* owner;  // the Symbols of the scope itself, in which this branch lies
   std::map<std::string, Variable> names;
   std::map<std::string, Start> starts;
   std::set<std::string> stores;

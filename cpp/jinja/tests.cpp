@@ -49,7 +49,7 @@ Result<Value> same_as(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("sameas", args, {"other"}, 1));
   if (self.kind() != a[0].kind()) return Value::boolean(false);
   // `sameas` means Python's `is`. In Python, constants and equal small values are usually the same object, so they are
-  // compared by value. Containers are the same only if they are one object.
+  // compared by value. Two containers are the same only if they are one object.
   if (self.kind() < Kind::kUndefined || self.is_str()) {
     ZRT_TRY(bool same, equals(rt, self, a[0]));
     return Value::boolean(same);

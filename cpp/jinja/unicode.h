@@ -1,5 +1,6 @@
 // Treats UTF-8 text as a sequence of code points, with the character classes and case rules of Python's str. A byte
-// that is not part of valid UTF-8 counts as one character and is copied unchanged. It has no class and no case.
+// that is not part of valid UTF-8 counts as one character and is copied unchanged. Such a byte has no class and no
+// case.
 // Thread rule: pure functions.
 #pragma once
 
@@ -38,8 +39,8 @@ Char char_at(std::string_view text, std::size_t pos);
 Char char_before(std::string_view text, std::size_t pos);
 void append_char(std::string& out, std::uint32_t code);
 std::size_t count_chars(std::string_view text);
-// Returns the byte offset of character n, or text.size() if there are fewer characters. is_ascii says that every byte
-// is a character, which needs no search.
+// Returns the byte offset of character n, or text.size() if there are fewer characters. If is_ascii is true, every byte
+// is a character, so the offset is n without a search.
 std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii);
 
 std::uint16_t char_flags(std::uint32_t code);
@@ -59,7 +60,8 @@ std::string to_swapped(std::string_view text);      // does what Python's str.sw
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
 
-// Return the position of the first or last occurrence, or npos if there is none. The time is linear in both lengths.
+// Return the position of the first or last occurrence, or npos if `needle` does not occur. The time is linear in both
+// lengths.
 std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from = 0);
 std::size_t rfind_text(std::string_view text, std::string_view needle);
 

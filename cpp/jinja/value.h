@@ -155,7 +155,8 @@ class Heap {
 
   Object* first_ = nullptr;
   std::size_t live_bytes_ = 0;
-  bool busy_ = false;  // objects are being freed, so those that lose their last reference wait in pending_
+  // True while objects are freed; objects that lose their last reference meanwhile wait in pending_.
+  bool busy_ = false;
   std::vector<Object*> pending_;
 };
 
@@ -163,9 +164,10 @@ struct StrObject : Object {
   std::string text;
   std::int64_t n_chars = -1;  // number of characters; counted on first use, for immortals when they are created
   bool markup = false;        // whether the text is escaped for HTML already
-  // The members below say which bytes came from outside the template. No operation's result depends on them.
+  // The following members say which bytes came from outside the template. They only mark bytes: no operation returns a
+  // different text because of them.
   bool is_foreign = false;                         // all bytes came from outside
-  std::unique_ptr<const TextSpans> foreign_parts;  // the parts that came from outside, if only some did
+  std::unique_ptr<const TextSpans> foreign_parts;  // the parts that came from outside, if not all bytes did
 };
 
 // NumberObject is a number of the context that keeps its text, because no 64-bit int or float would be printed the same
@@ -184,7 +186,7 @@ struct SeqObject : Object {
 
 struct DictObject : Object {
   std::vector<std::pair<Value, Value>> items;  // the items in the order of insertion
-  std::vector<std::uint32_t> buckets;          // hash table of item index + 1; empty while there are few items
+  std::vector<std::uint32_t> buckets;          // hash table of item index + 1; empty while the dict has few items
 };
 
 enum class ViewKind : std::uint8_t { kKeys, kValues, kItems };
@@ -193,7 +195,7 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
-// The numbers of a range may not be larger than this. So all arithmetic on them stays within 64 bits.
+// The largest magnitude of a range's numbers. With this limit, all arithmetic on them stays within 64 bits.
 inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
@@ -208,7 +210,7 @@ struct UndefinedObject : Object {
   Value name;
 };
 
-// Advances an iterator: stores the next item in its second argument and returns true. Returns false if there is none.
+// Advances an iterator: stores the next item in its second argument and returns true. Returns false if no item is left.
 using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
 struct IteratorObject : Object {
   std::string_view type_name;
@@ -302,7 +304,7 @@ inline MarkedView Value::view() const {
   return str.foreign_parts ? MarkedView(str.text, *str.foreign_parts) : MarkedView(str.text, str.is_foreign);
 }
 
-// Owns the constants of one template. They outlive all of its renders.
+// Owns the constants of one template, which outlive all of the template's renders.
 class ConstantPool {
  public:
   Value str(std::string text);
@@ -311,8 +313,8 @@ class ConstantPool {
   std::vector<std::unique_ptr<StrObject>> strings_;
 };
 
-// Returns the value that arithmetic uses: for a kNumber its int or float. Returns other values unchanged, and also an
-// int that does not fit 64 bits.
+// Returns the value with which arithmetic computes. For a kNumber this is its int or float, unless it is an int that
+// does not fit 64 bits. All other values are returned unchanged.
 Value counted(const Value& value);
 // Returns whether the value is an int that does not fit 64 bits. REQUIRES: the value is a result of counted().
 inline bool is_beyond_ints(const Value& value) {

@@ -195,8 +195,8 @@ class ConfigReader {
     return {};
   }
 
-  // Reads one flag per layer. The file stores an array of flags, or one number p that means that every p-th layer is
-  // not flagged and all others are.
+  // Reads one flag per layer. The file stores an array of flags, or one number p, which means that all layers are
+  // flagged except every p-th.
   Status read_flags(std::vector<bool>& flags, std::string_view key) {
     const auto* value = metadata_.find(full(key));
     if (value == nullptr) return {};

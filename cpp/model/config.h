@@ -1,6 +1,6 @@
 // ModelConfig holds the shape of a model: its sizes, attention, RoPE, experts and scales. read_config() takes them from
-// the metadata keys of a model file, and graph builders read only this struct, so they know no keys. Every value is
-// checked here, so later code may multiply sizes without further checks.
+// the metadata keys of a model file, and graph builders read only this struct, so they do not depend on metadata keys.
+// Every value is checked here, so later code may multiply sizes without further checks.
 // Thread rule: plain values.
 #pragma once
 
@@ -16,7 +16,8 @@
 namespace zinc_rt {
 
 struct ModelConfig {
-  // These members name the model; the model card shows them. Executors use only `architecture`, for example "llama".
+  // The following members are names, which the model card shows. Executors use only `architecture`, for example
+  // "llama".
   std::string architecture;
   std::string name;
   std::string size_label;
@@ -31,24 +32,25 @@ struct ModelConfig {
   std::uint32_t vocab_size = 0;
   std::uint32_t context_length = 0;
 
-  // These members describe attention. Each vector has one entry per layer. The file may list 0 heads for layers without
-  // attention, so n_kv_heads is the value of the first layer whose count is not 0.
+  // The following members describe attention. Each vector has one element per layer. The file may list 0 heads for
+  // layers without attention, so n_kv_heads is the value of the first layer whose count is not 0.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::vector<std::uint32_t> n_kv_heads_per_layer;
   std::uint32_t head_dim = 0;
   std::uint32_t v_head_dim = 0;
   std::uint32_t sliding_window = 0;    // how many tokens a query attends to, including itself; 0 means all
-  std::vector<bool> is_sliding;        // true for the layers with the window; empty if the file does not say which
+  std::vector<bool> is_sliding;        // true for the layers with the window; empty if the file has no such list
   std::uint32_t sliding_head_dim = 0;  // head size of the sliding layers; equals head_dim if the file gives none
   std::uint32_t sliding_v_head_dim = 0;
-  std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers compute no K and V and read an earlier layer's
+  // How many of the last layers compute no K and V, and read the K and V of an earlier layer.
+  std::uint32_t n_shared_kv_layers = 0;
   bool is_causal = true;                 // true: a token attends to itself and earlier tokens; false: to its whole text
   double attention_scale = 0;            // factor of Q times K; 0 means 1 / sqrt(head_dim)
   double attention_softcap = 0;          // scores become cap * tanh(score / cap); 0 means no cap
 
-  // These members describe RoPE (rotary positions). Those without "sliding" in their names are for all layers, or for
-  // the global layers if the model has sliding ones.
+  // The following members describe RoPE (rotary positions). A member without "sliding" in its name applies to all
+  // layers, or, if the model has sliding layers, to the global layers.
   std::uint32_t rope_dim = 0;  // number of leading elements of a head that are rotated; even, at most head_dim
   double rope_theta = 0;
   std::uint32_t sliding_rope_dim = 0;  // rope_dim of the sliding layers; equals their head size if the file gives none
@@ -59,8 +61,8 @@ struct ModelConfig {
   double rope_attn_factor = 0;  // factor that multiplies cos and sin; 0 if the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
 
-  // These members describe the dense feed-forward. ffn_dim is the value of the first layer that has one; it is 0 if the
-  // model has only experts.
+  // The following members describe the dense feed-forward network. ffn_dim is its width in the first layer that has
+  // one. It is 0 if all layers have experts instead.
   std::uint32_t ffn_dim = 0;
   std::vector<std::uint32_t> ffn_dim_per_layer;
   std::uint32_t n_experts = 0;  // number of experts per layer; 0 for a dense model
@@ -77,12 +79,12 @@ struct ModelConfig {
   std::uint32_t ssm_k_dim = 0;
   std::uint32_t ssm_inner_dim = 0;  // ssm_v_heads times the size of one value head
 
-  // Each layer may add a vector per token from an embedding table of its own (Gemma 4). This is the size of that
-  // vector; 0 if the model has no such table.
+  // Each layer may add a vector per token from an embedding table of its own (Gemma 4). per_layer_embedding_dim is the
+  // size of this vector; 0 if the model has no such table.
   std::uint32_t per_layer_embedding_dim = 0;
 
   // These members are used only by encoders, which make embeddings.
-  std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if there is none
+  std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if the file has no such tensor
   std::uint32_t pooling_type = 0;   // how token rows become one embedding, by base/pooling.h; 0 for no embedding
 
   // The following members are the constants of norms, and factors by which values are multiplied.
@@ -94,9 +96,9 @@ struct ModelConfig {
   bool tied_embeddings = false;    // the output matrix is the token embedding matrix
 };
 
-// Reads the config from the metadata and checks every value. `tensors` is the file's tensor table. It decides whether
-// the embeddings are tied, and its embedding matrix provides vocab_size if no key does. Errors: kNotFound for a missing
-// key; kCorrupt or kUnavailable for a value that is not allowed.
+// Reads the config from the metadata and checks every value. `tensors` is the file's tensor table. The table decides
+// whether the embeddings are tied. vocab_size is the number of rows of the embedding matrix if no key states it.
+// Errors: kNotFound for a missing key; kCorrupt or kUnavailable for a value that is not allowed.
 Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors);
 inline Result<ModelConfig> read_config(const gguf::GgufFile& file) {
   return read_config(file.metadata(), file.tensors());

@@ -71,7 +71,7 @@ template <auto... kValues>
 bool without_experts_or(const ModelConfig& c, const Value& value) {
   return c.n_experts == 0 || is_one_of<kValues...>(c, value);
 }
-// Returns whether this value is the usual one of the key that scales YaRN's attention factor. Other kinds of RoPE
+// Returns whether `value` is the usual value of the key that scales YaRN's attention factor. Other kinds of RoPE
 // scaling ignore the key. -1 means that the file does not set it.
 bool is_usual_mix(const ModelConfig& c, const Value& value) {
   return c.rope_scaling_type == "yarn" ? is_one_of<1, -1>(c, value) : is_one_of<0, -1>(c, value);
@@ -83,8 +83,8 @@ bool is_reordered(const ModelConfig& c, const Value& value) {
   return scalar_of(value) == (c.architecture == "qwen3next" ? 0 : 1);
 }
 
-// These are sets of architectures. A row of kKeys refers to the set of those that compute with its key, or to that of
-// those that do not.
+// Sets of architectures. A row of kKeys refers to the set of the architectures that compute with the row's key, or to
+// the set of those that do not.
 using Set = std::span<const std::string_view>;
 constexpr std::string_view kEncoders[] = {"bert", "nomic-bert"};
 constexpr std::string_view kHybrids[] = {"qwen35", "qwen35moe", "qwen3next"};
@@ -98,7 +98,7 @@ constexpr Set kNone{};
 
 struct KeyRow {
   std::string_view key;
-  bool by_all_others;  // true: every family outside `set` computes with the key; false: only those in `set` do
+  bool by_all_others;  // true: every family outside `set` computes with the key; false: only the families in `set` do
   Set set;
   Harmless harmless;
 };
@@ -152,7 +152,8 @@ constexpr KeyRow kKeys[] = {
     by_none(".rope.scaling.yarn_attn_factor", is_one_of<1, -1>),
     by_none(".rope.scaling.yarn_log_multiplier", is_one_of<0>),
     by_none(".rope.scaling.alpha", is_one_of<0, 1>),
-    // These keys place tokens of pictures in rows and columns. In text all sections of a token have the same position.
+    // The following keys say how positions of image tokens are split into rows and columns. A text token has the same
+    // position in all sections, so the keys change nothing.
     by_none(".rope.dimension_sections", always),
     by_none(".rope.mrope_section", always),
     by_none(".rope.mrope_interleaved", always),
@@ -186,8 +187,8 @@ constexpr KeyRow kKeys[] = {
     by(kExperts, ".expert_weights_scale", without_experts_or<0, 1>),
     by_none(".expert_weights_norm", without_experts_or<1>),
     by_none(".norm_top_k_prob", without_experts_or<1>),
-    // 0 means that the file does not say. 1 and 3 mean softmax over all experts or over the chosen ones, which is what
-    // the families compute.
+    // 0 means that the file does not set it. 1 means softmax over all experts, and 3 softmax over the chosen experts.
+    // The families compute these.
     by_none(".expert_gating_func", without_experts_or<0, 1, 3>),
     by_none(".expert_group_count", without_experts_or<0, 1>),
     by_none(".expert_group_used_count", without_experts_or<0, 1>),
@@ -216,10 +217,11 @@ constexpr KeyRow kKeys[] = {
 };
 // clang-format on
 
-// If a key contains one of these, it belongs to a part of the file other than the language model, which is not run.
+// A key that contains one of these texts belongs to a part of the file other than the language model. Such parts are
+// not run.
 constexpr std::string_view kOtherParts[] = {".vision.", ".audio.", ".mm."};
-// A file is refused if it has a key that is not in kKeys and contains one of these, because such a key may change the
-// results.
+// A file is refused if it has a key that is not in kKeys and contains one of the following texts, because such a key
+// may change the results.
 constexpr std::string_view kGroups[] = {".rope.", ".attention.", ".ssm."};
 constexpr std::string_view kWords[] = {"scale", "softcap", "norm", "window", "clamp", "residual", "activation"};
 

@@ -1,6 +1,6 @@
-// Decides for each architecture key of a model file whether this runtime may run the file. The table knows which
-// families compute with a key, its other names, and the values that change nothing. docs/models.md shows the table to
-// users.
+// Decides for each architecture key of a model file whether this runtime may run the file. Its table lists, for each
+// key, the families that compute with it, its other names, and the values that change nothing. docs/models.md shows the
+// table to users.
 // Thread rule: pure functions.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace zinc_rt {
 
-// All functions take keys without the architecture: ".rope.freq_base" stands for "llama.rope.freq_base" and its
-// siblings.
+// All functions take keys without the architecture: ".rope.freq_base" stands for "llama.rope.freq_base",
+// "qwen3.rope.freq_base" and so on.
 
 // Returns the name under which the file stores this key: the key itself or one of its other names.
 std::string name_in_file(const gguf::Metadata& metadata, std::string_view architecture, std::string_view key);
@@ -28,7 +28,7 @@ std::optional<double> family_default(const ModelConfig& config, const gguf::Meta
 // one key under two names with different values.
 Status check_keys(const gguf::Metadata& metadata, const ModelConfig& config);
 
-// Returns whether this tensor belongs to a part other than the language model, such as vision or audio. Those parts are
+// Returns whether this tensor belongs to a part other than the language model, such as vision or audio. Such parts are
 // not run.
 bool is_of_other_part(std::string_view tensor);
 

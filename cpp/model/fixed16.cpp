@@ -37,8 +37,8 @@ ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
 }
 
 // Encodes one group into `block` and returns how many of its weights equal code * d, that is, were not rounded. d and
-// scale = 1 / d are powers of two. The product with scale is exact, unless it is far below 1, where the code is 0 in
-// any case.
+// scale = 1 / d are powers of two. The product of a weight and `scale` is exact, unless it is far below 1. The code is
+// then 0 in any case.
 ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, BlockFixed16* block) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds the sum to an integer in its low bits
   std::uint32_t n_exact = 0;

@@ -16,8 +16,8 @@ namespace zinc_rt {
 struct Tensor;
 
 // Returns whether executors convert this matrix to fixed16. The matrix must be F16 or BF16, and its rows must consist
-// of whole groups. In a sample of 32 rows spread over the matrix, the conversion must keep the exact value of at least
-// nine tenths of the weights. The answer depends only on the file.
+// of whole groups. The conversion must not change the values of at least nine tenths of the weights in a sample of 32
+// rows, spread over the matrix. The answer depends only on the file.
 bool fits_fixed16(const Tensor& tensor);
 
 // Converts k weights of type `from` (kF16 or kBF16) to k / 256 blocks. k is a multiple of 256. Returns how many weights

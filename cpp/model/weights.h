@@ -48,10 +48,10 @@ class Weights {
     std::vector<std::span<const std::byte>> data;
     std::shared_ptr<const void> owner;  // keeps the memory of `data` alive
     bool is_mapped = false;             // whether `data` are parts of mapped files
-    std::function<Status()> is_whole;   // see Weights::is_whole(); empty if no file is mapped
+    std::function<Status()> is_whole;   // implements Weights::is_whole(); empty if no file is mapped
   };
 
-  // Opens a model. `path` is a GGUF file (the first one of a split model) or an MLC folder.
+  // Opens a model. `path` is a GGUF file (of a split model the first file) or an MLC folder.
   static Result<Weights> open(const std::string& path);
   // Returns the metadata() of the model that open() would return, but reads no tensor.
   static Result<gguf::Metadata> open_metadata(const std::string& path);

@@ -39,12 +39,12 @@ std::string_view to_string(ValueType type);
 std::string quoted(std::string_view name);
 
 // Holds the value of one key: a scalar, or an array of scalars of one type. Integers of any width are stored as i64
-// (u64 as u64), floats as double. `type` remembers the type in the file.
+// (u64 as u64), floats as double. `type` is the type in the file.
 struct Value {
   ValueType type = ValueType::kU8;  // if is_array, the type of the elements
   bool is_array = false;
-  std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // a scalar is one of these
-               std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // an array is one of these
+  std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // types of a scalar
+               std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // types of an array
                std::vector<std::uint8_t> /* bool array */, std::vector<std::string>>
       data;
 
@@ -56,9 +56,9 @@ class Metadata {
   const Value* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // Each of these returns the value of a key as one C++ type. Any integer type converts to another if the value fits;
-  // f32 and f64 convert too. Errors: kNotFound if the key is absent; kCorrupt if it has another type or the value does
-  // not fit. That error names the key and both types.
+  // Each get_*() returns the value of a key as one C++ type. Any integer type converts to another if the value fits;
+  // f32 and f64 convert too. Errors: kNotFound if the key is absent; kCorrupt, with the key and both types, if the
+  // value has another type or does not fit.
   Result<std::int64_t> get_int(std::string_view key) const;
   Result<double> get_float(std::string_view key) const;
   Result<bool> get_bool(std::string_view key) const;
@@ -67,8 +67,8 @@ class Metadata {
   Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also reads an array of bool, as 0 and 1
   Result<std::vector<double>> get_floats(std::string_view key) const;
 
-  // The get_*_or functions read a key as get_int() and its siblings do, but return `fallback` if the key is absent. A
-  // key of another type is still an error.
+  // Each get_*_or() returns the same as the function without _or, but returns `fallback` if the key is absent. A key of
+  // another type is still an error.
   Result<std::int64_t> get_int_or(std::string_view key, std::int64_t fallback) const;
   Result<double> get_float_or(std::string_view key, double fallback) const;
   Result<bool> get_bool_or(std::string_view key, bool fallback) const;
@@ -77,7 +77,7 @@ class Metadata {
   // Returns all keys and values, in the order of the file.
   std::span<const std::pair<std::string, Value>> entries() const { return entries_; }
 
-  // Adds a key. Errors: kCorrupt if the key is already there.
+  // Adds a key. Errors: kCorrupt if the metadata already has this key.
   Status add(std::string key, Value value);
 
   // Says where this metadata came from, for error messages: a file name, or empty if unknown.

@@ -256,7 +256,7 @@ Status read_tensors(Cursor& in, std::uint64_t n_tensors, ParsedFile& file) {
 }
 
 // Converts each tensor's offset, which counts from the data section, to an offset from the file's start. Errors:
-// kCorrupt if a tensor leaves the data section or overlaps another.
+// kCorrupt if a tensor does not lie within the data section or overlaps another.
 Status place_tensors(const Cursor& in, ParsedFile& file) {
   if (file.tensors.empty()) return {};
   const std::uint64_t file_bytes = in.pos() + in.remaining();

@@ -28,7 +28,7 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return read_number(tail.substr(1, 5), out.number) && read_number(tail.substr(10, 5), out.count);
 }
 
-// Describes the split of the model, as the keys of one of its files do. `no` counts from 0. `count` is 1 for a file
+// Holds what the keys of one file of a split model say about the split. `no` counts from 0. `count` is 1 for a file
 // that is not split.
 struct Split {
   std::int64_t no = 0;

@@ -41,8 +41,8 @@ class GgufFile {
   const TensorInfo* find_tensor(std::string_view name) const;  // returns nullptr if the file has no such tensor
   std::span<const std::byte> data(const TensorInfo& tensor) const;
   std::uint64_t file_bytes() const;  // returns the sum of the sizes of all shards
-  // Checks that the mapped bytes that were read are still those of the file. Errors: kCorrupt if a shard was truncated
-  // while it was mapped and the missing part was read.
+  // Checks that the bytes that were read came from the file, and are not zeros in place of a missing part. Errors:
+  // kCorrupt if a shard was truncated while it was mapped and the missing part was read.
   Status is_whole() const;
   std::size_t n_shards() const { return shards_.size(); }
 

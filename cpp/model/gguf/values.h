@@ -1,5 +1,5 @@
-// Each function makes a metadata value of one GGUF type. Code that writes metadata uses them: the GGUF writer's
-// callers, the MLC reader and tests.
+// Each function makes a metadata value of one GGUF type. The functions are used by code that writes metadata: the GGUF
+// writer's callers, the MLC reader and tests.
 // Thread rule: plain values.
 #pragma once
 

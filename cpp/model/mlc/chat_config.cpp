@@ -90,8 +90,8 @@ Status read_sizes(const Fields& root, const Fields& model, ChatConfig& c) {
   return {};
 }
 
-// Sets the context length that the model was made for. The file's top level may state a smaller one, for which the
-// folder was compiled, so the model's own value is read first.
+// Sets the context length that the model was made for. The file's top level may state a smaller length, for which the
+// folder was compiled, so the values in the object `model` are read first.
 Status read_context(const Fields& root, const Fields& model, ChatConfig& c) {
   ZRT_TRY(c.sliding_window, size_or_none(model, "sliding_window_size", kMaxContext));
   if (c.sliding_window == 0) {
@@ -167,7 +167,7 @@ Status read_rope(const Fields& model, ChatConfig& c) {
               gguf::quoted(type), c.model_type);
 }
 
-// Reads bos_token_id and eos_token_id. The latter may be one number or a list.
+// Reads bos_token_id and eos_token_id. eos_token_id may be one number or a list.
 Status read_ids(const Fields& root, ChatConfig& c) {
   if (root.contains("bos_token_id")) {
     ZRT_TRY(c.bos_id, root.count("bos_token_id", 0, kMaxVocab));
@@ -209,9 +209,9 @@ std::vector<float> llama3_divisors(const ChatConfig& config) {
   for (std::uint64_t i = 0; i < config.rope_dim / 2; ++i) {
     const double frequency =
         std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(config.rope_dim));
-    // How often a pair turns within the original context decides its divisor. A pair that turns often keeps its
-    // frequency (mixed = 1). A pair that turns seldom is slowed by the factor (mixed = 0). Pairs between the two are
-    // interpolated.
+    // `turns` is how many full rotations a pair makes within the original context. A pair with many rotations has the
+    // unscaled frequency (mixed = 1). A pair with few rotations has its frequency divided by the factor (mixed = 0).
+    // All other pairs are interpolated.
     const double turns = original * frequency / (2 * std::numbers::pi);
     const double mixed =
         std::clamp((turns - config.rope_low_freq) / (config.rope_high_freq - config.rope_low_freq), 0.0, 1.0);

@@ -30,7 +30,7 @@ struct ChatConfig {
   std::uint64_t head_dim = 0;
   std::uint64_t vocab_size = 0;
   std::uint64_t context_length = 0;
-  std::uint64_t sliding_window = 0;  // number of tokens in the window; 0 if there is none
+  std::uint64_t sliding_window = 0;  // number of tokens in the window; 0: no window
   bool tied_embeddings = false;
   double norm_eps = 0;
 

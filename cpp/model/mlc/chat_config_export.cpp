@@ -28,9 +28,10 @@ Result<const Tensor*> f32_vector(const Weights& weights, std::string_view name, 
   return tensor;
 }
 
-// Sets the numbers from which MLC computes Llama 3's RoPE divisors, because GGUF stores only the divisors. Two of those
-// numbers were the same in every release. The factor is the largest divisor. The original context is found by trying
-// powers of two, until the computed divisors equal the stored ones. If none does, the model is refused.
+// Sets the numbers from which MLC computes Llama 3's RoPE divisors, because GGUF stores only the divisors. Two of the
+// numbers (the low and high frequency factor) were the same in every release. The factor is the largest divisor. The
+// original context is found by trying powers of two, until the computed divisors equal the stored ones. If no power of
+// two fits, the model is refused.
 Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   ZRT_TRY(const Tensor* tensor, f32_vector(weights, "rope_freqs.weight", c.rope_dim / 2));
   const std::vector<float> wanted = floats_of(*tensor);
@@ -38,8 +39,8 @@ Status find_llama3_scaling(const Weights& weights, ChatConfig& c) {
   c.rope_factor = *std::ranges::max_element(wanted);
   c.rope_low_freq = 1;
   c.rope_high_freq = 4;
-  // Two divisors count as equal if they differ by at most this part of the first. Both are f32, computed from f32
-  // frequencies.
+  // Two divisors count as equal if they differ by at most this fraction of the first divisor. Both are f32, computed
+  // from f32 frequencies.
   constexpr double kTolerance = 1e-4;
   if (c.rope_factor >= 1 && std::isfinite(c.rope_factor))
     for (c.rope_original_context = 64; c.rope_original_context <= 1U << 20; c.rope_original_context *= 2) {

@@ -22,11 +22,11 @@ std::string_view to_string(ElementType type);
 
 struct Record {
   std::string name;
-  std::vector<std::uint64_t> shape;  // 1 to 4 dimensions; elements along the last one are contiguous
+  std::vector<std::uint64_t> shape;  // 1 to 4 dimensions; elements along the last dimension are contiguous
   ElementType type = ElementType::kF16;
   std::uint32_t shard = 0;
   std::uint64_t offset = 0;
-  std::uint64_t n_bytes = 0;  // computed from shape and type, not read
+  std::uint64_t n_bytes = 0;  // size in the shard file, computed from shape and type, not read from the index
 };
 
 struct Shard {
@@ -37,7 +37,7 @@ struct Shard {
 
 struct Index {
   std::vector<Shard> shards;
-  std::vector<Record> records;  // Names are unique. Each record lies inside its shard, and no two overlap.
+  std::vector<Record> records;  // Names are unique. Each record lies inside its shard, and no two records overlap.
 };
 
 // Parses the index and checks it. `place` is the file name for messages. Errors: kCorrupt or kNotFound, naming the

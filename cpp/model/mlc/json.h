@@ -33,8 +33,8 @@ class Fields {
   const Json* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
 
-  // Each of these returns a member as one C++ type. Errors: kNotFound if the key is absent; kCorrupt for another type
-  // or a number outside [least, most]. The *_or forms return `fallback` instead of kNotFound.
+  // Each of the following functions returns a member as one C++ type. Errors: kNotFound if the key is absent; kCorrupt
+  // for another type or a number outside [least, most]. The *_or forms return `fallback` instead of kNotFound.
   Result<std::uint64_t> count(std::string_view key, std::uint64_t least, std::uint64_t most) const;
   Result<std::uint64_t> count_or(std::string_view key, std::uint64_t least, std::uint64_t most,
                                  std::uint64_t fallback) const;

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kBlockBytes = 64;
 using State = std::array<std::uint32_t, 4>;
 
-// These are the constants of the 64 steps, as RFC 1321 defines them: floor(2^32 * |sin(i + 1)|).
+// kSines[i] is the constant of step i of the 64 steps of MD5 (RFC 1321): floor(2^32 * |sin(i + 1)|).
 constexpr std::array<std::uint32_t, 64> kSines = {
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
     0x698098d8, 0x8b44f7af, 0xffff5bb1, 0x895cd7be, 0x6b901122, 0xfd987193, 0xa679438e, 0x49b40821,

@@ -1,5 +1,5 @@
-// Converts a ChatConfig to GGUF's metadata keys. Some numbers of a ChatConfig are tensors in GGUF, so they are
-// converted to tensors. The reader of MLC folders uses both.
+// Converts a ChatConfig to GGUF's metadata keys. Some numbers of a ChatConfig are tensors in GGUF, which is why two
+// functions return tensors. The reader of MLC folders uses both.
 // Thread rule: pure functions.
 #pragma once
 

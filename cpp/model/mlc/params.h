@@ -27,18 +27,19 @@ struct Piece {
 struct Param {
   std::string name;  // without the suffix ".weight", ".q_weight" or ".q_scale"
   std::uint64_t n_columns = 0;
-  std::vector<Piece> pieces;  // cover the rows of the parameter in order, starting at the first row
+  // The tensors, or parts of tensors, whose rows make up the rows of the parameter, in order.
+  std::vector<Piece> pieces;
   bool is_norm = false;       // a norm is one vector of n_columns and is never quantized
   bool is_end = false;        // the embedding or the output matrix
 
   std::uint64_t n_rows() const;
 };
 
-// Naming lists the sets of parameter names that MLC has used. There is more than one for phi3.
+// Naming lists the sets of parameter names that MLC has used. phi3 has several.
 enum class Naming : std::uint8_t { kLlama, kPhi3, kPhi3V };
 // Returns the parameter name of the token embedding, by which a folder's naming is recognized.
 std::string_view embedding_name(Naming naming);
-std::span<const Naming> namings_of(std::string_view architecture);  // the first is the one that MLC writes today
+std::span<const Naming> namings_of(std::string_view architecture);  // the first is the naming that MLC writes today
 
 std::vector<Param> params_of(const ChatConfig& config, Naming naming);
 

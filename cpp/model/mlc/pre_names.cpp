@@ -16,7 +16,7 @@ constexpr std::string_view kTekken =
     "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
 
-// Some rows differ only in their name. Of those, pre_of_json() returns the first.
+// Several rows may differ only in their name. Then pre_of_json() returns the first of them.
 constexpr PreRow kRows[] = {
     {"gpt-2", "", false, false, false},        {"mpt", "", false, false, false},
     {"olmo", "", false, false, false},         {"smollm", "", true, false, false},

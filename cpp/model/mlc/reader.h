@@ -14,7 +14,8 @@
 
 namespace zinc_rt::mlc {
 
-// Returns whether `path` is a folder. Of the supported model formats only MLC's is a folder.
+// Returns whether `path` is a folder. A folder is taken for an MLC model, because every other supported model format is
+// a file.
 bool is_folder(const std::string& path);
 
 // Reads the folder's tensors into new memory and closes the shards. The memory is about as large as the shards.

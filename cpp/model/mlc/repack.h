@@ -18,8 +18,8 @@ inline constexpr std::uint64_t kGroupWordBytes = 16;  // bytes of q_weight per g
 inline constexpr std::uint64_t kGroupScaleBytes = 2;  // bytes of q_scale per group
 inline constexpr std::uint64_t kQ4_0BlockBytes = 18;
 
-// Convert n groups in one direction or the other. `words` has 16 n bytes, `scales` 2 n, `blocks` 18 n. None needs
-// alignment.
+// Convert n groups from q4f16 to Q4_0 and back. `words` holds 16 n bytes, `scales` 2 n bytes and `blocks` 18 n bytes.
+// None of these pointers needs an alignment.
 void q4f16_to_q4_0(const std::byte* words, const std::byte* scales, std::uint64_t n, std::byte* blocks);
 void q4_0_to_q4f16(const std::byte* blocks, std::uint64_t n, std::byte* words, std::byte* scales);
 

@@ -26,7 +26,7 @@ std::size_t n_characters(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, starts_character));
 }
 
-// Returns how often the text repeats its first character. Returns nullopt if it contains another character.
+// Returns how often the text repeats its first character. Returns nullopt if the text contains another character.
 std::optional<std::size_t> run_length(std::string_view text) {
   std::size_t n = 1;
   while (n < text.size() && !starts_character(text[n])) ++n;
@@ -68,9 +68,9 @@ struct Made {
   std::uint32_t last = 0;
 };
 
-// Describes the runs of one character that are tokens of a vocabulary, by their lengths. `rank` maps a pair of lengths
-// that a merge joins to the merge's rank. `score` maps the length of the joined run to the rank that its score would
-// stand for.
+// Describes the runs of one character that are tokens of a vocabulary, by their lengths. `rank` maps the two lengths
+// that a merge joins to the rank of the merge. `score` maps the length of a joined run to the rank that corresponds to
+// the run's score.
 struct Runs {
   std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> rank;
   std::map<std::size_t, std::uint32_t> score;
@@ -99,8 +99,8 @@ std::vector<std::size_t> join_run(const Runs& runs, std::size_t n, bool by_score
   }
 }
 
-// Returns whether these tokens may share one score although their merges interleave. All must be runs of one character,
-// and merging by score must cut every run as merging by rank does.
+// Returns whether these tokens may share one score although their merges interleave. All tokens must be runs of the
+// same character, and merging by score must cut every run into the same tokens as merging by rank.
 bool may_share_score(const MergeVocab& vocab, std::span<const Made> cluster, std::span<const MergePair> merges) {
   constexpr std::size_t kMaxRun = 256;
   const auto bytes_of = [&](const Made& made) { return vocab.tokens[made.token].size(); };
@@ -192,15 +192,15 @@ Result<std::vector<MergePair>> merges_of_scores(const MergeVocab& vocab, std::sp
   const TokenIndex index = index_of(vocab);
   std::vector<Ranked> ranked;
   for (std::uint32_t id = 0; id < vocab.tokens.size(); ++id) {
-    // Of tokens with equal texts, only the first can ever result from a merge.
+    // If several tokens have the same text, only the first of them can result from a merge.
     if (!vocab.mergeable[id] || index.find(vocab.tokens[id])->second != id) continue;
     for_each_split(vocab, index, id, [&](MergePair pair) {
       ranked.push_back({pair, id, n_characters(vocab.tokens[pair.left]), n_characters(vocab.tokens[pair.right])});
     });
   }
-  // Two tokens have equal scores only if both are runs of one character. Among those, the merge with the longest left
-  // side comes first, so that a run grows from its left end. That is also the result if the leftmost of equal pairs is
-  // joined first.
+  // Two tokens have equal scores only if both are runs of one character. Among the merges of equal score, the merge
+  // with the longest left side comes first, so that a run grows from its left end. Joining the leftmost of equal pairs
+  // first has the same result.
   std::ranges::stable_sort(ranked, [&](const Ranked& a, const Ranked& b) {
     return std::tuple(scores[b.token], b.left_length, b.right_length) <
            std::tuple(scores[a.token], a.left_length, a.right_length);

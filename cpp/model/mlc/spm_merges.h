@@ -1,9 +1,9 @@
-// Converts between SentencePiece scores (GGUF) and the ranked merges of tokenizer.json. Both define the order in which
-// neighbouring tokens are joined.
+// Converts between SentencePiece scores (GGUF) and the ranked merges of tokenizer.json. Scores and merges both define
+// the order in which neighbouring tokens are joined.
 //
 // With merges, the pair with the best rank is joined first. With scores, a pair may be joined if its joined text is a
-// token. The pair whose token has the highest score is joined first, and of equal scores the leftmost. Both give the
-// same tokens for every text if
+// token. The pair whose token has the highest score is joined first, and of equal scores the leftmost. Both orders
+// produce the same tokens for every text if
 //   - each way to split a token into two tokens is a merge, and
 //   - the merges that produce one token have consecutive ranks.
 // Converters from SentencePiece write merges of this kind, with one exception: a vocabulary may contain runs of one
@@ -34,8 +34,9 @@ struct MergePair {
   bool operator==(const MergePair&) const = default;
 };
 
-// Converts merges (best first) to a score per token. Tokens that no merge produces get score 0, the others -1, -2, ...
-// by rank. Errors: kCorrupt if a merge does not produce a token; kUnavailable if scores cannot express the merges.
+// Converts merges (best first) to a score per token. Tokens that no merge produces get score 0. All other tokens get
+// -1, -2, ... in the order of rank. Errors: kCorrupt if a merge does not produce a token; kUnavailable if scores cannot
+// express the merges.
 Result<std::vector<float>> scores_of_merges(const MergeVocab& vocab, std::span<const MergePair> merges);
 
 // Returns the merges of a SentencePiece vocabulary, best first. Errors: kUnavailable if two tokens share a score,

@@ -57,8 +57,8 @@ class Export {
     if (types_.size() != tokens_.size())
       return fail(StatusCode::kCorrupt, "[mlc] tokenizer.ggml.token_type: {} entries needed (one a token), {} there",
                   tokens_.size(), types_.size());
-    // tokenizer.json leaves out the padding rows at the end, which no token uses. The importer gives them the same
-    // names again.
+    // tokenizer.json does not list the padding rows at the end, which no token uses. When the folder is imported, the
+    // rows get the same names again.
     n_ = tokens_.size();
     while (n_ > 0 && (types_[n_ - 1] == kUnused || types_[n_ - 1] == kUnknown) &&
            tokens_[n_ - 1] == fmt::format("[PAD{}]", n_ - 1))

@@ -100,7 +100,7 @@ class Import {
     return {};
   }
 
-  // Adds tokens with made-up names until each row of the model's embedding matrix has one.
+  // Adds tokens with made-up names until each row of the model's embedding matrix has a token.
   Status pad() {
     if (chat_.vocab_size > tokens_.size() + kMaxPadding)
       return fail(StatusCode::kCorrupt, "[mlc] {}: {} tokens, the model has {} rows", root_.place(), tokens_.size(),
@@ -202,8 +202,8 @@ class Import {
       if (!l || !r)
         return fail(StatusCode::kCorrupt, "[mlc] {}[{}]: {} is no token", model_.at("merges"), i,
                     gguf::quoted(l ? right : left));
-      // Special tokens are cut out of a text before anything is joined. So the merges that would produce them, which
-      // converters write, never happen.
+      // Special tokens are cut out of a text before anything is joined. So merges that would produce special tokens,
+      // which converters write, never happen and are skipped.
       const auto joined = find(left + right);
       if (joined && mergeable[*joined] == 0) continue;
       merges.push_back({static_cast<std::uint32_t>(*l), static_cast<std::uint32_t>(*r)});
@@ -291,8 +291,8 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // If the folder names exactly one end token besides EOS, that token ends turns. If it names several, the tokenizer
-    // finds the one that ends turns by its name. All of them end a generation.
+    // If the folder names exactly one end token besides EOS, this token ends a message of the chat (end of turn). If
+    // the folder names several, the tokenizer finds the end-of-turn token by its name. All of them end a generation.
     const auto is_other = [&](std::uint64_t id) { return id != eos; };
     if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
       ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));
@@ -306,7 +306,7 @@ class Import {
     return out.add("tokenizer.ggml.add_eos_token", gguf::boolean(add_eos && eos));
   }
 
-  // Adds the chat template. The value is one text, or a list of named templates in which the main one is called
+  // Adds the chat template. The value is one text, or a list of named templates in which the main template is called
   // "default".
   Status add_template(gguf::Metadata& out) const {
     const Json* value = config_.find("chat_template");

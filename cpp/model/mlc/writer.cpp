@@ -21,7 +21,7 @@ namespace zinc_rt::mlc {
 namespace {
 
 namespace fs = std::filesystem;
-// This is MLC's own shard size, 32 MiB. A larger parameter gets a shard of its own.
+// The size of a shard, 32 MiB as in MLC's own folders. A larger parameter gets a shard of its own.
 constexpr std::uint64_t kShardBytes = std::uint64_t{32} << 20;
 
 // Collects parameters into shard files, and writes the index that says where each parameter is.
@@ -84,8 +84,8 @@ class ShardWriter {
   std::uint64_t n_records_ = 0, n_bytes_ = 0;
 };
 
-// Creates and owns the temporary folder that is being written. Its destructor removes it, unless become() gave it the
-// final name.
+// Creates and owns the temporary folder that is being written. The destructor removes the folder, unless become() gave
+// it its final name.
 class PartFolder {
  public:
   explicit PartFolder(std::string path) : path_(std::move(path)) {}

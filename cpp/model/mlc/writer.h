@@ -16,8 +16,8 @@ namespace zinc_rt::mlc {
 
 struct WriteOptions {
   // Converts one row of a type other than f32 to floats. out.size() is a multiple of the type's block size. Several
-  // threads call it at once. The caller passes it because the table of weight formats belongs to the kernels, and this
-  // module must not depend on them.
+  // threads call the function at once. The caller passes it in, because the table of weight formats belongs to the
+  // kernels, and this module must not depend on kernels.
   std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
   // Called with the number of source tensor bytes that are written so far, and their total. If it returns an error,
   // writing stops and no folder is left.
