@@ -112,8 +112,8 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   ZRT_TRY(auto first, slice_index(start));
   ZRT_TRY(auto last, slice_index(stop));
   ZRT_TRY(auto stride, slice_index(step));
-  // A step larger than this limit selects the same items, so it is clamped. Only a range object prints its step, so it
-  // is not clamped there. With clamped steps the products with indices cannot overflow.
+  // A step larger than this limit selects the same items, so it is clamped. The clamp shows only if a slice of a range
+  // is printed, because only a range prints its step. With clamped steps the products with indices cannot overflow.
   std::int64_t limit = std::max<std::int64_t>(size + 1, 1 << 20);
   std::int64_t s = std::clamp<std::int64_t>(stride.value_or(1), -limit, limit);
   if (s == 0) return raise("slice step cannot be zero");

@@ -54,7 +54,7 @@ class BufferObjects {
   bool is_there(std::uint32_t id) const { return id - 1 < objects_.size() && objects_[id - 1].bytes != 0; }
 
   std::string_view tier_;
-  std::vector<Object> objects_;  // index: id - 1; a freed object stays as an empty entry
+  std::vector<Object> objects_;  // index: id - 1; the element of a freed object stays, but is empty
 };
 
 }  // namespace zinc_rt::ring

@@ -16,7 +16,7 @@ namespace zinc_rt::ring {
 
 // DeviceCheck is the result of one test of a device.
 struct DeviceCheck {
-  std::string way, name;  // way: the driver and kind of queue that ran the test; name: what was tested
+  std::string way, name;  // way: driver and kind of queue that ran the test; name: what was tested
   std::string error;      // empty if the test passed
   double us = 0;          // duration of the test
 };
@@ -37,7 +37,7 @@ struct Diagnostics {
   // memory after each submission. Errors: kCorrupt for a file that is not a log, kUnavailable for the log of another
   // target.
   Result<std::vector<DeviceCheck>> (*replay)(std::span<const std::byte> log);
-  // Returns lines "name: value" about driver, firmware and device. Empty if there is no device.
+  // Returns lines "name: value" about driver, firmware and device. Empty if the machine has no such device.
   std::vector<std::string> (*report)();
   std::span<const CodeImage> (*images)();
 };

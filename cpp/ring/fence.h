@@ -1,5 +1,5 @@
-// A fence is a point in a ring's work; Ring::submit returns one. It retires once all work before it is done. A ring's
-// fences retire in the order of their numbers.
+// A fence is a point in a ring's work; Ring::submit returns one. It retires once all work submitted before it is done.
+// A ring's fences retire in the order of their numbers.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ struct HostObject {
     std::uint64_t bytes;
     void operator()(std::byte* memory) const;
   };
-  std::unique_ptr<std::byte, Unmap> owned;  // null if the memory was imported
+  std::unique_ptr<std::byte, Unmap> owned;  // the object's memory; null if it was imported
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
   bool packed = false;

@@ -1,5 +1,5 @@
-// A kernel table has one entry per type of an op's key operand (ir::OpRule::key_input, kernel/kernel_table.h). This
-// function lists those types for a tier.
+// A kernel table has one entry per type of an op's key operand (ir::OpRule::key_input, kernel/kernel_table.h). The
+// function below returns these types for a tier.
 // Thread rule: plain functions.
 #pragma once
 

@@ -31,8 +31,8 @@ struct Kernel {
   std::uint32_t id = 0;  // 0 = none
 };
 
-// The content of memory from one write to the next: one packet writes it, others read it. A buffer that is updated in
-// place holds one value before the update and another one after it.
+// ValueId identifies a value: the content of memory from one write to the next. One packet writes the value, and other
+// packets read it. A buffer that is updated in place holds one value before the update and another value after it.
 using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = UINT32_MAX;
 
@@ -46,7 +46,7 @@ struct Binding {
 // StepDims holds the numbers of a step that the graph leaves open.
 struct StepDims {
   std::uint32_t n_tokens = 0;   // query tokens of the step
-  std::uint32_t n_outputs = 0;  // output rows, whose logits are computed
+  std::uint32_t n_outputs = 0;  // output rows of the step, that is, rows whose logits or embeddings are computed
   // Length of the longest history, including the step's tokens; 0: unknown. Kernels choose launches by it, but no
   // result depends on it.
   std::uint32_t n_positions = 0;
@@ -67,19 +67,20 @@ struct Packet {
   std::int32_t layer = -1;
   Kernel kernel;
   GridExtent grid[3];
-  // Range in PacketBatch::bindings: first n_inputs operands that are read, then those that are written.
+  // Range in PacketBatch::bindings: first n_inputs operands that the kernel reads, then the operands that it writes.
   std::uint32_t first_binding = 0, n_bindings = 0;
   std::uint32_t n_inputs = 0;
   std::uint32_t first_push = 0, push_bytes = 0;  // range in PacketBatch::push
 };
 
-// A value of the batch: where its bytes are, and how long they are needed.
+// Value says where the bytes of a value are, and how long they are needed.
 struct Value {
   Binding at;
-  std::uint32_t last_use = 0;  // the last packet that reads it; if none does, the packet that writes it
+  std::uint32_t last_use = 0;  // the last packet that reads the value; if none reads it, the packet that writes it
 };
 
-// Packet `to` waits for packet `from`, because both access these bytes and at least one of them writes.
+// An Edge says that packet `to` waits for packet `from`, because both access the same bytes and at least one of them
+// writes.
 struct Edge {
   std::uint32_t from = 0, to = 0;
   std::uint32_t bo = 0;
@@ -87,14 +88,15 @@ struct Edge {
 };
 
 // The `count` packets from `first` on match one of the tier's patterns (Ring::joins). The tier may run all of them as
-// one, or only the first few, but at least `least`. Lowering does not let memory that the pattern keeps share bytes
-// with memory that these packets write.
+// one, or only the first few, but at least `least`. Memory that the pattern protects by `keep` (lower/join.h) shares no
+// bytes with memory that these packets write.
 struct Joined {
   std::uint32_t pattern = 0, first = 0, least = 0, count = 0;
 };
 
-// Identifies the content of a batch while the process runs. By it a ring finds what it keeps for the batch (plans,
-// graphs) without comparing contents. A copy gets another identity, because it may be changed.
+// Identifies the content of a batch while the process runs. A ring uses it as the key of what it has computed for a
+// batch (plans, graphs), so that it need not compare contents. A copy of a batch gets a new identity, because the copy
+// may be changed.
 class BatchId {
  public:
   BatchId() : value_(next()) {}
@@ -122,7 +124,7 @@ struct PacketBatch {
   std::vector<Binding> bindings;
   std::vector<std::byte> push;
   std::vector<Value> values;
-  std::vector<Edge> edges;     // sorted by `to`; an edge that follows from others is left out
+  std::vector<Edge> edges;     // sorted by `to`; an edge that follows from other edges is not listed
   std::vector<Joined> joined;  // sorted by `first`, then by the order of the patterns
   // After which packets a run may stop. layer_end[i] is the number of packets up to the end of layer i. body_end is the
   // number of packets before the output rows are gathered. A step may run [0, body_end) once and [body_end, end)
@@ -148,12 +150,12 @@ std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission fit its batch. Every tier calls this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
-// Checks that the ring has handed out this fence, so its number is between 1 and n_given. `tier` begins error messages.
-// Errors: kInvalidArgument.
+// Checks that the ring has returned this fence from submit(), so that its number is between 1 and n_given. `tier`
+// begins error messages. Errors: kInvalidArgument.
 Status check_fence(std::string_view tier, Fence fence, std::uint64_t n_given);
 // Checks that a packet's kernel is loaded and accepts the packet's operands. `kernel` is the loaded kernel with the
-// packet's id, or null if there is none; n_loaded is the number of loaded kernels. `tier` begins error messages.
-// Errors: kInvalidArgument.
+// packet's id, or null if no kernel has this id; n_loaded is the number of loaded kernels. `tier` begins error
+// messages. Errors: kInvalidArgument.
 Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
                     std::size_t n_loaded);
 

@@ -31,7 +31,7 @@ struct DeviceMemory {
 };
 
 struct RingStats {
-  std::uint64_t allocated_bytes = 0;  // live buffer objects that the ring allocated (imports not counted)
+  std::uint64_t allocated_bytes = 0;  // bytes of live buffer objects that the ring allocated, without imports
   std::uint64_t imported_bytes = 0;
   std::uint64_t submissions = 0;
   std::uint64_t dispatches = 0;
@@ -43,10 +43,10 @@ class Ring {
   virtual ~Ring() = default;
 
   // Queues the packets in order and returns at once. Packets without an edge between them may run in any order or at
-  // the same time. A submission sees the writes of earlier ones. Errors: kInvalidArgument if it names packets, buffers
-  // or kernels that do not exist.
+  // the same time. A submission sees the writes of all earlier submissions. Errors: kInvalidArgument if it names
+  // packets, buffers or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
-  // Blocks until the fence has retired. Errors: whatever failed in its submission.
+  // Blocks until the fence has retired. Errors: what failed in the fence's submission.
   virtual Status wait(Fence fence) = 0;
   // Returns a span through which the host accesses a buffer object. The span's address and size stay the same until the
   // object is freed. Errors: kUnavailable for a heap that the host cannot see.

@@ -154,8 +154,8 @@ Status AmdRing::grow_scratch(std::uint64_t bytes) {
   return {};
 }
 
-// Writes the packets of a step. Its first barrier waits for the previous step and makes the host's writes since then
-// visible to the device.
+// Writes the packets of a step. The first barrier waits for the previous step, and makes what the host has written
+// since then visible to the device.
 Status AmdRing::write_packets(Step& step) {
   ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Domain::kDevice));
   builder_.clear();
@@ -194,7 +194,7 @@ std::vector<LoggedRegion> AmdRing::logged_regions() const {
   return regions;
 }
 
-// Submits a step. If there is a packet log, each submission is waited for, because the log records the memory after it.
+// Submits a step. If a packet log is written, waits for each submission, because the log records the memory after it.
 Status AmdRing::run(const Step& step, std::uint64_t value) {
   const auto dwords = builder_.dwords();
   const auto n_dwords = static_cast<std::uint32_t>(dwords.size());

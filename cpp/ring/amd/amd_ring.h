@@ -1,7 +1,7 @@
 // AmdRing is the ring of the AMD tiers t1 and t2, whichever driver they use. It writes each submission as one buffer of
 // packets. For each op the buffer has the registers that change and a dispatch, with a barrier before it if an edge
-// requires one. A packet that sets the fence is at the end. The buffer is the same on every path to the device. The
-// device's own ring only holds 4 dwords per buffer, which point to it.
+// requires one. The last packet sets the fence. The buffer is the same on every path to the device. The device's own
+// ring only holds 4 dwords per buffer, which point to it.
 #pragma once
 
 #include <memory>
@@ -39,13 +39,13 @@ class AmdRing final : public Ring {
   std::string describe() const override { return device_.describe(); }
 
  private:
-  // The memory of a step that may be in flight: its packets, and the arguments of its kernels. The arguments are in
-  // device memory, because every wave reads them.
+  // Step is the memory of a step that may be in flight: its packets, and the arguments of its kernels. The arguments
+  // are in device memory, because every wave reads them.
   struct Step {
     AmdDevice::Memory packets, arguments;
-    std::uint64_t submission = 0;  // the number of the last submission that used it
+    std::uint64_t submission = 0;  // number of the last submission that used this memory
   };
-  // A kernel of the embedded images, after load_images() has copied them to the device.
+  // Code is a kernel of the embedded images. load_images() copies the images to the device and fills these.
   struct Code {
     KernelCode kernel;
     std::uint64_t image;  // address of its image on the device
@@ -59,8 +59,8 @@ class AmdRing final : public Ring {
         first_value_(proven_.last_fence) {}
   Status load_images(std::span<const CodeImage> images);
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Domain domain);
-  // Plans the launches of a submission, and returns how much scratch memory they take. has_memory: its buffer objects
-  // exist already.
+  // Plans the launches of a submission, and returns how much scratch memory they take. has_memory: the submission's
+  // buffer objects exist already.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;
   Status grow_scratch(std::uint64_t bytes);
@@ -84,7 +84,7 @@ class AmdRing final : public Ring {
   std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
-  AmdDevice::Memory own_scratch_;  // used if no scratch buffer was given or it is too small
+  AmdDevice::Memory own_scratch_;  // used if no scratch buffer was given or the given buffer is too small
   std::uint64_t submissions_ = 0, dispatches_ = 0;
   std::uint64_t first_value_;  // the fence's value before the first submission
 };

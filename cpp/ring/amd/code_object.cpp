@@ -8,15 +8,15 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The code below uses these numbers of ELF64 files: the machine, section and segment types, and the sizes of table
-// entries and of a kernel descriptor.
+// Numbers of the ELF64 format: the machine, section and segment types, and the sizes of table entries and of a kernel
+// descriptor.
 constexpr std::uint16_t kMachineAmdGpu = 224;
 constexpr std::uint32_t kLoad = 1, kRela = 4, kDynSym = 11;
 constexpr std::uint64_t kProgramHeaderBytes = 56, kSectionHeaderBytes = 64, kSymbolBytes = 24, kDescriptorBytes = 64;
 constexpr std::uint64_t kFetchedAhead = 256, kMostImage = 64u << 20;
 constexpr std::uint16_t kArgumentPointer = 1 << 3, kWave32 = 1 << 10;
-// Bits of a kernel descriptor that ask for pointers which these tiers do not pass: dispatch packet, queue, dispatch id,
-// scratch.
+// Bits of a kernel descriptor with which a kernel requests pointers that these tiers do not pass: dispatch packet,
+// queue, dispatch id, scratch.
 constexpr std::uint16_t kOtherPointers = 0x77;
 
 class Reader {

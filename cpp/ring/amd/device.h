@@ -14,11 +14,11 @@
 
 namespace zinc_rt::ring {
 
-// A queue that runs buffers of packets, one after another.
+// PacketPath is a queue of the device, which runs buffers of packets one after another.
 class PacketPath {
  public:
   virtual ~PacketPath() = default;
-  // Returns whether one more buffer fits into the queue. The device frees space as it runs.
+  // Returns whether one more buffer fits into the queue. Space becomes free when the device has run earlier buffers.
   virtual bool has_space() const = 0;
   // Makes the device run the `n_dwords` of packets at address `at`, after everything that was submitted earlier.
   // REQUIRES: has_space(). Errors: those of the driver.
@@ -39,7 +39,7 @@ class AmdDevice {
   // window, the BAR.
   enum class Domain : std::uint8_t {
     kDevice,
-    kHost,  // host memory that device and host see without caches between them
+    kHost,  // host memory; device and host see each other's writes without flushes of caches
   };
   struct Memory {
     std::byte* host = nullptr;
@@ -59,7 +59,7 @@ class AmdDevice {
   virtual HostWrites host_writes() const = 0;
   // Returns an error if the device has had a fault. Errors: kInternal with the kernel's report.
   virtual Status check() = 0;
-  virtual kernel::Target target() const = 0;  // the target (instruction set) whose code it runs
+  virtual kernel::Target target() const = 0;  // target (instruction set) whose code the device runs
   virtual std::string describe() const = 0;   // for display
 };
 

@@ -10,8 +10,8 @@ namespace zinc_rt::ring {
 
 // QueueFormat describes the packets and counters of one kind of queue.
 struct QueueFormat {
-  std::uint32_t unit;    // how many dwords rptr, wptr and the doorbell count as one
-  std::uint32_t behind;  // how much less than wptr the doorbell's value is
+  std::uint32_t unit;    // unit in which rptr, wptr and the doorbell count, in dwords
+  std::uint32_t behind;  // difference between wptr and the doorbell's value, in units
   // Writes the packet that makes the queue run a buffer of packets.
   void (*indirect)(PacketBuilder& builder, std::uint64_t at, std::uint32_t n_dwords);
 };

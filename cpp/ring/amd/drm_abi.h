@@ -33,7 +33,7 @@ struct TimelineWait {
   u32 n_handles, flags, first_signaled, pad;
 };
 
-// Structs of amdgpu. As in the kernel's header, some are unions of a call's input and output.
+// Structs of amdgpu. As in the kernel's header, some structs are unions of a call's input and output.
 union GemCreate {
   struct {
     u64 bytes, alignment, domains, flags;
@@ -81,7 +81,7 @@ struct EngineInfo {
   u64 capabilities;
   u32 start_alignment, size_alignment, rings;
   u32 version;       // major << 16 | minor << 8 | revision
-  u32 n_user_slots;  // only newer kernels write it
+  u32 n_user_slots;  // number of user queues; only newer kernels write it
   u32 pad;
 };
 struct FirmwareInfo {

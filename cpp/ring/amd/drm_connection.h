@@ -31,7 +31,8 @@ class DrmConnection {
   // Calls ioctl. `attempt` names the action in error messages, which also have the kernel's words. Errors: kExhausted
   // if memory was missing; else kUnavailable.
   Status control(unsigned request, void* argument, std::string_view attempt) const;
-  // Asks the driver and fills in what this kernel version knows. The rest of `result` stays unchanged.
+  // Sends a query to the driver, which writes the answer to `result`. An older kernel may know fewer members; the other
+  // members of `result` stay unchanged.
   template <class T>
   Status ask(drm::Query query, T& result, drm::u32 selector = 0) const {
     drm::Info info{reinterpret_cast<drm::u64>(&result), sizeof(T), query, {selector, 0, 0, 0}};

@@ -14,9 +14,9 @@ namespace {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// The range of device addresses. It is low, because others found that a device address equal to a host address made the
-// command processor fault. Kernels never get a number whose upper half is as large as that of these addresses. So
-// addresses in a packet log can be told from numbers.
+// The range of device addresses. The range is low, because other projects found that a device address equal to a host
+// address made the command processor fault. No number that kernels get has an upper half as large as that of these
+// addresses. So addresses in a packet log can be distinguished from numbers.
 constexpr u64 kLowestVa = u64{0x5B} << 32, kHighestVa = u64{1} << 46;
 constexpr u64 kSmallAlignment = 64 << 10, kLargeAlignment = 2 << 20;  // fragments of the page tables, in bytes
 constexpr auto kMappingLimit = std::chrono::seconds(10);
@@ -112,7 +112,7 @@ void DrmDevice::free_object(const Memory& memory) {
 }
 
 // Changes a mapping and, if this class has to wait, waits for its timeline point. A user queue sees the mapping only
-// then.
+// after this point.
 Status DrmDevice::change_mapping(const Memory& memory, VaOperation operation, u32 flags) {
   GemVa change{};
   change.handle = static_cast<u32>(memory.handle);

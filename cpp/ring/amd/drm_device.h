@@ -14,7 +14,7 @@ namespace zinc_rt::ring {
 class AddressSpace {
  public:
   AddressSpace(std::uint64_t begin, std::uint64_t end) { gaps_[begin] = end - begin; }
-  // Returns the address of a free range; 0 if there is none.
+  // Returns the address of a free range; 0 if no range is large enough.
   std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment);
   void give_back(std::uint64_t va, std::uint64_t bytes);
 

@@ -19,8 +19,8 @@ struct GfxVersion {
 GfxVersion gfx_of_topology(std::uint32_t version);
 GfxVersion gfx_of_engine(std::uint32_t version);
 
-// Returns the target (instruction set) whose code a GPU runs. GPUs of one generation share it. Errors: kUnavailable,
-// with the known targets.
+// Returns the target (instruction set) whose code a GPU runs. GPUs of a generation have the same target. Errors:
+// kUnavailable, with the known targets.
 Result<kernel::Target> target_of(const GfxVersion& version);
 
 }  // namespace zinc_rt::ring

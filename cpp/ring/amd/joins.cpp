@@ -1,5 +1,5 @@
-// The patterns of packets that the AMD tiers run as one, each with the function that plans it. A new join is a row
-// here.
+// Lists the patterns of packets that the AMD tiers run as one, each with the function that plans the launches. A new
+// join is a row here.
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {

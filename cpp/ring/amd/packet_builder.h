@@ -21,8 +21,8 @@ class PacketBuilder {
   void clear();
   std::span<const std::uint32_t> dwords() const { return dwords_; }
 
-  // Waits until all earlier dispatches have ended, and invalidates caches, so that later dispatches see what they have
-  // written.
+  // Waits until all earlier dispatches have ended, and invalidates caches, so that later dispatches see what earlier
+  // ones have written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
   // Flushes what the host has written through the device's window. Each `way` takes the same number of dwords.
   static constexpr std::uint32_t kFlushDwords = 7;
@@ -34,7 +34,7 @@ class PacketBuilder {
   // Sets the two registers that hold a dispatch's addresses: of the code's entry and of the arguments.
   void use(std::uint64_t entry, std::uint64_t arguments);
   // Writes `value` to `at` once all earlier work has ended and the host can see its results. `data` tells what is
-  // written: the whole value, its low half, or the device's clock in its place.
+  // written: the whole value, its low half, or the device's clock instead of the value.
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
   // Writes words to `at` at once, without waiting for running work.
   void write(std::uint64_t at, std::span<const std::uint32_t> words);
@@ -50,7 +50,7 @@ class PacketBuilder {
   void nop(std::uint32_t n_dwords);  // appends n_dwords packets of one dword each
   // Appends one packet of n_dwords dwords.
   void long_nop(std::uint32_t n_dwords);
-  void append(std::span<const std::uint32_t> packets);  // appends them unchanged
+  void append(std::span<const std::uint32_t> packets);  // appends the packets unchanged
   // Appends NOPs until the number of dwords is a multiple of `multiple`.
   void pad(std::uint32_t multiple);
 

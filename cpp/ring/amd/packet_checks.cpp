@@ -8,7 +8,8 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The memory that checks use: a page of host memory for packets, one for results, and one of device memory.
+// Bench is the memory that checks use: a page of host memory for packets, a page of host memory for results, and a page
+// of device memory.
 struct Bench {
   AmdDevice::Memory packets, host, device;
   std::uint64_t word(std::uint64_t at = 0) const {

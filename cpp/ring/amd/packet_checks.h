@@ -11,7 +11,7 @@ namespace zinc_rt::ring {
 
 // Returns the results of the tests. Stops at the first packet that kills the queue.
 std::vector<DeviceCheck> check_packets(ProvenDevice& proven);
-// Submits so many buffers that the queue's ring must continue at its start, and checks that it does.
+// Submits so many buffers that the queue's ring must continue at its start, and checks that all buffers have run.
 DeviceCheck check_many_buffers(ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

@@ -1,6 +1,6 @@
 // A packet log records what a ring submits to its device (ZINC_RT_PACKET_LOG): the memory before each submission, its
-// packets, and the memory afterwards. `zinc-rt replay` runs it again. A log is a magic number and a list of records,
-// each of which is a head and bytes, in little endian.
+// packets, and the memory afterwards. `zinc-rt replay` runs the log again. A log is a magic number and a list of
+// records, each of which is a head and bytes, in little endian.
 // Thread rule: plain values.
 #pragma once
 
@@ -22,7 +22,8 @@ struct LogRecord {
     kKernel,  // code begins at va; bytes: the kernel's name
     kRegion,  // memory of `value` bytes of zeros at va; bytes: its name
     kGone,    // the region at va was freed
-    kPages,   // for the region at va: each page that has changed, as its number (8 bytes) and its 4096 bytes
+    // For the region at va: each page that has changed, as the page's number (8 bytes) and its content (4096 bytes).
+    kPages,
     kRun,     // bytes: packets from the first barrier on, without the fence at their end
     kResult,  // value: the hash of the region at va
   };
@@ -52,7 +53,7 @@ class PacketRecorder {
  public:
   static Result<std::unique_ptr<PacketRecorder>> create(const std::string& path, kernel::Target target,
                                                         std::string_view device);
-  // Moves the finished file to its name.
+  // Finishes the file and gives it its final name.
   ~PacketRecorder();
   Status name_kernel(std::uint64_t va, std::string_view name);
   // Log all memory that packets may touch: before() before `body` runs, after() when it has ended.

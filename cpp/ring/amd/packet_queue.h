@@ -24,7 +24,8 @@ class PacketQueue {
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
   // Blocks until the fence is at least `value`. Errors: kInternal for a fault or a lost device; later calls repeat it.
   Status wait(std::uint64_t value);
-  // Checks that the device runs packets at all: submits some NOPs and a fence, which becomes 1. Errors: see wait().
+  // Checks that the device runs packets at all: submits some NOPs and a packet that sets the fence to 1. Errors: those
+  // of wait().
   Status prove();
   const Status& broken() const { return broken_; }
 

@@ -91,8 +91,8 @@ class Replay {
     return fail(StatusCode::kCorrupt, "[amd] the log has the address {:#x}, which is in no region", va);
   }
   // Copies a dispatch's arguments, and translates the log's addresses in them. Each kernel has its own layout of
-  // arguments. So any 64-bit word that is an address within a region counts as an address. Numbers do not, because no
-  // region has an address whose upper half is small.
+  // arguments. So every 64-bit word that is an address within a region is taken for an address. A number is never taken
+  // for one, because the upper half of every region's address is large.
   Result<std::uint64_t> moved_arguments(std::uint64_t va, std::uint64_t n_before) {
     std::uint64_t words[sizeof(rdna::OpArgs) / sizeof(std::uint64_t)];
     ZRT_TRY(const auto region, find(va, sizeof(words)));
@@ -126,8 +126,8 @@ class Replay {
     }
     return {};
   }
-  // Looks at a SET_SH_REG packet. If it writes only these two registers or one of them, stores what it writes in
-  // `values` and returns true.
+  // Looks at a SET_SH_REG packet. If the packet writes no register except `first` and the next one, stores what it
+  // writes in `values` and returns true.
   static bool take(std::span<const std::uint32_t> packet, pm4::Register first, std::uint32_t (&values)[2]) {
     const std::size_t at = pm4::kShBase + packet[1] - first;
     if (at > 1 || at + packet.size() - 2 > 2) return false;

@@ -10,8 +10,8 @@
 
 namespace zinc_rt::ring {
 
-// Returns one check per submission, which compares the memory after it with the log. Errors: kCorrupt for a log that
-// contradicts itself; kUnavailable for the log of another target; those of the device.
+// Returns one check per submission. A check compares the memory after the submission with the log. Errors: kCorrupt for
+// a log that contradicts itself; kUnavailable for the log of another target; the errors of the device.
 Result<std::vector<DeviceCheck>> replay_packets(std::span<const std::byte> log, ProvenDevice& proven);
 
 }  // namespace zinc_rt::ring

@@ -30,7 +30,7 @@ constexpr OpcodeRow kOpcodes[] = {{pm4::kNop, "NOP"},
 struct RegisterRow {
   pm4::Register number;
   const char* name;
-  std::uint32_t shift;  // if the register holds an address, its unit is 1 << shift; else kNoAddress
+  std::uint32_t shift;  // if the register holds an address, in units of 1 << shift bytes; else kNoAddress
 };
 constexpr std::uint32_t kNoAddress = 64;
 constexpr RegisterRow kRegisters[] = {{pm4::kStartX, "START_X", kNoAddress},
@@ -69,7 +69,8 @@ std::string numbers(std::span<const std::uint32_t> values) {
 
 Result<std::string> packet_text(std::span<const std::uint32_t> packets, const NameOf& name_of) {
   std::string text;
-  // There is one entry more than registers, because the high half of an address is in the next register.
+  // The array has one element more than there are registers, because the high half of an address is in the next
+  // register.
   std::array<std::uint32_t, pm4::kShEnd - pm4::kShBase + 1> registers{};
   ZRT_CHECK_OK(for_each_packet(packets, [&](pm4::Opcode opcode, std::span<const std::uint32_t> body) {
     const auto* row = std::ranges::find(kOpcodes, opcode, &OpcodeRow::opcode);

@@ -1,4 +1,4 @@
-// Prints packets as text, one per line, and counts them. Used to read packet logs.
+// Prints packets as text, one per line, and counts them. `zinc-rt replay` uses it to show packet logs.
 // Thread rule: plain functions.
 #pragma once
 

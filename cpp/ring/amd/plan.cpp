@@ -15,7 +15,7 @@ rdna::OpArgs AmdPlanner::args(const AmdCall& call) const {
 }
 
 // A launch gets a barrier before it if it waits for a packet since the last barrier, or if it reuses scratch memory of
-// such a packet. Packets that are planned as one count as one here; their plan sets the barriers between their
+// such a packet. Packets that are planned together count as one packet here; the plan sets the barriers between their
 // launches.
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches) {

@@ -23,12 +23,12 @@ struct AmdLaunch {
   std::string function;
   std::uint32_t threads = 0;  // threads per workgroup
   std::uint32_t groups[3] = {1, 1, 1};
-  bool waits = false;  // whether it waits for all earlier launches
-  rdna::OpArgs args;   // or another struct of arguments, of the same size
+  bool waits = false;  // whether the launch waits for all earlier launches
+  rdna::OpArgs args;   // arguments of the kernel; a kernel may read them as another struct of the same size
 };
 
-// A packet that is being planned as launches. Its operands are device addresses, and its dimensions are those of the
-// step.
+// AmdCall is a packet that is being planned as launches. Its operands are device addresses, and its symbolic dimensions
+// have the values of the step.
 struct AmdCall : gpu::Call<std::uint64_t> {
   const AmdKernel* kernel;
 };
@@ -48,7 +48,7 @@ class AmdPlanner {
     scratch_.free_behind(0);
     waits_ = false;
   }
-  // Makes the next launch wait for all earlier ones.
+  // Makes the next launch wait for all earlier launches.
   void barrier() { waits_ = true; }
 
   // Returns the arguments of an op's own kernel.
@@ -72,9 +72,9 @@ class AmdPlanner {
   bool waits_ = false;
 };
 
-// Plans the launches of a submission, with scratch memory at address `scratch`. Returns how many bytes of it they take.
-// `kernels` are the loaded kernels, by id - 1. `address` returns a binding's address; if no memory exists yet, it
-// returns any value but 0 for an operand that is present.
+// Plans the launches of a submission, with scratch memory at address `scratch`. Returns how many bytes of scratch
+// memory the launches take. `kernels` are the loaded kernels, by id - 1. `address` returns a binding's address; if no
+// memory exists yet, it returns any value but 0 for an operand that is present.
 using AddressOf = std::function<std::uint64_t(const Binding&)>;
 std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
                               const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches);
@@ -119,7 +119,7 @@ void plan_flash_attn(AmdPlanner& planner, const AmdCall& call);
 std::size_t plan_attention_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 
-// In these ops the AMD kernels have their symbols in another order than in ring/gpu/symbols.h.
+// The AMD kernels of the following ops have their symbols in another order than ring/gpu/symbols.h lists.
 namespace amd_symbol {
 ZRT_NAMES(Embed, v, d)
 ZRT_NAMES(FlashAttn, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, attr_v_head_dim, attr_head_dim)

@@ -13,8 +13,8 @@ namespace symbol = rdna::symbol;
 
 using rdna::kChunk;
 constexpr std::uint32_t kColumns = 256;
-// This many workgroups keep a GPU busy. If tokens times heads are fewer, histories are split into parts, but only into
-// as many as there is memory for their results.
+// kBusy workgroups keep a GPU busy. If tokens times heads are fewer, histories are split into parts. The results of the
+// parts take at most kMostPartBytes.
 constexpr std::uint32_t kBusy = 512;
 constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
@@ -32,7 +32,8 @@ bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
          push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
-// Plans attention. `quantized` is the address for its result quantized to `type`, or 0 if that is not wanted.
+// Plans attention. `quantized` is the address for its result quantized to `type`, or 0 if no quantized result is
+// wanted.
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
   const auto s = c.symbols<op_symbol::FlashAttn>();
   const auto o = c.operands<operand::FlashAttn>();
@@ -50,8 +51,8 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   }
   const std::uint32_t chunks = ceil_div(std::uint64_t{s.m} * kPageTokens, kChunk), workgroups = c.rows() * push.n_heads;
   const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
-  // The number of parts is a power of two, so that a step needs no more memory than one with the next larger power of
-  // two of tokens (AmdRing::scratch_bytes).
+  // The number of parts is a power of two, so that a step needs no more memory than a step whose number of tokens is
+  // the next larger power of two (AmdRing::scratch_bytes).
   const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(s.dtype_kv_k) ? "flash_attn_integer" : "flash_attn";

@@ -33,8 +33,8 @@ Rows rows_of(const gpu::RowNorm<std::uint64_t>& norm) {
   return rows;
 }
 
-// Plans RMS_NORM of whole rows, and the products that read them. The normalized rows are written once in each type that
-// a matrix reads.
+// Plans RMS_NORM of whole rows, and the products that read the normalized rows. The normalized rows are written once in
+// each type that a matrix reads.
 void norm_products(AmdPlanner& p, std::uint32_t n, const gpu::NormedProducts<std::uint64_t>& products) {
   Rows rows{};
   rows.x = products.x, rows.w = products.norm_w;

@@ -17,8 +17,8 @@ struct Shape {
   std::string kernel;  // the kernel's name, without the weight format
   std::uint32_t threads, rows, columns;
 };
-// Returns how many lanes work on a row. Eight lanes keep more of the matrix in flight than four. They are faster,
-// unless more than a seventh of them would have no group to work on.
+// Returns how many lanes of a wave compute one row: 4 or 8. With eight lanes, more loads of the matrix are in flight.
+// Eight are faster, unless more than a seventh of the lanes would have no group to work on.
 std::uint32_t lanes_of(std::uint32_t k) {
   const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
                       by_4 = 4 * ceil_div(n_groups, 4);
@@ -64,7 +64,8 @@ void plan_products(AmdPlanner& planner, std::uint32_t n_rows, const AmdProducts&
   const AmdExperts& experts = products.experts;
   const std::vector<AmdMatrix>& matrices = products.matrices;
   const std::uint32_t n = n_rows * std::max(experts.choices, 1u);
-  // Choices are sorted if each expert has at least one on average, so that its matrix is read once per item.
+  // The tokens' choices are sorted by expert if an expert is chosen at least once on average, so that the expert's
+  // matrix is read once per item.
   const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
   Items items;
   std::uint32_t sorted_by = 0;

@@ -27,7 +27,7 @@ constexpr u32 header(Opcode opcode, u32 body_dwords) {
 }
 inline constexpr u32 kOneDwordNop = 0xFFFF1000;
 
-// Registers that SET_SH_REG writes, by their dword address. In the packet they are numbered from kShBase on.
+// Registers that SET_SH_REG writes, by their dword address. The packet has the number of the register minus kShBase.
 inline constexpr u32 kShBase = 0x2C00, kShEnd = 0x3000, kUconfigBase = 0xC000;
 enum Register : u32 {
   kStartX = 0x2E04,  // the registers for Y and Z follow
@@ -80,8 +80,9 @@ inline constexpr u32 kFromMemory = 2, kFromImmediate = 5, kFromClock = 9, kToMem
 // Fields of WAIT_REG_MEM with memory: it waits until a comparison holds.
 inline constexpr u32 kWaitAtLeast = 5, kWaitMemory = 1u << 4, kWaitPollInterval = 4;
 
-// Fields of WAIT_REG_MEM with two registers: it writes the first, then waits until all bits of the second are set. This
-// flushes the window through which the host writes device memory. The registers are those of NBIF 6.3.1 and NBIO 4.3.
+// Fields of WAIT_REG_MEM with two registers: it writes the first register, then waits until all bits of the second
+// register are set. This flushes the window through which the host writes device memory. The registers are those of
+// NBIF 6.3.1 and NBIO 4.3.
 inline constexpr u32 kWaitEqual = 3, kWriteThenWait = 1u << 6;
 inline constexpr u32 kHdpFlushRequest = 0xD20 + 0x106, kHdpFlushDone = 0xD20 + 0x107, kHdpAll = 0xFFFFFFFF,
                      kHdpPollInterval = 0x20;

@@ -22,16 +22,18 @@ struct SubmitPath {
 
 // Reads ZINC_RT_DEVICE_LIMIT, the time after which a device counts as lost. Errors: kInvalidArgument.
 Result<std::chrono::milliseconds> device_limit();
-// Opens the first path whose device runs a fence and then every kind of packet correctly. If there is none, the error
+// Opens the first path whose device runs a fence and then every kind of packet correctly. If no path works, the error
 // lists what each path lacks.
 Result<ProvenDevice> first_proven(std::span<const SubmitPath> paths, std::chrono::milliseconds limit);
 // Returns the path that ZINC_RT_AMD_PATH names, or all paths if the variable is not set. Errors: kInvalidArgument.
 Result<std::vector<SubmitPath>> wanted_paths(std::span<const SubmitPath> paths);
 // Returns one line for display: the result of each path's test.
 std::string describe_proofs(std::span<const SubmitPath> paths);
-// Diagnostics: checks each path, that is, its test, its packets, many buffers, and a kernel from these images.
+// Diagnostics: runs all checks on each path: the path's own test, every kind of packet, many buffers, and a kernel from
+// `images`.
 std::vector<DeviceCheck> check_paths(std::span<const SubmitPath> paths, std::span<const CodeImage> images);
-// Replays a log on the first path that works. Errors: see Diagnostics::replay.
+// Replays a packet log on the first path that works, and compares the results with the log. Errors: those of
+// first_proven() and replay_packets().
 Result<std::vector<DeviceCheck>> replay_paths(std::span<const SubmitPath> paths, std::span<const std::byte> log);
 // Returns lines "name: value" about amdgpu: kernel, module, firmware, device.
 std::vector<std::string> report_driver();

@@ -59,8 +59,8 @@ Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatri
                 matrix.data.size(), offset, to.id, memory.size());
   memory_.mark_packed(to);
   if (!cpu::has_panels(matrix.dtype)) return Ring::upload(to, offset, matrix);
-  // Each piece is a number of whole panels, so that threads convert them independently. Rows after the last whole panel
-  // belong to the last piece.
+  // The rows are divided into pieces of whole panels, so that threads can convert them independently. Rows after the
+  // last whole panel belong to the last piece.
   const std::uint32_t n_panels = std::max(1u, matrix.rows / cpu::kPanelRows);
   const std::uint32_t n_pieces = std::min(n_panels, 4u * static_cast<std::uint32_t>(pool_.n_threads()));
   const auto first_row = [&](std::uint64_t piece) {
@@ -107,7 +107,7 @@ void CpuRing::give_back(Work& work) {
   spare_ = &work;
 }
 
-// Looks up the kernels and addresses of a submission. REQUIRES: its ranges were checked.
+// Looks up the kernels and addresses of a submission. REQUIRES: check_ranges() accepted the submission.
 Status CpuRing::fill(Work& work) const {
   const auto& batch = *work.submission.batch;
   work.kernels.clear();

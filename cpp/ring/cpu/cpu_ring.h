@@ -42,8 +42,8 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> symbols;
     std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
-  // Scratch memory, aligned to 64 bytes. It only grows, and growing loses its contents. Bytes that are never used take
-  // no physical memory.
+  // Scratch memory, aligned to 64 bytes. It only grows, and its contents are lost when it grows. Bytes that are never
+  // used take no physical memory.
   class Scratch {
    public:
     void reserve(std::uint64_t bytes);
@@ -61,7 +61,7 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> packed;         // one per dispatch: CpuArgs::packed
     std::uint32_t lds_bytes = 0;               // the largest lds_bytes of all dispatches
     std::uint64_t fence = 0;
-    Work* next = nullptr;  // the next in the queue, or in the list of spare ones
+    Work* next = nullptr;  // the next Work in the queue, or in the list of spare Works
   };
   Work& spare_work();
   Status fill(Work& work) const;
@@ -73,15 +73,15 @@ class CpuRing final : public Ring {
   const bool repack_, is_fast_;
   kernel::KernelTable table_;
   HostMemory memory_;
-  std::deque<LoadedKernel> kernels_;  // index: id - 1; a deque, because work in flight points into it
+  std::deque<LoadedKernel> kernels_;  // index: id - 1; a deque, because Works in flight hold pointers to its elements
   ThreadPool pool_;
   std::vector<Scratch> lds_;  // one per thread of the pool
   Scratch shared_;            // CpuArgs::shared of the dispatch that runs
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;
-  // Work objects are reused and keep the capacity of their vectors. So a submission allocates nothing unless more are
-  // in flight than ever before.
+  // Work objects are reused together with the capacity of their vectors. So a submission allocates nothing unless more
+  // submissions are in flight than ever before.
   std::deque<Work> works_;
   Work *first_ = nullptr, *last_ = nullptr;  // the queue of submitted work
   Work* spare_ = nullptr;

@@ -19,7 +19,7 @@ struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
   Int8Products int8_products = nullptr;
-  FastForm fast[2] = {};  // the faster one first
+  FastForm fast[2] = {};  // forms of the set for arithmetic `fast`, the faster form first
 };
 
 #if defined(ZRT_CPU_SIMD_VNNI)

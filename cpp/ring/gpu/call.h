@@ -30,8 +30,8 @@ inline constexpr std::size_t kMostOperands = 16, kMostSymbols = 12;
 ZRT_OPERANDS(ZRT_FITS_A_CALL)
 #undef ZRT_FITS_A_CALL
 
-// R stands for an operand's memory. On tiers that plan launches for each step, it is an address. On tiers that keep
-// plans, it identifies the memory. R{} is an absent operand.
+// R is the type of an operand's memory. On tiers that plan the launches of each step anew, it is an address. On tiers
+// that reuse plans, it identifies the memory. R{} is an absent operand.
 template <class R>
 struct Call {
   using Ref = R;
@@ -65,8 +65,8 @@ struct Call {
     assert(sizeof(T) <= push.size());
     return named<T>(push.data());
   }
-  // Returns the number that a dimension's symbol stands for. If it is one of the step's numbers, it is read from
-  // `dims`.
+  // Returns the extent for the value of a dimension's symbol. If the extent is the step's number of tokens or outputs,
+  // it is read from `dims`.
   std::uint32_t count(std::uint32_t symbol) const {
     if (symbol == kernel::kSymbolicTokens) return dims.n_tokens;
     return symbol == kernel::kSymbolicOutputs ? dims.n_outputs : symbol;

@@ -11,9 +11,9 @@
 
 namespace zinc_rt::ring::gpu {
 
-// Checks that a submission can be planned. Its numbers must fit its batch. The kernels of its packets must be loaded
-// (kernels[id - 1]) and accept the packets' operands. Its bindings must lie in `memory`. Its joins must use some of
-// n_joins patterns. `tier` begins error messages. Errors: kInvalidArgument.
+// Checks that a submission can be planned. The submission's numbers must fit its batch. The kernels of its packets must
+// be loaded (kernels[id - 1]) and accept the packets' operands. Its bindings must lie in `memory`. The pattern numbers
+// of its joins must be below n_joins. `tier` begins error messages. Errors: kInvalidArgument.
 template <class Kernel, class Memory>
 Status fits(std::string_view tier, const Submission& submission, std::span<const Kernel> kernels, const Memory& memory,
             std::size_t n_joins) {

@@ -1,5 +1,5 @@
 // The table of a GPU tier's ops has one row per op. Lowering refuses an op without a row. A kernel's .zrt file has one
-// 4-byte slot per symbol (kernel/slots.h), and its name tells to which row it belongs.
+// 4-byte slot per symbol (kernel/slots.h), and its name is the name of the op's row.
 // Thread rule: plain values.
 #pragma once
 
@@ -29,15 +29,16 @@ struct Axis {
 struct OpRow {
   ir::Op op;
   std::vector<const char*> symbols;  // the result of symbols_of<op_symbol::...>()
-  // grid[axis] computes the workgroups of the op's own kernel. If the op is planned in another way, the first axis
-  // still counts its rows.
+  // grid[axis] computes the workgroups of the op's own kernel. If the op has no kernel of its own, the first axis still
+  // computes the number of its rows.
   Axis grid[3];
   Keys keys = Keys::kNone;
-  // Threads of a workgroup of the op's own kernel. 0: the op has no kernel of its own, or the plan chooses the number.
+  // Number of threads in a workgroup of the op's own kernel. 0: the op has no kernel of its own, or the plan chooses
+  // the number.
   std::uint32_t threads = 0;
   struct Limit {
     std::size_t symbol;
-    std::uint32_t most;  // the largest value for which the kernels have room
+    std::uint32_t most;  // the largest value that the kernels support
   };
   std::vector<Limit> limits = {};
 };
@@ -74,7 +75,7 @@ kernel::KernelTable make_table(const Kernels& kernels, std::span<const Row> rows
 
 // Returns whether a file of that name belongs to the row.
 bool has_name(const Kernels& kernels, const OpRow& row, std::string_view name);
-// Reads the symbols' values from the file of a row's kernel. Errors: see read_kernel.
+// Reads the symbols' values from the file of a row's kernel. Errors: those of read_kernel().
 Result<kernel::SlotKernel> read_row(const Kernels& kernels, const OpRow& row, const kernel::ZrtFile& file);
 // Reads the kernel in a .zrt file. Errors: kCorrupt for a file that cannot be read or whose symbols differ from the
 // op's; kUnavailable for another target, or for a number beyond a limit of the row; kInvalidArgument for a symbol

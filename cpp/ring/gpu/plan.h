@@ -12,13 +12,13 @@
 
 namespace zinc_rt::ring::gpu {
 
-// A join: a pattern of packets that are planned as one (lower/join.h explains the syntax). Its launches write
+// Join is a pattern of packets that are planned together (lower/join.h explains the syntax). Its launches write
 // everything that later packets read.
 template <class Planner, class Call>
 struct Join {
   std::string_view pattern;
   // Plans the first n of `calls`, which match the pattern; the packets after them follow in `calls`. Returns how many
-  // of the n it planned, or 0 if it cannot plan these rows and types.
+  // of the n calls were planned, or 0 if the function cannot plan these rows and types.
   std::size_t (*plan)(Planner& planner, std::span<const Call> calls, std::size_t n);
 };
 

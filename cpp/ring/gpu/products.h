@@ -1,6 +1,6 @@
 // Reads from a call what an op multiplies: the matrices, the rows, and the ops before and after the product. The
-// planners of all GPU tiers share it; each tier's plan then chooses its launches. Ref is an operand's memory (call.h).
-// Thread rule: plain values.
+// planners of all GPU tiers use these functions; each tier then chooses its launches. Ref is an operand's memory
+// (call.h). Thread rule: plain values.
 #pragma once
 
 #include <string_view>

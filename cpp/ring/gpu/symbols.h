@@ -1,8 +1,8 @@
 // Names the symbols (shapes, types, pitches) that are baked into the kernels of GPU tiers:
 //   op_symbol::Linear::Of<std::uint32_t>   holds the number of each symbol (Call::symbols)
 //   symbols_of<op_symbol::Linear>()        returns their names in the tier's table (kernel/kernel_table.h)
-// A name here is short for one in the table: k for dim:k, dtype_w for dtype:w, pitch_w for pitch:w, attr_head_dim for
-// attr:head_dim. If a tier's kernel needs other symbols, they are named in that tier's folder.
+// A name here is short for a name in the table: k for dim:k, dtype_w for dtype:w, pitch_w for pitch:w, attr_head_dim
+// for attr:head_dim. If a tier's kernel needs other symbols, they are named in that tier's folder.
 // Thread rule: constants, and lists that are made once.
 #pragma once
 

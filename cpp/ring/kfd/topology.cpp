@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kNodes = "/sys/devices/virtual/kfd/kfd/topology/nodes/";
 constexpr int kMostNodes = 64;
 
-// Returns the text of a file; empty if there is no such file or it may not be read.
+// Returns the text of a file; empty if the file does not exist or may not be read.
 std::string read_text(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return {};
@@ -24,7 +24,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Returns the number in the line "name number"; 0 if there is no such line.
+// Returns the number in the line "name number"; 0 if the text has no such line.
 std::uint64_t property(const std::string& text, const std::string& name) {
   const std::string lines = "\n" + text, wanted = "\n" + name + " ";
   const auto at = lines.find(wanted);

@@ -1,4 +1,4 @@
-// Reads which GPUs the kernel's compute driver has found, from its files in /sys.
+// Reads the files of the kernel's compute driver in /sys, which list the GPUs that it has found.
 // Thread rule: any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The null tier computes nothing: packets retire when they are submitted, and every result stays zero. With it one
-// measures the cost of everything except the kernels. It is used only if the user names it.
+// The null tier computes nothing: packets retire when they are submitted, and every result stays zero. It serves to
+// measure the cost of everything except the kernels, and is used only if the user names it.
 #include "base/error.h"
 #include "ring/host_memory.h"
 #include "ring/tier.h"

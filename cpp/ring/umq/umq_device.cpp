@@ -96,7 +96,7 @@ UmqDevice::~UmqDevice() {
   if (doorbells_.host != nullptr) free_object(doorbells_);
 }
 
-// Creates the queue. Each of its words is in a page of its own, because the kernel requires that.
+// Creates the queue. Each of the queue's words is in a page of its own, because the kernel requires this.
 Result<std::unique_ptr<PacketPath>> UmqDevice::open_path() {
   ZRT_TRY(ring_, alloc(kRingBytes, Domain::kHost));
   ZRT_TRY(wptr_, alloc(kPageBytes, Domain::kHost));

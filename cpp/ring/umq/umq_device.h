@@ -7,7 +7,7 @@
 namespace zinc_rt::ring {
 
 // Returns why this device offers no user queue for compute, such as a missing module option or old firmware. Returns an
-// empty text if it offers one.
+// empty text if it offers a user queue.
 std::string why_no_user_queue(const DrmConnection& drm);
 
 class UmqDevice final : public DrmDevice {
