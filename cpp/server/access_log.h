@@ -1,6 +1,6 @@
 // AccessLog writes a line to stderr for each HTTP request, including refused ones.
-// Thread rule: any thread. The log's own thread writes the lines, so that nobody waits for a blocked terminal or pipe.
-// When 8,192 lines wait, the oldest are lost.
+// Thread rule: any thread. The log's own thread writes the lines, so that no request waits for a blocked terminal or
+// pipe. At most 8,192 lines wait; beyond that the oldest lines are dropped.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace zinc_rt::server {
 
 enum class AccessLogOf : std::uint8_t {
   kNothing,
-  kRequests,  // all requests, except health probes that were answered with 200
+  kRequests,  // writes all requests, except health probes that were answered with 200
   kAll,
 };
 

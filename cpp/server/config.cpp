@@ -30,7 +30,8 @@ void read_server(Table& t, const toml::node&, Config& config) {
   t.take_count("max_bodies_bytes_per_address", o.bodies.per_address);
   t.take_count("max_bodies_bytes_per_tenant", o.bodies.per_owner);
   for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
-    *most = std::max(*most, o.max_body_bytes);  // so that one request of the largest size always fits
+    // At least the size of the largest request, so that such a request always fits.
+    *most = std::max(*most, o.max_body_bytes);
   t.take("tolerant", config.options.is_tolerant);
   if (std::string name = "on"; t.get("access_log") != nullptr) {
     t.take("access_log", name);
@@ -108,7 +109,7 @@ void read_tenant(Table& t, const toml::node& node, Config& config) {
 
 struct Section {
   const char *name, *heading;
-  bool is_list;  // true if it is written as [[name]], with one table per entry
+  bool is_list;  // true if the file writes the table as [[name]], once per element of a list
   void (*read)(Table& t, const toml::node& node, Config& config);
 };
 constexpr Section kSections[] = {

@@ -18,7 +18,8 @@ struct Config {
   OnDemandOptions on_demand;  // the caller of load_config() sets which models are offered
   std::optional<bool> is_on_demand;
   double drain_timeout_s = 30;
-  double shutdown_delay_s = 0;          // how long the server still accepts requests after a signal to end
+  // For how long, in seconds, the server still accepts requests after a signal to end.
+  double shutdown_delay_s = 0;
   Json server_values = Json::object();  // the table [server] of the file
 };
 

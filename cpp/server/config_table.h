@@ -24,9 +24,9 @@ namespace zinc_rt::server {
 // heading "" is the top of the file.
 using KeysOfTables = std::map<std::string, std::set<std::string>>;
 
-// Reads the keys of a table one by one. A key of the file that no call read is an error; if another table has such a
-// key, the message names that table. The first error goes to `status`. REQUIRES: everything passed in outlives the
-// object.
+// Reads the keys of a table one by one. A key of the file that no call has read is an error. If such a key exists in
+// another table, the message names this table. The first error goes to `status`. REQUIRES: everything passed in
+// outlives the object.
 class Table {
  public:
   Table(const toml::table& table, std::string heading, Status& status, const KeysOfTables& all)
@@ -63,8 +63,8 @@ class Table {
     return node == nullptr ? otherwise : *node;
   }
   void complain(const toml::node& node, const std::string& key, const std::string& what);
-  // Reads a list of strings. For a string that is not accepted, `refuse` returns what is expected in its place; for
-  // others it returns an empty text.
+  // Reads a list of strings. `refuse` checks each string. It returns an empty text for an accepted string, else what is
+  // expected instead.
   void take_strings(const char* key, std::vector<std::string>& out,
                     std::string_view (*refuse)(std::string_view) = nullptr);
   // Reads a list of device numbers. The engine checks the list as a whole when it loads the model.

@@ -44,15 +44,17 @@ struct ServerCore {
   StreamRegistry streams;
   StoredFiles files;
   Batches batches;
-  // Runs handlers of requests; the owner of a task is the tenant. One of its threads is always left for other tenants.
+  // Runs handlers of requests; the owner of a task is the tenant. A tenant's tasks use at most 3 of the 4 threads, so
+  // that one thread is always left for other tenants.
   WorkQueue work{4, 3, WorkQueue::Priority::kBehindSteps};
   WorkQueue ends{2};    // completes answers when their generations have ended
   WorkQueue slow{1};    // loads and unloads models
   WorkQueue probes{1};  // probes the engine, one probe at a time
-  // Sends files to clients, one piece of each file in turn.
+  // Sends files to clients. Each task sends one piece of a file, so that several clients are served at the same time.
   WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};
   OnDemand on_demand{engine, models, work, slow, is_draining};
-  std::unique_ptr<Transport> transport, status_transport;  // the second may be null
+  // Status_transport serves probes and metrics on a second port; null if none is configured.
+  std::unique_ptr<Transport> transport, status_transport;
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
   // Limits the memory of JSON: of bodies while they are parsed and read, and of conversations that are loaded from the
   // state file or will be stored in it (bytes_as_parsed). A text counts as three times its bytes; many small values
@@ -60,19 +62,20 @@ struct ServerCore {
   static constexpr std::size_t kMostParsed = 512u << 20, kMostParsedOfTenant = 192u << 20;
   std::shared_ptr<ByteBudget> parsed =
       std::make_shared<ByteBudget>(ByteBudget::Limits{kMostParsed, SIZE_MAX, kMostParsedOfTenant});
-  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are ignored and not refused
+  // True: unknown fields of generating requests are ignored; false: they are refused.
+  std::atomic<bool> is_tolerant{false};
   std::atomic<bool> is_draining{false};
   // Probes report "not ready", so that load balancers send requests elsewhere. Requests are still accepted.
   std::atomic<bool> is_leaving{false};
   std::atomic<bool> is_closing{false};  // running requests are aborted
   std::atomic<bool> is_failed{false};   // the device fails every step
-  // The start of the step that runs longest now, over all devices. If no step runs, the last time at which a step
-  // loop looked for work. In ms on the steady clock.
+  // Time at which the longest-running step of all devices began. If no step runs, the last time at which a step
+  // loop looked for work. In ms on the steady clock. A thread of the server updates it every kWatchMs.
   std::atomic<std::int64_t> last_alive_ms{0};
-  std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, counted at that time
+  std::atomic<std::uint64_t> n_steps{0};         // number of steps of all loaded models at the last update
   static constexpr std::int64_t kWatchMs = 500;  // interval between two updates of the members above
   std::atomic<std::uint32_t> n_generating{0};    // answers that are being generated
-  // Calls for embeddings that have not ended. They submit their inputs a few at a time.
+  // Number of calls for embeddings that have not ended. Such a call may still submit inputs.
   std::atomic<std::uint32_t> n_embedding{0};
 
   // The engine counts as hung if no step has ended for longer than this.
@@ -80,7 +83,8 @@ struct ServerCore {
   bool is_hung() const;
   // Returns why the server accepts no requests now; an empty text if it does.
   std::string why_not_ready() const;
-  // Ends running requests and the threads of the queues. Errors: those of StateStore::close().
+  // Ends running requests and the threads of the queues. Errors: the rows that the state store could not write
+  // (StateStore::close()).
   Status close();
 };
 
@@ -90,7 +94,7 @@ constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 // Returns 24 random hex digits.
 std::string new_id();
 
-// Each of these functions adds the paths of one group of endpoints to the router.
+// Each of the following functions adds the paths of one group of endpoints to the router.
 void add_generation_routes(Router& router, ServerCore& core);
 void add_messages_routes(Router& router, ServerCore& core);   // Anthropic's paths other than generation
 void add_responses_routes(Router& router, ServerCore& core);  // stored answers of /v1/responses
@@ -108,8 +112,8 @@ void add_health_routes(Router& router, ServerCore& core);
 void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
-// Puts the input and output of the earlier response that previous_response_id names before the body's input, and sets
-// whether this response is stored. Errors: 400, 404, those of hold_parsed.
+// If previous_response_id names an earlier response, inserts its input and output before the body's input. Also sets
+// whether this response is stored. Errors: 400, 404, those of hold_parsed().
 ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body, ByteBudget::Hold& held);
 // Changes the amount that `held` counts in core.parsed to n_bytes. Error messages begin with `what`. Errors: 400 if the
 // amount could never fit; 429 or 503 if it may fit later.

@@ -9,7 +9,7 @@
 
 namespace zinc_rt::server {
 
-// Reports the end of an input to the job. An embedding's other events concern preemption only, so they are ignored.
+// Reports the end of an input to the job. All other events of an embedding are about preemption, so they are ignored.
 class EmbeddingJob::InputSink final : public Sink {
  public:
   InputSink(std::shared_ptr<EmbeddingJob> job, std::uint32_t input) : job_(std::move(job)), input_(input) {}
@@ -43,8 +43,8 @@ void EmbeddingJob::start() {
   submit_more();
 }
 
-// Submits further inputs. Only one thread at a time runs this (is_submitting_). It does not hold the lock while it
-// submits, because tokenizing long texts takes long.
+// Submits further inputs. Only one thread at a time runs this function (is_submitting_ ensures it). The lock is not
+// held during a submission, because tokenizing long texts takes long.
 void EmbeddingJob::submit_more() {
   const auto session = call_.tenant->tenant.session();
   for (;;) {

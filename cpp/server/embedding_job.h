@@ -1,6 +1,6 @@
 // EmbeddingJob is one API call for embeddings or scores. It submits its inputs to the engine as requests, a few at a
-// time, so that a call with thousands of inputs does not fill the queue. When all have ended, it sends the answer and
-// writes the call's row in the ledger.
+// time, so that a call with thousands of inputs does not fill the queue. When all inputs have ended, it sends the
+// answer and writes the call's row in the ledger.
 // Thread rule: call start() once. The engine's drainer, the work queues and the I/O threads call the other members.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace zinc_rt::server {
 
-// The services that embedding jobs use. They must outlive every job.
+// EmbeddingServices are the parts of the server that embedding jobs use. They must outlive every job.
 struct EmbeddingServices {
   StateStore& store;
   Metrics& metrics;
@@ -36,11 +36,12 @@ struct EmbeddingJobCall {
   MakeErrorResponse make_error = error_response;
   std::string id, model, endpoint;         // model: the name that clients use
   std::string engine_model;                // the engine's name of the model
-  std::shared_ptr<const void> model_hold;  // see ServedModel::hold; held until all requests are submitted
+  // A copy of ServedModel::hold, which prevents that the model is removed; released when all requests are submitted.
+  std::shared_ptr<const void> model_hold;
   std::uint32_t max_context = 0;
-  std::uint32_t window = 0;  // how many inputs are in the engine at once; they count as the tenant's open choices
+  std::uint32_t window = 0;  // how many inputs may be in the engine at once; they count as the tenant's open choices
   std::shared_ptr<TenantEntry> tenant;
-  std::string owner;  // the owner of the job's tasks on the work queue
+  std::string owner;  // the tenant's name, which owns the job's tasks on the work queue
   std::shared_ptr<Connection> connection;
   Headers headers;
   std::string traceparent;
@@ -64,8 +65,8 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
   };
 
   void submit_more();
-  // Stores the result of submitting input i. Returns false if the engine's queue is full; then the call tries again
-  // when one of its own inputs has ended. REQUIRES: mutex_.
+  // Stores the result of submitting input i. Returns false if the engine's queue is full; input i is then submitted
+  // again after another input of this call has ended. REQUIRES: mutex_.
   bool take_handle(std::uint32_t i, Result<RequestHandle> handle);
   void end(std::uint32_t i);
   void take(std::uint32_t i);                      // stores the result of an input that has ended. REQUIRES: mutex_
@@ -82,10 +83,10 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
 
   std::mutex mutex_;
   std::vector<Input> inputs_;
-  std::size_t next_ = 0;  // the first input that was not submitted yet
+  std::size_t next_ = 0;  // index of the first input that was not submitted yet
   std::uint32_t n_running_ = 0;
   bool is_submitting_ = false, is_cancelled_ = false, is_concluded_ = false;
-  std::optional<ApiError> error_;  // the first error
+  std::optional<ApiError> error_;  // the first error of an input; empty if there was none
   std::string finish_ = "stop";
   Usage usage_;
   double queue_ms_ = 0;  // how long the first input waited in the queue

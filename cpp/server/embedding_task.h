@@ -23,8 +23,8 @@ class EmbeddingTask {
   virtual Request request(std::size_t i) const = 0;
   // Called when request i was submitted, so that its memory can be released.
   virtual void forget(std::size_t) {}
-  // Place tells where an input stands in the body, for an error: the field, and the input's position in it. The
-  // position is empty if there is only one input.
+  // Place names an input of the body in error messages: `field` is the body's field, and `text` the input's position in
+  // the field, such as "input[3]". `text` is empty if the body has only one input.
   struct Place {
     std::string field, text;
   };
@@ -32,14 +32,14 @@ class EmbeddingTask {
   virtual std::string answer(EmbeddingAnswer results) const = 0;
 };
 
-// A body that was read, before its model has been found.
+// WantedTask is what was read from a body whose model has not been found yet.
 struct WantedTask {
   std::string model;
   // Makes the task. Errors: the model cannot compute embeddings or scores, or the answer would be too long.
   std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
 };
 
-// A path, the function that reads its body, and the prefix of its answers' ids.
+// TaskPath is an HTTP path with the function that reads its bodies and the prefix of the ids of its answers.
 struct TaskPath {
   const char* path;
   ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);

@@ -45,7 +45,8 @@ std::string wrong_type_of(const HttpRequest& request, const Route& route) {
   const auto type = request.header("content-type");
   if (request.method == "GET" || request.method == "HEAD" || type.empty()) return {};
   const auto is = [&](std::string_view wanted) { return equals_in_any_case(type.substr(0, wanted.size()), wanted); };
-  // A browser sends at least one of these headers with a form. So a request without them does not come from a browser.
+  // A browser sends at least one of these three headers with a form. So a request without any of them does not come
+  // from a browser.
   const bool is_no_browsers =
       request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
   constexpr std::string_view kForm = "multipart/form-data";

@@ -13,9 +13,9 @@ namespace zinc_rt::server {
 bool is_loopback(std::string_view name);
 
 // A server without API keys trusts everyone who can reach it. So it must refuse requests that a page of another site
-// makes a browser send. It recognizes such a request by one of these:
+// makes a browser send. It recognizes such a request by one of these signs:
 // - Its Origin header names another site.
-// - Its Sec-Fetch-Site header says so, if the request may change something.
+// - Its Sec-Fetch-Site header says that the page is of another site, and the request may change something.
 // - Its body has a type that a browser's form can send (wrong_type_of).
 // - The server listens on loopback, and the Host header is a name of another site for this address (DNS rebinding).
 //   With such a name the browser would let the page read the answer.

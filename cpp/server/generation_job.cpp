@@ -99,7 +99,7 @@ ApiResult<void> GenerationJob::submit_all() {
       for (auto& h : handles_) h.cancel();
       handles_.clear();
       auto error = request_error(handle.error(), call_, context_.max_context);
-      // If there are several prompts, the error names the one that it is about.
+      // If the body has several prompts, the error names the prompt that caused it.
       if (error.status == 400 && error.param == "prompt" && call_.requests.size() > 1)
         error.message = fmt::format("prompt[{}]: {}", i, error.message);
       return std::unexpected(std::move(error));
@@ -246,7 +246,7 @@ void GenerationJob::conclude() {
   record(usage, finish);
 }
 
-// Counts whether the first choice met the wanted latencies. Only its timings are known.
+// Counts whether the first choice met the wanted latencies. The timings of the other choices are not known.
 void GenerationJob::judge_latency(const Timings& timings) {
   const auto judge = [&](const char* which, std::uint32_t wanted_ms, double ms) {
     if (wanted_ms == 0 || ms <= 0) return;

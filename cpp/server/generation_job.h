@@ -19,12 +19,12 @@
 
 namespace zinc_rt::server {
 
-// The services that jobs use. They must outlive every job.
+// JobServices are the parts of the server that jobs use. They must outlive every job.
 struct JobServices {
   Engine& engine;
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& ends;  // completes answers; a queue of their own, so that they never wait behind requests that arrive
+  WorkQueue& ends;  // completes answers; a separate queue, so that ends of answers never wait behind arriving requests
 };
 
 // WantedLatency holds the latencies that the caller wants, in milliseconds: until the first token, and per token on
@@ -33,7 +33,7 @@ struct WantedLatency {
   std::uint32_t first_token_ms = 0, token_ms = 0;
 };
 
-// JobContext is what a job knows of its call: the caller, the model, and the connection for the answer.
+// JobContext describes a job's API call: the caller, the model, and the connection for the answer.
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
@@ -46,7 +46,8 @@ struct JobContext {
   std::shared_ptr<Connection> connection;
   Headers headers;               // headers of the answer
   std::string traceparent;       // the caller's W3C trace context, for the step timeline; empty: none
-  WantedLatency wanted_latency;  // metrics count whether it was met; it does not change scheduling
+  // The latency that the client wants; metrics count how often it is reached, but it does not change scheduling.
+  WantedLatency wanted_latency;
   std::stop_token gone;          // stop is requested when the client disconnects
   ByteBudget::Hold held;         // counts the bytes of a conversation that will be stored
 };
@@ -60,8 +61,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
 
  private:
   class PromptSink;
-  // Choice is one of n completions of a prompt. While it runs only the drainer uses it; afterwards only the work queue
-  // does.
+  // Choice is one of n completions of a prompt. While the choice runs, only the drainer uses this object. After its end
+  // only the work queue does.
   struct Choice {
     std::string waiting;  // an event that the connection could not accept yet
     bool is_waiting = false, has_begun = false;
@@ -82,21 +83,23 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  GenerationCall call_;  // its prompts are moved to the engine, unless they are echoed
+  // The request as read from the body; its prompts are moved to the engine unless the answer repeats them (echo).
+  GenerationCall call_;
   JobContext context_;
   const TokenNames names_;
   std::unique_ptr<AnswerWriter> writer_;
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
-  std::vector<Choice> choices_;  // n_ per prompt, in order of prompts
+  std::vector<Choice> choices_;  // n_ elements per prompt, in the order of the prompts
   std::uint32_t n_ = 1;          // choices per prompt
 
   std::mutex mutex_;  // guards handles_ while requests are submitted, and the ends of choices
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
-  std::atomic<bool> has_stream_begun_{false};  // the head, and the events that come before all choices, were sent
-  std::string last_events_;                    // the end of the stream, sent when the ledger has the row
+  std::atomic<bool> has_stream_begun_{false};  // true after the head and the events before the first choice were sent
+  // The last events of the stream, which are sent after the ledger has stored the call's row.
+  std::string last_events_;
   HttpResponse whole_;
 };
 

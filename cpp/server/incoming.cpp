@@ -43,7 +43,7 @@ ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
 Request default_request(const Exchange& exchange) {
   Request defaults;
   defaults.temperature = 1;
-  // If the server has no keys, a request may ask for any class. The default is standard.
+  // If the server has no keys, a request may name any class. The default is standard.
   if (exchange.caller.is_admin) defaults.qos = "standard";
   if (!exchange.caller.qos_class.empty()) defaults.qos = exchange.caller.qos_class;
   return defaults;

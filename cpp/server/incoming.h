@@ -1,5 +1,5 @@
-// Handlers use these functions before a request's model has been found. They read the body of a request for generation
-// or embeddings, and refuse it.
+// Functions that handlers call before a request's model has been found. They read the body of a request for generation
+// or embeddings, or refuse it.
 // Thread rule: any thread; only one handler uses an Exchange.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace zinc_rt::server {
 // Parses the body, a JSON object, and frees its text. If the path names a model, the field "model" is set to it.
 // Errors: 503 while the server accepts no requests, 403 for a key that belongs to no tenant, those of read_object.
 ApiResult<Json> take_body(ServerCore& core, Exchange& exchange);
-// Returns a request with the values of fields that a body may leave out.
+// Returns a request whose members have the values for fields that the body does not contain.
 Request default_request(const Exchange& exchange);
 // If the request is a line of a batch, sets the class of all `requests` to batch, whatever the body says.
 void set_class(const Exchange& exchange, std::vector<Request>& requests);
 // Returns the traceparent header of W3C Trace Context (version, 32 hex digits of the trace, 16 of the caller's span,
-// flags). Empty if there is none or it is malformed, because the standard says to ignore malformed ones.
+// flags). Empty if the header is missing or malformed; the standard requires to ignore malformed headers.
 std::string traceparent_of(const HttpRequest& request);
 // Reads a proxy's x-slo-ttft-ms and x-slo-tpot-ms. Values that are not numbers are ignored.
 WantedLatency wanted_latency_of(const Exchange& exchange);
@@ -30,7 +30,7 @@ void note_ignored(const std::vector<std::string>& ignored, const Exchange& excha
 void refuse(ServerCore& core, Exchange& exchange, ApiError error);
 
 // Refuses tools if the template ignores them (writes the same prompt without them), because the model would answer as
-// if there were none. The chat's variables are passed to the template in this test.
+// if no tools were given. The chat's variables are passed to the template in this test.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Conversation& chat);
 // Refuses a context length (num_ctx of Ollama's clients) that exceeds the model's. `wanted` is 0 if the client sets
 // none.
@@ -39,13 +39,13 @@ ApiResult<void> check_context(std::uint32_t wanted, const ServedModel& model);
 using ReadPrompt = ApiResult<Request> (*)(ServerCore& core, const Exchange& exchange);
 using WorkOnPrompt = ApiResult<std::string> (*)(ServerCore& core, const Exchange& exchange, const ServedModel& model,
                                                 Request request);
-// Returns a function for Route::handle. `read` reads a prompt from the body; `work` returns the answer's body; in its
-// Request, `model` is the engine's name.
+// Returns a function for Route::handle. The handler calls `read` to read a prompt from the body, and then `work`, which
+// returns the answer's body. The Request that `work` gets has the engine's name of the model.
 std::function<void(Exchange&)> answering_for_prompt(ServerCore& core, ReadPrompt read, WorkOnPrompt work);
 
 // Converts the engine's error about a prompt. `param` is the field at fault. If the prompt is too long, the error has
-// the code and the wording of OpenAI's API, because clients look for them: LiteLLM then falls back on a model with a
-// longer context.
+// the code and the wording of OpenAI's API, because clients recognize the error by these. For example, LiteLLM then
+// uses a model with a longer context.
 ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);
 
 }  // namespace zinc_rt::server

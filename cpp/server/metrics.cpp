@@ -41,8 +41,8 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// Raises a counter by as much as a source's count has grown since the last call. A counter may have several sources. If
-// a source has restarted, its count began at 0 again.
+// Raises a counter by as much as the count of one of its sources has grown since the last call. A counter may have
+// several sources. If the count is smaller than before, the source has restarted at 0.
 void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
                        double value) {
   auto& c = counter(name, help, labels);
@@ -52,8 +52,8 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
   last = value;
 }
 
-// Adds a value to a gauge; values with equal labels are summed. The next update removes the gauge, because its tenant
-// or model may not exist then.
+// Adds a value to a gauge; values with equal labels are summed. The next update removes the gauge before it shows new
+// values, because the tenant or model may not exist any longer.
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);
@@ -141,7 +141,7 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
-    // Earlier versions of vLLM used these names, and some routers still read them.
+    // Names of earlier versions of vLLM, which some routers still read.
     show("vllm:gpu_cache_usage_perc", "as vllm:kv_cache_usage_perc", labels, used);
     raise_to("vllm:gpu_prefix_cache_queries_total", "as vllm:prefix_cache_queries_total", labels, name,
              number(m.prompt_tokens));

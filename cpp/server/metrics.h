@@ -1,5 +1,5 @@
-// Metrics counts and publishes metrics for Prometheus. Their names begin with "zinc:", and they have a label for the
-// tenant. Some are also published under vLLM's names, for dashboards and gateways that expect those.
+// Metrics counts and publishes metrics for Prometheus. The metrics' names begin with "zinc:", and a label names the
+// tenant. Some are also published under vLLM's names, for dashboards and gateways that expect vLLM's names.
 // Thread rule: any thread.
 #pragma once
 

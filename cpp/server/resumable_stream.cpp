@@ -46,8 +46,8 @@ void ResumableStream::start_stream(HttpResponse head) {
   watch(client);
 }
 
-// Asks to be told when the client disconnects. REQUIRES: the caller does not hold the mutex, because on_gone() calls
-// back at once if the client has disconnected already.
+// Registers a callback for the client's disconnection. REQUIRES: the caller does not hold the mutex, because on_gone()
+// calls back at once if the client has disconnected already.
 void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
   client->on_gone([weak = weak_from_this(), client = client.get()] {
     if (const auto self = weak.lock()) self->client_left(client);

@@ -1,5 +1,5 @@
 // ResumableStream is a stream that survives the loss of its connection for a while. Its events are numbered, and the
-// last ones are kept. A disconnected client reconnects with the number of the last event that it received.
+// latest events are stored. A disconnected client reconnects with the number of the last event that it received.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,15 +20,15 @@ namespace zinc_rt::server {
 
 class StreamRegistry;
 
-// A job writes to this object in place of the client's connection. While no client is connected, it accepts events
-// until kMostKept bytes wait; then write() returns false, as for a slow reader. If the registry is full, it keeps only
-// events that its client has not received, and accepts none while no client is connected.
+// A job writes to this object in place of the client's connection. While no client is connected, the stream accepts
+// events until kMostKept bytes wait. After that write() returns false, as for a slow reader. If the registry is full,
+// the stream stores only events that its client has not received, and accepts no events while no client is connected.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
-  static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
+  static constexpr std::size_t kMostKept = 1u << 20;  // the most bytes of events that a stream stores, sent or not
   // A connected client that lags behind by more bytes than this counts as slow.
   static constexpr std::size_t kMostUnsent = 64u << 10;
-  // A stream waits this long for a client to reconnect before it is cancelled, and is kept this long after its end.
+  // How long a stream without a client waits for one before it is cancelled, and how long an ended stream is stored.
   static constexpr std::chrono::seconds kWindow{30};
 
   ResumableStream(StreamRegistry& registry, std::string id, std::string owner, std::shared_ptr<Connection> client);
@@ -43,7 +43,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   void on_gone(std::function<void()> left) override;  // called when kWindow has passed, or by discard()
 
   // Reconnects a client that has seen the events up to number `seen`. A client that is still connected is cut off.
-  // Errors: 410 if some later events are no longer kept; 400 if there is no event of that number yet.
+  // Errors: 410 if events after `seen` are no longer stored; 400 if no event has the number `seen` yet.
   ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
   // Ends the stream because the client no longer wants it.
   void discard();
@@ -66,7 +66,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::mutex mutex_;
   std::shared_ptr<Connection> client_;
   HttpResponse head_;
-  std::deque<std::string> events_;  // the kept events; their numbers are first_, first_ + 1, ...
+  std::deque<std::string> events_;  // the stored events; their numbers are first_, first_ + 1, ...
   std::uint64_t first_ = 1, next_sent_ = 1;
   std::size_t kept_bytes_ = 0, unsent_bytes_ = 0;
   bool is_started_ = false, is_over_ = false, is_whole_ = false;
@@ -74,9 +74,9 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   std::function<void()> left_;
 };
 
-// StreamRegistry lists the streams that clients may reconnect to. The kept bytes are limited per tenant and in total.
-// Beyond a limit, finished streams are dropped, the oldest first. They are streams of the tenant that is over its
-// limit, else of the tenant with the most bytes.
+// StreamRegistry lists the streams that clients may reconnect to. The stored bytes are limited per tenant and in total.
+// If a tenant exceeds its limit, its oldest finished streams are dropped. If the total exceeds its limit, those of the
+// tenant with the most bytes are dropped.
 class StreamRegistry {
  public:
   struct Limits {
@@ -86,13 +86,14 @@ class StreamRegistry {
   explicit StreamRegistry(const Limits& limits) : limits_(limits) {}
 
   void add(const std::shared_ptr<ResumableStream>& stream);
-  // Errors: 404 if there is no such stream or it is another tenant's; 410 if it was dropped to make room.
+  // Returns the tenant's stream with this id. Errors: 404 if the id is unknown or the stream is another tenant's; 410
+  // if the stream was dropped to make room.
   ApiResult<std::shared_ptr<ResumableStream>> find(const std::string& id, const std::string& owner);
-  // Called periodically. Sends waiting events and drops streams that are over.
+  // Called periodically. Sends waiting events and drops streams whose time has passed.
   void sweep(std::chrono::steady_clock::time_point now);
   std::size_t size();
 
-  // Streams call this to report how many bytes they keep now.
+  // Streams call this to report how many bytes they store now.
   void keeps(const ResumableStream& stream, std::size_t n_bytes, bool is_over);
   // Returns whether the limit of this tenant, or of all streams together, is reached.
   bool is_full(const std::string& owner);
@@ -102,7 +103,7 @@ class StreamRegistry {
   struct Entry {
     std::shared_ptr<ResumableStream> stream;
     std::size_t n_bytes = 0;
-    std::uint64_t over_as = 0;  // rises from 1 with each stream that ends; 0: it still runs
+    std::uint64_t over_as = 0;  // number of the stream's end among all ends, from 1 on; 0: the stream still runs
   };
   struct Dropped {
     std::string owner;
@@ -124,7 +125,7 @@ class StreamRegistry {
   std::map<std::string, std::size_t> by_owner_;  // key: owner; only owners with streams
   std::size_t n_bytes_ = 0;
   std::uint64_t n_over_ = 0;
-  // The key is the owner and Entry::over_as. The value is the stream's id.
+  // Ended streams. Key: the owner and Entry::over_as; value: the stream's id.
   std::map<std::pair<std::string, std::uint64_t>, std::string> over_;
   std::map<std::string, Dropped> dropped_;
 };

@@ -20,9 +20,10 @@ struct Exchange {
   Caller caller;  // set for routes with Access::kKey or kAdmin
   // A stop is requested if the client disconnects before its answer is complete.
   std::stop_source gone;
-  std::map<std::string, std::string> params;  // the values of the path's {names}
-  std::string id;                             // the answer's x-request-id: the client's, or one that was created here
-  bool is_of_batch = false;                   // true for a line of a batch, which runs at the lowest class
+  std::map<std::string, std::string> params;  // key: a {name} in the route's path; value: the text in its place
+  // The answer's x-request-id: the client's id, or a new id if the client sent none.
+  std::string id;
+  bool is_of_batch = false;                   // true for a line of a batch, which runs in the lowest class
 };
 
 // Access tells which key a caller needs.
@@ -34,7 +35,7 @@ enum class Access : std::uint8_t {
 
 struct Route {
   const char* method;
-  std::string path;  // such as "/v1/tenants/{id}"; a last "{name*}" matches slashes too
+  std::string path;  // such as "/v1/tenants/{id}"; a final "{name*}" matches texts with slashes too
   Access access;
   bool is_quick;  // the handler runs on the I/O thread and must not block
   std::function<void(Exchange&)> handle;

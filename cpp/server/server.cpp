@@ -139,7 +139,7 @@ Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, 
   return ModelFolders::find(folders_of(paths));
 }
 
-// Returns the client's request id if it is safe in headers and logs, else a new one.
+// Returns the client's request id if it is safe in headers and logs, else a new id.
 std::string id_of(const HttpRequest& request) {
   const auto given = request.header("x-request-id");
   const bool is_good = !given.empty() && given.size() <= 128 && std::ranges::all_of(given, [](unsigned char c) {
@@ -246,7 +246,8 @@ class ServerImpl final : public Server {
     core_.is_draining = true;
     const auto start = steady_ms();
     const auto left_s = [&] { return timeout_s - 1e-3 * static_cast<double>(steady_ms() - start); };
-    // Calls for embeddings may still submit inputs, which a draining engine would refuse. So they are waited for first.
+    // Calls for embeddings may still submit inputs, which a draining engine would refuse. So the server first waits for
+    // these calls.
     while (core_.n_embedding > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const bool has_ended = core_.engine.drain(1e3 * std::max(0.0, left_s()));
     // The results of finished batch lines still have to be written.
@@ -256,8 +257,8 @@ class ServerImpl final : public Server {
   }
 
  private:
-  // Decides about a request by its head. The head has the key and the path, so the body of a refused request is never
-  // read. It runs on an I/O thread.
+  // Decides by a request's head whether the request is handled or refused. The head has the key and the path, so the
+  // body of a refused request is never read. It runs on an I/O thread.
   HeadVerdict judge(const HttpRequest& request) {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
@@ -294,8 +295,8 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // Starts the second listener, for probes and metrics. REQUIRES: the main transport exists, because /metrics shows its
-  // counts.
+  // Starts the second listener, for probes and metrics. REQUIRES: the main transport exists, because /metrics shows the
+  // main transport's counts.
   Status listen_for_status(const ServerOptions& options) {
     if (options.metrics_listen.empty()) return {};
     const auto colon = options.metrics_listen.rfind(':');
@@ -367,7 +368,8 @@ class ServerImpl final : public Server {
     return std::ranges::any_of(cors_origins_, [&](const auto& one) { return one == "*" || one == origin; });
   }
 
-  // Returns the answer to a browser that asks whether a page of another site may send a request (CORS preflight).
+  // Returns the answer to a CORS preflight, the request by which a browser finds out whether a page of another site may
+  // send a request.
   HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
     auto wanted = request.header("access-control-request-headers");  // clients send many other headers

@@ -18,7 +18,8 @@ namespace zinc_rt::server {
 
 struct ServerOptions {
   TransportOptions transport;
-  std::string state_path;  // see StateStore::open
+  // Path of the state file (ledger, tenants, keys, stored answers); empty: the state is only in memory.
+  std::string state_path;
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
   // If no keys are configured: allow an address that other machines can reach, and on loopback accept any Host header.
@@ -37,7 +38,8 @@ struct ServerOptions {
   // If true, unknown fields of generating requests are ignored, and listed in an answer's header and in the log. If
   // false, they are refused.
   bool is_tolerant = false;
-  std::optional<OnDemandOptions> on_demand;  // absent: only the configured models and those that admins load are served
+  // Absent: only the configured models and models that admins load are served.
+  std::optional<OnDemandOptions> on_demand;
 };
 
 class Server {
@@ -47,21 +49,22 @@ class Server {
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // does the same as close()
-  // Ends running requests. Errors: those of StateStore::close(). Later calls do nothing.
+  // Ends running requests. Later calls do nothing. Errors: the rows that the state store could not write
+  // (StateStore::close()).
   virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
   virtual std::uint16_t metrics_port() const = 0;  // the port of options.metrics_listen; 0: none
   virtual bool has_keys() const = 0;
   // Applies a reloaded configuration. Tenants, keys and limits change before this returns; models change later, on a
-  // thread of the server. New models are loaded. Models that are gone, or whose file or options have changed, are
-  // removed when their requests have ended. Models loaded by the API stay. If a model cannot be loaded, that is logged
-  // and the old one stays.
+  // thread of the server. New models are loaded. Models that the configuration no longer lists, or whose file or
+  // options have changed, are removed when their requests have ended. Models loaded by the API stay. If a model cannot
+  // be loaded, the error is logged and the model that was loaded before stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
   // From now on the probes report "not ready". Requests are still accepted.
   virtual void leave() = 0;
-  // Accepts no more requests and waits until running ones have been answered. Returns false if some were not answered
-  // in time.
+  // Accepts no more requests and waits until all running requests have been answered. Returns false if some were not
+  // answered in time.
   virtual bool drain(double timeout_s) = 0;
   // Returns whether the device fails every step. The process should then end, so that its supervisor restarts it.
   virtual bool is_failed() const = 0;

@@ -1,5 +1,5 @@
-// AnswerWriter writes the answer to one API call, whole or as the pieces of a stream. There is one class per API
-// (write_*.cpp) and one writer per answer. endpoints/generate.cpp has the table of classes.
+// AnswerWriter writes the answer to one API call, whole or as the pieces of a stream. Each API has a class
+// (write_*.cpp), and each answer a writer. endpoints/generate.cpp has the table of classes.
 // Thread rule: GenerationJob calls it from several threads, but from one at a time for each choice.
 #pragma once
 
@@ -34,10 +34,10 @@ class TokenNames {
   std::string model_;
 };
 
-// AnswerPart is what one event of the engine adds to the answer of a choice.
+// AnswerPart holds what one event of the engine adds to the answer of a choice.
 struct AnswerPart {
   std::uint32_t index = 0;  // the choice's index
-  bool is_first = false;    // nothing of this choice was written before
+  bool is_first = false;    // true for the first part of this choice
   std::string echo;         // the prompt, if the request wants it repeated; only with is_first
   const StreamEvent& event;
 };
@@ -68,7 +68,7 @@ class AnswerWriter {
   // `is_first`: no part of this choice was written before.
   virtual std::string end_choice(const AnswerChoice& choice, bool is_first) = 0;
   virtual std::string end(const AnswerTotals& totals) = 0;
-  virtual std::string failed(const ApiError& error) = 0;  // the stream's last event
+  virtual std::string failed(const ApiError& error) = 0;  // returns the last event of a stream that ends with an error
 
   // Returns an ended answer that will be stored, as a JSON object. Empty if it is not stored.
   virtual std::string kept() const { return {}; }

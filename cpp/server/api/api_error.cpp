@@ -32,7 +32,7 @@ struct StatusRow {
 constexpr StatusRow kStatuses[] = {
     {StatusCode::kInvalidArgument, 400, 400},
     {StatusCode::kNotFound, 404, 422},  // model_file: a part of the file is missing
-    // A request exceeds a limit; or other models use the memory that this one needs.
+    // For a request: it exceeds a limit. For a model's file: other models use the memory that this model needs.
     {StatusCode::kExhausted, 400, 409},
     // The model may be loaded later; or the file's format is not supported.
     {StatusCode::kUnavailable, 503, 422},
@@ -42,8 +42,8 @@ constexpr StatusRow kStatuses[] = {
     {StatusCode::kCancelled, 499, 499},  // the client has disconnected, so nobody reads this
 };
 
-// Returns whether clients must be told not to retry. OpenAI's clients retry after these statuses, but a retry would
-// fail too.
+// Returns whether the answer must have a header that tells clients not to retry. OpenAI's clients retry after these
+// statuses, but a retry would fail too.
 bool is_final(const ApiError& error) {
   return error.is_final || error.status == 409 || error.status == 501;
 }

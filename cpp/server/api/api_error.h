@@ -20,8 +20,8 @@ struct ApiError {
   std::string code;          // such as context_length_exceeded; empty: null in the answer
   std::string allow;         // with status 405: the methods that the path accepts
   double retry_after_s = 0;  // with 429 and 503: when the client should retry; 0: not known
-  bool is_final = false;     // the same request would fail again: clients are told not to retry
-  Headers headers;           // further headers of the answer
+  bool is_final = false;     // true: the same request would fail again, so a header tells clients not to retry
+  Headers headers;           // additional headers of the answer
 };
 
 ApiError make_error(int status, std::string message, std::string param = {});
@@ -46,7 +46,7 @@ ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kReq
 // Returns the body {"error": {"message", "type", "param", "code"}}.
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
-// A function of this type writes an error in the form of one API.
+// A MakeErrorResponse writes an error in the form of one API. error_forms.h chooses the function by the request's path.
 using MakeErrorResponse = HttpResponse (*)(const ApiError& error);
 
 }  // namespace zinc_rt::server

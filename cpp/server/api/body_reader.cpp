@@ -89,7 +89,7 @@ struct IntoMember {
   }
 };
 
-// Returns the names of the fields that the table has for `taker`, sorted.
+// Returns the names of the fields that the table lists for the API `taker`, sorted.
 const std::set<std::string_view>& names_of(RequestField::TakenBy taker) {
   static const auto all = [] {
     std::map<std::uint32_t, std::set<std::string_view>> names;

@@ -18,7 +18,7 @@
 
 namespace zinc_rt::server {
 
-constexpr std::size_t kMaxIds = 1 << 22;  // how many token ids a prompt may have
+constexpr std::size_t kMaxIds = 1 << 22;  // the most token ids of a prompt
 
 // Reads the fields of one JSON object, one after another. After the first error it reads nothing more. error() returns
 // this error.
@@ -74,14 +74,14 @@ class BodyReader {
   void wrong(const char* name, const std::string& what) {
     if (!error_) error_ = fields_.wrong(name, what).error();
   }
-  // Reports an error in an entry of the list field `name`. The message names the entry by `place`.
+  // Reports an error in an element of the list field `name`. The message names the element by `place`.
   void wrong_entry(const char* name, const std::string& place, const std::string& what) {
     if (!error_) error_ = make_error(400, fmt::format("[request] {}: {}", place, what), fields_.full_name(name));
   }
   void wrong(const ApiError& error) {
     if (!error_) error_ = error;
   }
-  // Refuses a field that this server does not support, unless its value is null or one of `harmless`, which have no
+  // Refuses a field that this server does not support, unless its value is null or one of `harmless`, values without an
   // effect.
   void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
     pass_over({name});
@@ -134,15 +134,15 @@ class BodyReader {
 
 // Reads the fields that only set a member of Request, as the rows of the table say (zinc_rt/request_fields.h).
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request);
-// The functions from here on read single fields that several APIs share by name.
-// Reads OpenAI's reasoning effort and passes it to the template as a variable. "none" turns thinking off.
+// The functions from here on each read a field that several APIs share. They report errors to `r`.
+// Reads OpenAI's reasoning effort and passes it to the template as a variable. "none" disables thinking.
 void read_effort(BodyReader& r, const char* name, Json& variables);
-// Reads service_tier, one of `names`, and the class that it requests.
+// Reads service_tier, which must be one of `names`, and sets the request's class by it.
 void read_service_tier(BodyReader& r, const std::vector<std::string>& names, GenerationCall& call, Request& request);
-// Reads fields such as `user`, which are only for the caller's own records. They have no effect here.
+// Reads and ignores fields such as `user`, which are only for the caller's own records.
 void read_callers_names(BodyReader& r);
 // Reads `metadata`, which the caller adds for its own records: an object of at most 16 texts, within OpenAI's bounds.
-// Returns null if it is absent or wrong.
+// Returns null if the field is absent or wrong.
 const Json* read_metadata(BodyReader& r);
 // Reads the fields that all of OpenAI's generating endpoints share.
 void read_common(BodyReader& r, RequestField::TakenBy taker, GenerationCall& call, Request& request);

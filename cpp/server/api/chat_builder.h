@@ -15,12 +15,13 @@ class ChatBuilder {
   // Appends a text to the last message, if it is still open and has this role; otherwise begins a message. The texts of
   // one message are joined by line feeds, as the parts of a chat message are.
   void text(const char* role, const std::string& text);
-  // Both add to the assistant's message. They begin one if the last message is not the assistant's.
+  // reasoning() and call() add to the last message if it is the assistant's. Otherwise they begin a message of the
+  // assistant.
   void reasoning(const std::string& text);
   void call(const std::string& id, const std::string& name, Json arguments);
   // Adds a message of role "tool", the result of the call `id`.
   void result(const std::string& id, const std::string& text);
-  // Ends the last message, so that the next text begins another one even if it has the same role.
+  // Ends the last message, so that the next text begins a new message even if it has the same role.
   void close() { is_open_ = false; }
   // Inserts a text before all other system texts.
   void system_first(const std::string& text);
@@ -37,7 +38,7 @@ class ChatBuilder {
 // Returns "at[i]", a position in a body, for error messages.
 std::string place(const std::string& at, std::size_t i);
 
-// Helpers for the readers of APIs other than OpenAI's chat. They report errors to `body`.
+// ChatReader holds functions that the readers of APIs other than OpenAI's chat share. They report errors to `body`.
 class ChatReader {
  public:
   explicit ChatReader(BodyReader& body) : body_(body) {}
@@ -49,8 +50,8 @@ class ChatReader {
   // Returns the text member `name` of an object in the body. If it is missing, reports an error and returns an empty
   // text.
   std::string string_in(const Json& object, const char* name, const std::string& at);
-  // Returns the text if `content` is a text. If it is a list, returns the texts of its entries joined by line feeds;
-  // `part` returns the text of an entry at a position.
+  // Returns the text if `content` is a text. If it is a list, returns the texts of its elements joined by line feeds.
+  // `part` returns the text of an element; its second argument is the element's place in the body.
   std::string joined(const Json& content, const std::string& at, const char* wanted,
                      const std::function<std::string(const Json&, const std::string&)>& part);
 
@@ -59,10 +60,10 @@ class ChatReader {
 };
 
 // Reads the body's tools into `chat`, in the form of OpenAI's chats. `read` converts the tool at a position, or returns
-// null to leave it out.
+// null if the tool is not passed on.
 void read_tools(BodyReader& body, Conversation& chat,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
-// Returns a function in the form of OpenAI's chats. `schema` names the field that holds its parameters.
+// Returns a tool in the form of OpenAI's chats. `schema` is the name of the field that holds the parameters' schema.
 Json chat_tool(BodyReader& tool, const char* schema);
 
 }  // namespace zinc_rt::server

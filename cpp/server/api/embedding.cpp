@@ -26,7 +26,8 @@ void put_numbers(std::string& out, std::span<const float> values) {
   out += ']';
 }
 
-// Makes one request per input. The field is a text, a list of token ids, or a list of either.
+// Makes one request per input. The field is a text, a list of token ids, a list of texts, or a list of lists of token
+// ids.
 void read_inputs(BodyReader& r, const char* field, const Request& q, EmbeddingCall& call) {
   const Json* input = r.fields().get(field);
   if (input == nullptr) return r.wrong(field, "it is missing");

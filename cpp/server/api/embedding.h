@@ -21,13 +21,13 @@ enum class EmbeddingForm : std::uint8_t {
 };
 
 struct EmbeddingCall {
-  std::vector<Request> requests;  // one per input, in order
+  std::vector<Request> requests;  // one request per input, in the order of the inputs
   EmbeddingForm form = EmbeddingForm::kNumbers;
   std::uint32_t wanted_context = 0;  // the context length that the client wants; 0: not given
 };
 
-// Read a body. Absent fields keep the values of `defaults`. Unknown fields are an error or, if `ignored` is not null,
-// are appended to it.
+// Read a body. An absent field has its value in `defaults`. An unknown field is an error if `ignored` is null; else its
+// name is appended to `ignored`.
 ApiResult<EmbeddingCall> parse_embedding(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<EmbeddingCall> parse_ollama_embeddings(const Json& body, const Request& defaults, Ignored ignored = nullptr);

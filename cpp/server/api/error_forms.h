@@ -1,5 +1,5 @@
 // Chooses the form of an error by the API to which the request's path belongs. Every part of the server uses it, so
-// that clients always get errors in the form that they know.
+// that a client gets errors in the form of the API that it uses.
 // Thread rule: pure functions.
 #pragma once
 

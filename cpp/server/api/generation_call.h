@@ -16,7 +16,7 @@ enum class Api : std::uint8_t { kChat, kText, kTokens, kMessages, kResponses, kO
 
 struct GenerationCall {
   Api api = Api::kChat;
-  std::vector<Request> requests;  // one per prompt; choice c of prompt i has the index i * n + c
+  std::vector<Request> requests;  // one request per prompt; choice c of prompt i has the index i * n + c in the answer
   bool stream = false, include_usage = false;
   bool resumable = false;       // the stream continues for a while if its client disconnects
   bool echo = false;            // the answer's text begins with the prompt
@@ -29,17 +29,19 @@ struct GenerationCall {
   bool include_reasoning = true;
   std::string format_field;          // the field that sets the output format; empty: none
   bool names_the_tool = false;       // the client named the tool that the model must call
-  bool seals_reasoning = false;      // the answer also has the reasoning in the opaque form that clients send back
+  // The answer also contains the reasoning in an opaque form, which clients send back in the next request.
+  bool seals_reasoning = false;
   std::string service_tier;          // the client's value; empty: not given
-  bool only_loads = false;           // the request generates nothing; it only loads the model
-  bool gives_model_back = false;     // keep_alive is 0: the model may be unloaded; with only_loads, it is unloaded now
+  bool only_loads = false;           // the request only loads the model and generates nothing
+  // Keep_alive is 0, so the model may be unloaded after the answer; with only_loads it is unloaded at once.
+  bool gives_model_back = false;
   std::uint32_t wanted_context = 0;  // the context length that the client wants; 0: not given
-  std::string stored_input;          // if the answer will be stored: its input items, a JSON list
+  std::string stored_input;          // the input items, a JSON list, if the answer will be stored
   std::string shown_again;           // request fields that the answer repeats, a JSON object; empty: none
 };
 
-// Fields that are absent keep the values of `defaults`. Unknown fields are an error or, if `ignored` is not null, are
-// appended to it.
+// Read a body. An absent field has its value in `defaults`. An unknown field is an error if `ignored` is null; else its
+// name is appended to `ignored`.
 using Ignored = std::vector<std::string>*;
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);

@@ -45,8 +45,8 @@ ApiResult<Json> parse_json(std::string_view text) {
 }
 
 std::uint64_t bytes_as_parsed(std::string_view text) {
-  // A parsed value takes these bytes per list entry (with the spare room of a growing list), per object member, per
-  // list or object, and per string.
+  // How many bytes a parsed value takes per list element (including the unused capacity of a growing list), per object
+  // member, per list or object, and per string.
   constexpr std::uint64_t kOfEntry = 32, kOfMember = 96, kOfContainer = 64, kOfString = 64;
   std::uint64_t bytes = 3 * text.size();
   bool is_in_string = false;

@@ -16,17 +16,17 @@ namespace zinc_rt::server {
 
 using Json = nlohmann::ordered_json;
 
-// Parses a text that is one JSON value. A number that neither 64 bits nor a double can reproduce keeps its text
-// (base/json_number.h). Errors, each with the position in bytes: malformed JSON, invalid UTF-8, a repeated key in an
-// object, nesting deeper than 64.
+// Parses a text that is one JSON value. A number that neither a 64-bit integer nor a double can reproduce is stored as
+// its text (base/json_number.h). Errors, each with the position in bytes: malformed JSON, invalid UTF-8, a repeated key
+// in an object, nesting deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
-// Returns an upper bound on the memory of the parsed value, the text and two copies of its strings, in bytes. It does
-// not parse, so the text need not be valid JSON.
+// Returns an upper bound on the memory of the parsed value, the text and two copies of its strings, in bytes. The text
+// is not parsed, so it need not be valid JSON.
 std::uint64_t bytes_as_parsed(std::string_view text);
 // Parses the request's body, which must be an object.
 ApiResult<Json> read_object(const HttpRequest& request);
 
-// Fields reads the fields of a JSON object from a client. Each get_* marks its field as known. A field that is null
+// Fields reads the fields of a JSON object from a client. Each get_*() adds its field to known(). A field that is null
 // counts as absent. Errors: 400 that names the field, the value and what is expected.
 class Fields {
  public:
@@ -50,7 +50,8 @@ class Fields {
   // Returns an error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
   // Call this after all fields are read. Returns an error for the first field that no get_* has read. If `ignored` is
-  // not null, such fields are no error; each is appended to it once, at most kMostIgnored.
+  // not null, such fields are no error. The name of each is then appended to `ignored` once, at most kMostIgnored
+  // names.
   ApiResult<void> expect_no_others(std::vector<std::string>* ignored = nullptr) const;
   static constexpr std::size_t kMostIgnored = 32;
 
@@ -68,7 +69,7 @@ ApiResult<void> expect_no_fields(const HttpRequest& request);
 // type. Refuses a floating-point value of 2^53 or more, because it may be rounded.
 std::optional<std::int64_t> whole_number(const Json& value);
 
-// Returns the token ids in a list, or nullopt if an entry is not a token id.
+// Returns the token ids in a list, or nullopt if an element is not a token id.
 std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
 // Returns the value's JSON text, with numbers as the client wrote them. Bytes that are not UTF-8, which tokens may

@@ -26,8 +26,8 @@ bool is_token_byte(unsigned char c) {
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 // Reads a quoted value that begins after its opening quote. Afterwards `text` begins after the closing quote. Returns
-// nullopt if there is no closing quote. A backslash escapes a quote or a backslash; before other characters it stands
-// for itself, as in paths that some clients send.
+// nullopt if the closing quote is missing. A backslash escapes a quote or a backslash. Before any other character it is
+// an ordinary backslash, as in paths that some clients send.
 std::optional<std::string> read_quoted(std::string_view& text) {
   std::string value;
   for (std::size_t i = 0; i < text.size(); ++i) {

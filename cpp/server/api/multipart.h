@@ -23,8 +23,8 @@ struct FormPart {
 constexpr std::size_t kMostFormParts = 16;
 constexpr std::size_t kMostPartHeadBytes = 4096;  // limit on the headers of one part
 
-// Returns the fields of a body. The Content-Type has the boundary between them. Errors: 400 with what is wrong and, if
-// known, the position in bytes.
+// Returns the fields of a body. The Content-Type header states the boundary between the fields. Errors: 400 with what
+// is wrong and, if known, the position in bytes.
 ApiResult<std::vector<FormPart>> read_form(std::string_view content_type, std::string_view body);
 
 }  // namespace zinc_rt::server

@@ -33,7 +33,7 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
   set_schema(r, name, *parsed, q, call);
 }
 
-// Sets the structural tag from an object, or from its JSON text, which vLLM's clients send.
+// Sets the structural tag from `value`, an object or, as vLLM's clients send it, the object's JSON text.
 void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_string() && !value.is_object())
     return r.wrong(name, show(value) + " is given, an object or its text wanted");

@@ -54,7 +54,7 @@ class MessagesReader : public ChatReader {
   void content(const std::string& role, const Json& content, const std::string& at) {
     if (content.is_string()) return chat_.text(role.c_str(), content.get<std::string>());
     if (!content.is_array()) return wrong(at, content, "a text or a list of blocks");
-    if (content.empty()) chat_.text(role.c_str(), "");  // keeps an empty message
+    if (content.empty()) chat_.text(role.c_str(), "");  // a message without content blocks is still a message
     for (std::size_t i = 0; i < content.size() && body_.is_good(); ++i) block(role, content[i], place(at, i));
   }
 
@@ -124,8 +124,8 @@ Json read_messages_tool(BodyReader& r, const Json& tool, const std::string& at) 
     static_cast<void>(one.fields().get("cache_control"));  // has no effect: the prefix cache is always used
     for (const char* harmless : {"eager_input_streaming", "input_examples", "allowed_callers"})
       static_cast<void>(one.fields().get(harmless));
-    // Tools with deferred loading stay hidden until a search finds them. This server has no such search, so they are
-    // left out.
+    // The model may see a tool with deferred loading only after a tool search has found it. This server has no tool
+    // search, so such tools are not passed on.
     if (one.boolean("defer_loading").value_or(false)) out = nullptr;
   });
   return out;
@@ -202,7 +202,7 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   read_tools(r, chat, [&](const Json& tool, const std::string& at) { return read_messages_tool(r, tool, at); });
   read_messages_choice(r, q, chat);
   Json& variables = chat.variables;
-  // As in Anthropic's API, a model thinks only if the request enables it.
+  // A model thinks only if the request enables it, as in Anthropic's API.
   variables["enable_thinking"] = false;
   read_thinking(r, variables, call);
   r.object("output_config", [&](BodyReader& one) {

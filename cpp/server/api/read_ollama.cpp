@@ -103,8 +103,8 @@ void read_shared(BodyReader& r, GenerationCall& call, Request& q, Conversation& 
   call.gives_model_back = read_keep_alive(r) == 0.0;
 }
 
-// Returns a message in the form of chats. Ollama's calls have no ids, so they get some here. Results take these ids in
-// the same order.
+// Returns a message in the form of chats. Ollama's calls have no ids, so each call gets an id here. The results of
+// calls get these ids in the order of the calls.
 Json chat_message(BodyReader& r, const Json& message, const std::string& at, std::vector<std::string>& open,
                   std::uint32_t& n_calls) {
   if (!message.is_object()) {

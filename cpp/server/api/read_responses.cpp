@@ -56,7 +56,8 @@ class ResponsesReader : public ChatReader {
     if (role == item.end() || (*role != "user" && *role != "assistant" && *role != "system" && *role != "developer"))
       return wrong(at + ".role", role == item.end() ? Json() : *role, "user, assistant, system or developer");
     if (content == item.end()) return wrong(at + ".content", Json(), "a text or a list of parts");
-    // Reasoning, text and calls of one answer become one message. Other items become one message each.
+    // Reasoning, text and calls of one answer become one message. Each item of another role becomes a message of its
+    // own.
     if (*role != "assistant") chat_.close();
     const auto text = text_of(*content, at + ".content");
     chat_.text(*role == "developer" ? "system" : role->get_ref<const std::string&>().c_str(), text);
@@ -95,8 +96,8 @@ class ResponsesReader : public ChatReader {
   }
 };
 
-// Returns a function in the form of chats. Agents also list other kinds of tools, which are left out. The answer's
-// `tools` lists only those that the model was given.
+// Returns a function in the form of chats. Agents also list tools of other kinds, which are not passed to the model.
+// The answer's `tools` lists only the tools that were passed on.
 Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at, Json& shown) {
   Json out;
   if (!tool.is_object() || !tool.contains("type")) {
@@ -116,7 +117,8 @@ Json read_responses_tool(BodyReader& r, const Json& tool, const std::string& at,
   return out;
 }
 
-// Reads text.format, which is like response_format but without its inner object.
+// Reads text.format. It has the fields of response_format, but those of the inner object json_schema are at its top
+// level.
 void read_text_format(BodyReader& r, Request& q, GenerationCall& call) {
   const auto read = [&](BodyReader& one) {
     const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));

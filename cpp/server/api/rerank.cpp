@@ -11,7 +11,7 @@
 namespace zinc_rt::server {
 namespace {
 
-// Reads a string, or an object with a string in "text". Returns an empty text if there is none.
+// Reads a string, or an object with a string in "text". Returns an empty text for any other value.
 std::string text_of(const Json& value, bool may_be_object) {
   const bool is_object = may_be_object && value.is_object() && value.size() == 1 && value.contains("text");
   const Json& text = is_object ? value["text"] : value;

@@ -14,7 +14,7 @@ enum class PairForm : std::uint8_t { kRerank, kScore };
 
 struct PairCall {
   PairForm form = PairForm::kRerank;
-  std::vector<Request> requests;           // one element: the template from which each pair's request is made
+  std::vector<Request> requests;           // one element, which is copied to make the request of each pair
   std::vector<std::string> first, second;  // pair i is first[i] (first[0] if it is the only one) and second[i]
   std::uint32_t top_n = 0;                 // the most results that the answer lists; 0: all
   bool returns_documents = false;
@@ -29,8 +29,8 @@ ApiResult<PairCall> parse_score(const Json& body, const Request& defaults, Ignor
 
 // Returns an upper estimate of the answer's bytes.
 std::uint64_t pair_answer_bytes(const PairCall& call);
-// Writes the answer. `scores` has one number per pair. The results of a rerank are sorted, best first; equal scores
-// keep their order.
+// Writes the answer. `scores` has one number per pair. The results of a rerank are sorted, best first; results with
+// equal scores stay in the order of the documents.
 std::string pair_answer(const PairCall& call, const EmbeddingAnswer& answer, std::span<const double> scores);
 
 }  // namespace zinc_rt::server

@@ -20,8 +20,8 @@ std::string usage_of(const Usage& u) {
       u.prompt_tokens - u.cached_tokens, u.cached_tokens, u.completion_tokens);
 }
 
-// Returns a call's arguments as an object. If they are not an object, for example because the answer was cut off,
-// returns an empty one.
+// Returns a call's arguments as an object. If the arguments are not an object, for example because the answer was cut
+// off, returns {}.
 std::string input_of(const std::string& arguments) {
   const auto value = read_any_json(arguments);
   return value && value->is_object() ? as_text(*value) : "{}";
@@ -142,7 +142,7 @@ class MessagesWriter final : public AnswerWriter {
 
   const AnswerHead& head_;
   const GenerationCall& call_;
-  std::uint32_t index_ = 0;  // the index of the open block, or of the next one
+  std::uint32_t index_ = 0;  // index of the open content block, or of the next block if none is open
   std::optional<PieceKind> open_;
   std::string stop_ = "null", stop_sequence_ = "null";
 };

@@ -26,7 +26,7 @@ class OllamaWriter final : public AnswerWriter {
       if (piece.kind == PieceKind::kCallBegin) name_ = piece.text, arguments_.clear();
       if (piece.kind == PieceKind::kCallArguments) arguments_ += piece.text;
       if (piece.kind != PieceKind::kCallEnd) continue;
-      // Ollama's clients expect each call in a line of its own.
+      // Each call is written in a line of its own, because Ollama's clients expect this.
       if (!text.empty() || !thinking.empty()) out += line(text, thinking, {}, "false}");
       text.clear();
       thinking.clear();

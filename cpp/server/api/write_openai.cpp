@@ -13,18 +13,18 @@ namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-// ChoiceText is what put_choice() writes about a choice: the whole choice, or what one event of a stream adds to it.
+// ChoiceText holds what put_choice() writes about a choice: the whole choice, or what one event of a stream adds to it.
 struct ChoiceText {
   std::uint32_t index = 0;
   std::string text, reasoning;
   std::string calls;                                           // a JSON list of tool calls; empty: none
-  const std::vector<TokenLogprob>* logprobs = nullptr;         // null: the client did not ask for them
+  const std::vector<TokenLogprob>* logprobs = nullptr;         // null: not requested
   const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // the prompt's; listed before the others
   const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // the prompt's; written in a separate field
   std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are written
   std::uint32_t text_offset = 0;  // for completions: how many characters were sent before this text
-  const std::vector<std::int32_t>* token_ids = nullptr;       // null: the client did not ask for them
-  const std::vector<std::uint64_t>* logits_hashes = nullptr;  // null: the client did not ask for them
+  const std::vector<std::int32_t>* token_ids = nullptr;       // null: not requested
+  const std::vector<std::uint64_t>* logits_hashes = nullptr;  // null: not requested
   std::string finish_reason;                                  // empty until the choice has ended
   bool has_role = false;                                      // set for the first event of a chat's stream
 };
@@ -65,8 +65,8 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
                  values, tops, offsets);
 }
 
-// Appends "token_ids": [...] and "logits_hash": [...], if the client wants them. A hash is written as 16 hexadecimal
-// digits, because many JSON readers do not keep 64-bit numbers.
+// Appends "token_ids": [...] and "logits_hash": [...], if the client requested them. A hash is written as 16
+// hexadecimal digits, because many JSON readers round 64-bit numbers.
 void put_token_lists(std::string& out, const ChoiceText& c) {
   if (c.token_ids != nullptr) fmt::format_to(Out(out), R"("token_ids":[{}],)", fmt::join(*c.token_ids, ","));
   if (c.logits_hashes == nullptr) return;
@@ -76,7 +76,7 @@ void put_token_lists(std::string& out, const ChoiceText& c) {
   out += "],";
 }
 
-// Appends the object of a choice. In a stream it has `delta` in place of `message`.
+// Appends the object of a choice. In a stream the object has the member `delta` instead of `message`.
 void put_choice(std::string& out, Api api, const ChoiceText& c, const TokenNames& names, bool is_stream) {
   fmt::format_to(Out(out), R"({{"index":{},)", c.index);
   if (api == Api::kChat) {
@@ -133,8 +133,8 @@ void put_head(std::string& out, const AnswerHead& h, Api api, bool is_stream) {
   if (!h.service_tier.empty()) fmt::format_to(Out(out), R"("service_tier":"{}",)", h.service_tier);
 }
 
-// Returns an entry of a stream's tool_calls: the beginning of a call, or a piece of its arguments. Returns an empty
-// text if there is nothing to send.
+// Returns an element of a stream's tool_calls: the beginning of a call, or a piece of its arguments. Returns an empty
+// text if the piece adds nothing.
 std::string call_delta(const OutputPiece& piece) {
   if (piece.kind == PieceKind::kCallBegin)
     return fmt::format(R"([{{"index":{},"id":"{}","type":"function","function":{{"name":{},"arguments":""}}}}])",
@@ -192,7 +192,7 @@ class OpenAiWriter final : public AnswerWriter {
     if (!text.text.empty() || !text.reasoning.empty() || !text.calls.empty() || text.has_role || !logprobs.empty() ||
         !ids.empty() || !hashes.empty())
       out = chunk(text);
-    // Each chunk has one call, or one piece of it, because not all clients can read more.
+    // Each chunk contains one call or one piece of a call, because not all clients can read more per chunk.
     for (std::size_t i = 1; i < calls.size(); ++i) {
       auto more = of(part.index);
       more.calls = std::move(calls[i]);
@@ -258,7 +258,8 @@ class OpenAiWriter final : public AnswerWriter {
     text.n_top = call_.n_top.value_or(call_.requests.front().logprobs);
     return text;
   }
-  // In OpenAI's API, the finish reason is "stop" and not "tool_calls" if the client named the tool.
+  // If the client named the tool that must be called, the finish reason is "stop" and not "tool_calls", as in OpenAI's
+  // API.
   std::string finish_of(const Completion& c) const {
     if (c.finish_reason.empty()) return "error";
     return c.finish_reason == "stop" && !c.tool_calls.empty() && !call_.names_the_tool ? "tool_calls" : c.finish_reason;

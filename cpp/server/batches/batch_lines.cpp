@@ -139,7 +139,7 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
   std::string request_id;
   for (const auto& [name, value] : answer.headers)
     if (name == "x-request-id") request_id = value;
-  // An output line must stay one line even if the body contains line ends.
+  // An output line must be a single line even if the answer's body contains line ends.
   std::string body = answer.body;
   if (const auto value = read_any_json(body); !value)
     body = json_string(replace_invalid_utf8(body));

@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostBatchLines = 50000;
 constexpr std::size_t kMostLineBytes = 16u << 20;  // the default limit on the body of an HTTP request
 constexpr std::size_t kMostCustomIdBytes = 512;
 constexpr std::size_t kMostLineErrors = 100;  // how many errors are reported per file
-constexpr std::size_t kMostErrorBytes = 400;  // longer messages are cut
+constexpr std::size_t kMostErrorBytes = 400;  // longer error messages are cut to this length
 
 struct BatchLine {
   std::string custom_id, url, body;  // body: JSON
@@ -35,8 +35,8 @@ struct LineError {
   std::string code, message, param;
 };
 
-// Reads a line {"custom_id", "method": "POST", "url", "body"}. Its url must be `endpoint` or, if that is empty, one of
-// kBatchPaths.
+// Reads a line {"custom_id", "method": "POST", "url", "body"}. The line's url must be `endpoint`. If `endpoint` is
+// empty, it must be one of kBatchPaths.
 std::expected<BatchLine, LineError> read_batch_line(std::string_view text, std::uint64_t number,
                                                     std::string_view endpoint);
 
@@ -80,8 +80,8 @@ struct BatchUsage {
 };
 // Returns the usage in an answer of any of kBatchPaths; all 0 if the answer has none.
 BatchUsage usage_of(const Json& answer);
-// AnsweredLine is what an output line says: its custom_id and usage. read_answered_line() fails with 400 for a line of
-// another kind.
+// AnsweredLine holds the custom_id and the usage of an output line. read_answered_line() returns an error of status 400
+// for a line of another kind.
 struct AnsweredLine {
   std::string custom_id;
   BatchUsage usage;

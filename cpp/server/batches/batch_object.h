@@ -26,7 +26,7 @@ Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s,
 void set_status(Json& batch, const char* status, std::int64_t now_s);
 // Sets the counts of lines and tokens. Does not change the total number of lines.
 void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
-// Returns as many of the errors as fit into kMostErrorListBytes. If some are left out, a last entry has their number.
+// Returns as many of the errors as fit into kMostErrorListBytes. If some do not fit, the last element states how many.
 Json error_list(const std::vector<LineError>& errors);
 // How many bytes of JSON text the errors in a batch's row may have.
 constexpr std::size_t kMostErrorListBytes = 16u << 10;

@@ -161,11 +161,12 @@ void BatchRun::start_lines() {
   for (BatchLine line; n_under_way_ < most && next_line(line);) start(std::move(line));
 }
 
-// Returns how many lines may run or wait in the engine at the same time. That is twice as many as the tenant may have
-// slots of the largest model, which keeps the slots filled. More would only delay a draining server, which waits for
-// them. It is at most half of the tenant's open requests and half of a model's queue, so that other requests find room.
+// Returns how many lines may run or wait in the engine at the same time. The number is twice the number of slots that
+// the tenant may have of the largest model, which keeps the slots busy. More lines would only delay a draining server,
+// which waits for them. The number is at most half of the tenant's open requests and half of a model's queue, so that
+// other requests find room.
 std::uint32_t BatchRun::window() const {
-  constexpr std::uint32_t kSlotsOfNone = 8;  // the assumption if no model is loaded yet
+  constexpr std::uint32_t kSlotsOfNone = 8;  // the number of slots to assume if no model is loaded yet
   const auto settings = plan_.tenant->settings();
   std::uint32_t n_slots = 0, most = settings.max_open_requests / 2;
   for (const auto& model : core_.models.list()) {

@@ -1,6 +1,7 @@
 // BatchRun runs the lines of one batch, several at once. It appends each result to a file, so that a later run can
 // continue after a kill.
-// Thread rule: call open() first. Then step() from one thread at a time, the other members from any.
+// Thread rule: call open() first. Then step() may be called by one thread at a time, and the other members by any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -28,14 +29,15 @@ struct BatchCounts {
   BatchUsage usage;  // the token counts of all completed lines together
 };
 
-// The reason why a batch ends before all of its lines have run.
+// BatchEnding is the reason for which a batch ends before all of its lines have run.
 enum class BatchEnding : std::uint8_t { kNone, kCancelled, kExpired, kFull };
 
 class BatchRun : public std::enable_shared_from_this<BatchRun> {
  public:
   struct Plan {
     std::string input, output, errors;  // paths of files; the results of failed lines go to `errors`
-    std::string endpoint;               // see read_batch_line
+    // The path that all lines must name; empty: each line may name any of kBatchPaths.
+    std::string endpoint;
     std::shared_ptr<TenantEntry> tenant;
     // Called with the total bytes of output and errors so far. If it returns false, the tenant has no room for more and
     // the remaining lines are not run. Null: no limit.
@@ -54,7 +56,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   // Ends the run. Each line that has not ended is written as failed, with the reason. If called twice, the first reason
   // counts.
   void end_early(BatchEnding why);
-  // Starts no more lines, cancels running ones, and drops their answers. A later run runs them again.
+  // Starts no more lines, cancels running lines, and drops their answers. A later run runs these lines again.
   void abandon();
   // Writes all results to disk before it returns. Call it after step() has returned true.
   Status sync();
@@ -67,7 +69,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
  private:
   using Clock = std::chrono::steady_clock;
   struct Answered {
-    std::uint64_t number;  // the number of the call, the key in under_way_
+    std::uint64_t number;  // number of the call, which is its key in under_way_
     HttpResponse answer;
   };
   struct UnderWay {
@@ -95,18 +97,19 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   BatchReader input_;
   LineFile output_, errors_;
   std::unordered_set<std::string> done_;  // custom_ids whose result is in a file
-  std::deque<BatchLine> waiting_;         // lines that were refused for the moment
+  std::deque<BatchLine> waiting_;         // lines that the engine refused for now, because a queue or limit was full; tried again later
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // key: number; guarded by mutex_
   std::uint64_t n_started_ = 0;
-  std::uint64_t told_at_bytes_ = 0;  // plan_.has_room is called again at this size
+  std::uint64_t told_at_bytes_ = 0;  // when the output file has this many bytes, plan_.has_room is called again
   bool is_read_ = false, has_complained_ = false;
   Clock::time_point paused_until_{};
 
   std::atomic<std::uint64_t> n_completed_{0}, n_failed_{0};
   std::atomic<std::uint32_t> n_under_way_{0};
   std::atomic<BatchEnding> ending_{BatchEnding::kNone};
-  std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: ignores answers, because the calls were cancelled
+  // Drops_: answers are ignored, because the calls were cancelled.
+  std::atomic<bool> is_abandoned_{false}, drops_{false};
   mutable std::mutex mutex_;
   std::vector<Answered> inbox_;
   BatchUsage usage_;

@@ -1,6 +1,6 @@
-// Batches holds the batches of all tenants. A tenant's batches run one after another; those of different tenants run
-// side by side. A batch that has not ended at shutdown continues at the next start.
-// Thread rule: call start() first and close() last. Between them the other members may be called from any thread.
+// Batches holds the batches of all tenants. The batches of a tenant run one after another. Batches of different tenants
+// run at the same time. A batch that has not ended at shutdown continues at the next start.
+// Thread rule: call start() first and close() last. Between these calls, any thread may call the other members.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Batches {
   Status start(const Router& router);
   // Called periodically. Retries lines and ends batches whose time is over.
   void look();
-  // Ends the threads. Running lines are cancelled; after the next start() they run again.
+  // Ends the threads. Running lines are cancelled, and run again after the next start().
   void close();
   std::uint32_t n_under_way() const;  // how many lines are being run
 
@@ -40,7 +40,7 @@ class Batches {
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
   ApiResult<std::string> list(const std::string& tenant, const ListPage& page);
   ApiResult<Json> cancel(const std::string& tenant, const std::string& id);
-  // Returns the id of a batch that has not ended and uses this input file; empty if there is none.
+  // Returns the id of a batch that has not ended and uses this input file; empty if no batch uses it.
   std::string user_of(const std::string& tenant, const std::string& file_id) const;
   void forget(const std::string& tenant);  // cancels the batches of a removed tenant
 
@@ -49,9 +49,9 @@ class Batches {
     std::string tenant, id, input;
     std::int64_t expires_at = 0;
     std::atomic<bool> is_cancelled{false};
-    std::shared_ptr<BatchRun> run;  // guarded by mutex_; null until it is this batch's turn
+    std::shared_ptr<BatchRun> run;  // guarded by mutex_; null until the tenant's earlier batches have ended
   };
-  struct Lane {  // the queue of one tenant
+  struct Lane {  // the batches of one tenant that have not ended, in order
     std::deque<std::shared_ptr<Item>> items;
     bool is_posted = false;
   };

@@ -30,7 +30,7 @@ void Batches::wake(const std::string& tenant) {
   work_.post(tenant, [this, tenant] { advance(tenant); });
 }
 
-// Works on the tenant's first batch, and ends batches that must end before it is their turn.
+// Runs lines of the tenant's first batch. Also ends later batches of the tenant that were cancelled or have expired.
 void Batches::advance(const std::string& tenant) {
   std::deque<std::shared_ptr<Item>> items;
   {
@@ -52,7 +52,7 @@ void Batches::advance(const std::string& tenant) {
         core_.files.note_growing(tenant, item->id, 0);  // the tenant was removed meanwhile, so nothing grows
       continue;
     }
-    core_.files.note_growing(tenant, item->id, 0);  // by now the output has rows in the state store
+    core_.files.note_growing(tenant, item->id, 0);  // the output files are now registered in the state store
     const std::lock_guard lock(mutex_);
     const auto lane = lanes_.find(tenant);
     if (lane == lanes_.end()) return;

@@ -19,8 +19,8 @@ class InnerCall final : public Connection {
   // Receives the whole answer, on any thread. It must not block.
   using Done = std::function<void(HttpResponse)>;
 
-  // Calls a path on behalf of a tenant. `done` is called exactly once. If the handler does not answer, its status is
-  // 499 after cancel(), otherwise 500. REQUIRES: core and router outlive the call.
+  // Calls a path on behalf of a tenant. `done` is called exactly once. If the handler does not answer, the answer's
+  // status is 499 after cancel(), otherwise 500. REQUIRES: core and router outlive the call.
   static std::weak_ptr<InnerCall> start(ServerCore& core, const Router& router, std::shared_ptr<TenantEntry> tenant,
                                         HttpRequest request, Done done);
 

@@ -20,12 +20,12 @@ struct OfflineBatch {
 };
 
 struct OfflineResult {
-  BatchCounts counts, before;  // `before`: lines that earlier runs have done; `counts` includes them
+  BatchCounts counts, before;  // `before`: lines that earlier runs have finished; `counts` includes these lines
   std::uint64_t total = 0;
 };
 
-// Checks the lines, loads the model, and runs the lines that earlier runs have not done. Errors: kInvalidArgument that
-// lists wrong lines, before the model is loaded; those of the engine, of BatchRun::open and of the files.
+// Checks the lines, loads the model, and runs the lines that earlier runs have not done. Errors: kInvalidArgument, with
+// a list of the wrong lines, before the model is loaded; those of the engine, of BatchRun::open and of the files.
 Result<OfflineResult> run_batch_offline(const OfflineBatch& batch);
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// StoredFiles keeps the files of tenants: uploads for batches, and the output of batches. The contents are in a folder
+// StoredFiles stores the files of tenants: uploads for batches, and the output of batches. The contents are in a folder
 // beside the state file, the metadata in the state file.
 // Thread rule: call open() first. Then any thread.
 #pragma once
@@ -22,8 +22,8 @@ namespace zinc_rt::server {
 class StoredFiles {
  public:
   static constexpr std::int64_t kKept_s = 30 * 86400;  // a file is removed when it is this old
-  // These constants bound a tenant's files, and the rows of its files and batches. Beyond the bounds, uploads and
-  // batches are refused.
+  // The following constants limit a tenant's files, and the rows of its files and batches. Uploads and batches that
+  // would exceed a limit are refused.
   static constexpr std::uint64_t kMostBytes = 1u << 30;
   static constexpr std::size_t kMostFiles = 10000;            // per tenant
   static constexpr std::size_t kMostUploadBytes = 100000000;  // per file
@@ -37,8 +37,8 @@ class StoredFiles {
   // does.
   ApiResult<void> expect_kept() const;
 
-  // Returns OpenAI's file object, as the functions below do. Errors: those of the disk and the state file; 400 beyond a
-  // bound.
+  // Stores an upload. Like the functions below, it returns OpenAI's file object. Errors: those of the disk and the
+  // state file; 400 beyond a bound.
   ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
   // Registers the existing data at path_of(id), such as a batch's output, as a file of the tenant. May be called twice.
   ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
@@ -51,7 +51,8 @@ class StoredFiles {
   // Returns how many more bytes the tenant may store. Bytes that note_growing() counts are subtracted.
   ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
   // Sets how many bytes are counted for data that is not a registered file yet, such as the output of a running batch.
-  // 0 means that the batch ended or that its output is registered. Returns false if the tenant has no room for more.
+  // Call it with 0 when the batch has ended or its output has been registered. Returns false if the tenant has no room
+  // for more.
   bool note_growing(const std::string& tenant, const std::string& id, std::uint64_t n_bytes);
   std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
 
@@ -62,8 +63,8 @@ class StoredFiles {
   // Removes files older than kKept_s, except those for which is_in_use returns true.
   void sweep(std::int64_t now_s,
              const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
-  // Removes data in the folder that has no row, which a kill may leave behind. `others` are ids that are not adopted
-  // yet; their data is kept.
+  // Removes data in the folder that has no row in the state file, because the process was killed. The data of the ids
+  // in `others`, which have no row yet, stays.
   Status remove_strays(const std::set<std::string>& others) const;
 
  private:

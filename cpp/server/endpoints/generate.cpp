@@ -40,8 +40,8 @@ std::uint64_t bytes_of_logprob(Api api) {
 // A hash in an answer, such as `"0123456789abcdef",`, takes this many bytes.
 constexpr std::uint64_t kBytesOfHash = 19;
 
-// Checks an estimate of the answer's size, because the server keeps the answer until the client has read it. Errors:
-// 400 if the answer would be too large.
+// Checks an estimate of the answer's size, because the server holds the answer in memory until the client has read it.
+// Errors: 400 if the answer would be too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
   // This lists how many bytes each field adds to the answer, in the order in which an error names the fields.
@@ -89,7 +89,8 @@ ApiResult<void> check_generates(const ServedModel& model) {
       "model"));
 }
 
-// A path that generates text: how its body is read, how its answer is written, and how its ids begin.
+// Endpoint describes a path that generates text: how its body is read, how its answer is written, and how the answers'
+// ids begin.
 struct Endpoint {
   const char* path;
   Parse parse;
@@ -101,7 +102,7 @@ struct Endpoint {
   std::string (*loaded)(Api api, const std::string& model, bool is_unloaded) = nullptr;
 };
 
-// A body that was parsed, before its model has been found.
+// ParsedCall is what was read from a body whose model has not been found yet.
 struct ParsedCall {
   GenerationCall call;
   std::vector<std::string> ignored;

@@ -30,7 +30,7 @@ class Probe final : public Sink {
 // Returns what is wrong with the engine. Returns an empty text if a token came, or if none came but steps go on;
 // `n_steps` is then the number of these steps.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
-  if (core.engine.models().empty()) return {};         // models are loaded on demand, and no request wants one now
+  if (core.engine.models().empty()) return {};         // models are loaded on demand, and no request needs one now
   const auto tenant = core.engine.tenant("(health)");  // no real tenant can have this name
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
@@ -53,7 +53,8 @@ std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   return status ? std::string() : status.error().message;
 }
 
-// A probe takes seconds and anyone may ask for one. So all callers that ask while a probe runs share its answer.
+// A probe takes seconds, and any client may request one. So all requests that arrive while a probe runs get the result
+// of this probe.
 class SharedProbe {
  public:
   void ask(ServerCore& core, Exchange exchange) {
@@ -84,8 +85,8 @@ class SharedProbe {
   std::vector<Exchange> waiting_;  // the callers that wait for the running probe
 };
 
-// Returns a JSON that names models whose weights seem broken. Such a server still counts as ready. Its other models may
-// work, and a prompt that makes one model overflow must not take the server out of service.
+// Returns a JSON that names models whose weights seem broken. Such a server still counts as ready. The server's other
+// models may work. A prompt that makes one model overflow must not take the server out of service.
 std::string ready_json(ServerCore& core) {
   std::string ids;
   for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);

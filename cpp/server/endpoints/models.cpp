@@ -27,7 +27,8 @@ Json describe_model(const ServedModel& model) {
   return out;
 }
 
-// Describes a model that is loaded when a request names it. Its other properties are known only from its file.
+// Describes a model that is loaded when a request names it. All other properties of the model would have to be read
+// from its file.
 Json describe_offered(const ServerCore& core, const OfferedModel& model) {
   return {{"id", model.id},
           {"object", "model"},
@@ -71,7 +72,7 @@ ApiResult<Request> read_prompt(ServerCore& core, Fields& fields, const ServedMod
   return request;
 }
 
-// Returns the messages as the template renders them.
+// Returns the prompt that the template renders from the request's messages.
 ApiResult<std::string> written(ServerCore& core, const Request& request) {
   auto text = core.engine.apply_template(request);
   if (text) return std::move(*text);
@@ -150,7 +151,8 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
-// Returns llama.cpp's /props: context length, slots and template of the first model. Its clients ask for it first.
+// Returns llama.cpp's /props: context length, slots and template of the first model. llama.cpp's clients request /props
+// first.
 ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};

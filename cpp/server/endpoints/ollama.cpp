@@ -61,7 +61,7 @@ Json entry_of(const ServedModel& model) {
 ApiResult<std::string> tags(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) list.push_back(entry_of(model));
-  // If a model is not loaded, only its file's properties are known.
+  // Of a model that is not loaded, only properties of the file are known.
   for (const auto& model : core.on_demand.not_loaded())
     list.push_back({{"name", model.id},
                     {"model", model.id},
@@ -118,7 +118,7 @@ std::string show_json(ServerCore& core, const ServedModel& model) {
                       {"modified_at", time_of(model.created_s)}});
 }
 
-// Loads the model if necessary, because the answer is read from its file.
+// Loads the model if necessary, because the answer describes the content of its file.
 void show_model_card(ServerCore& core, Exchange& exchange) {
   const auto body = read_object(exchange.request);
   if (!body) return answer(core, exchange, body.error());

@@ -22,7 +22,7 @@ EmbeddingTask::Place place_in(const PairCall& call, bool is_first, std::size_t i
   return {field, (is_first ? call.first : call.second).size() > 1 ? fmt::format("{}[{}]", field, i) : field};
 }
 
-// The task for a model with pooling `rank`, which computes scores: one request per pair.
+// PairsByModel is the task for a model with pooling `rank`, which computes scores. It has one request per pair.
 class PairsByModel final : public EmbeddingTask {
  public:
   explicit PairsByModel(PairCall call) : call_(std::move(call)) {}
@@ -40,7 +40,8 @@ class PairsByModel final : public EmbeddingTask {
   PairCall call_;
 };
 
-// The task for a model that computes embeddings: one request per text, first all first texts, then all second ones.
+// PairsByCosine is the task for a model that computes embeddings. It has one request per text: first the first texts of
+// all pairs, then the second texts.
 class PairsByCosine final : public EmbeddingTask {
  public:
   explicit PairsByCosine(PairCall call) : call_(std::move(call)) {}

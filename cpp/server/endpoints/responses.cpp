@@ -1,4 +1,5 @@
-// Handles stored answers of /v1/responses, for tenants that may store them: continues from, reads and deletes them.
+// Handles stored answers of /v1/responses, for tenants that may store answers: reads and deletes them, and continues a
+// conversation from them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std:
     error.code = "context_length_exceeded";
     return std::unexpected(std::move(error));
   }
-  ZRT_CHECK_OK(hold_parsed(core, exchange, held, **size));  // counts the bytes before they are read
+  ZRT_CHECK_OK(hold_parsed(core, exchange, held, **size));  // counts the body's bytes before the body is read
   const auto body = core.store->response(tenant, id);
   if (!body) return std::unexpected(to_api_error(body.error()));
   if (!*body) return std::unexpected(no_response(id, param));

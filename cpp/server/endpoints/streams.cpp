@@ -29,7 +29,8 @@ ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto seen, seen_by(exchange.request));
   if (exchange.request.method != "HEAD") {
     ZRT_CHECK_OK(stream->attach(exchange.connection, seen));
-    // The client only asks whether the stream exists, so the current reader keeps its connection.
+    // The request (HEAD) only checks whether the stream exists, so the client that reads the stream now stays
+    // connected.
   } else {
     HttpResponse head;
     head.content_type = "text/event-stream";

@@ -19,8 +19,8 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(make_error(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-// Returns the part of a key's hash that is shown: its first digits, as they are written in the configuration file. That
-// is enough to tell keys apart.
+// Returns the part of a key's hash that is shown: its first digits, as they are written in the configuration file.
+// These digits suffice to distinguish keys.
 constexpr std::string_view kHashScheme = "sha256:";
 constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
 std::string shown_hash(const std::string& hash) {
@@ -120,7 +120,7 @@ ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
-  const auto files = core.files.names(id);  // read before the rows that list them are removed
+  const auto files = core.files.names(id);  // read now, because the rows that list the files are removed below
   ZRT_CHECK_OK(core.tenants.remove(id));
   core.batches.forget(id);
   if (files) core.files.remove_contents(*files);

@@ -1,5 +1,5 @@
-// Handles / and /ui/*: the chat page. The page contains no secrets. It gets its data from the other paths, with the
-// user's key.
+// Handles / and /ui/*: the chat page. The page contains no secrets. The page gets its data from the API's paths, with
+// the user's key.
 #include <fmt/format.h>
 
 #include "server/core.h"
@@ -14,7 +14,8 @@ constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-// Returns whether the client wants the page. Clients of Ollama request this path only to ask whether the server runs.
+// Returns whether the client wants the page. Clients of Ollama request the path / only to find out whether the server
+// runs.
 bool wants_page(const HttpRequest& request) {
   const auto accept = request.header("accept");
   return accept.empty() || accept.contains("text/html");

@@ -62,7 +62,8 @@ ApiResult<std::string> ModelFolders::resolve(const std::string& path) const {
   if (::access(canonical.c_str(), R_OK) != 0) return refuse(std::error_code(errno, std::generic_category()), path);
   if (kind == fs::file_type::regular) return canonical.string();
   if (kind != fs::file_type::directory) return refuse(400, path + " is neither a file nor a folder");
-  // The files in an MLC folder are opened later by their names, so no link among them may lead outside.
+  // The files in an MLC folder are opened later by their names. So no link in the folder may lead outside the allowed
+  // folders.
   for (fs::directory_iterator at(canonical, error), end; !error && at != end; at.increment(error)) {
     const auto file = fs::weakly_canonical(at->path(), error);
     if (error) return refuse(error, at->path().string());

@@ -16,9 +16,9 @@ class ModelFolders {
   using Paths = std::vector<std::filesystem::path>;
   // Returns the folders with all links resolved. Errors: kNotFound for a path that is not a folder.
   static Result<Paths> find(const std::vector<std::string>& folders);
-  void set(Paths folders);  // sets the allowed folders, as find() returned them
+  void set(Paths folders);  // sets the allowed folders to `folders`, which find() returned
   // Returns the path of the file or folder with all links resolved. Errors: 400 for a path that cannot be a model; 403
-  // for one outside the folders or unreadable; 404 for one that does not exist.
+  // for a path outside the folders or an unreadable path; 404 for a path that does not exist.
   ApiResult<std::string> resolve(const std::string& path) const;
 
  private:

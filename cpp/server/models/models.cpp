@@ -43,7 +43,7 @@ constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])"
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
-// Returns a text that changes if the model's file is replaced by another one of the same name.
+// Returns a text that changes if the model's file is replaced by another file of the same name.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);
@@ -141,8 +141,8 @@ Status Models::remove(ServedModel& model) {
   return engine_.remove_model(model.engine_name);  // waits until the model's requests have ended
 }
 
-// Loads a changed model again. It replaces the old one in the list before the old one is removed, so that every request
-// finds a model.
+// Loads a changed model again. The new model takes the place of the old one in the list before the old one is removed,
+// so that every request finds a model.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
   auto model = open(spec, id, LoadedBy::kConfiguration);
   if (!model) return std::unexpected(of_model_file(model.error()));
@@ -150,7 +150,7 @@ ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
     const std::lock_guard lock(mutex_);
     forget_template(id);
     const auto former = std::ranges::find(models_, id, &ServedModel::id);
-    if (former == models_.end()) {  // the old one was unloaded meanwhile
+    if (former == models_.end()) {  // the old model was unloaded meanwhile
       models_.push_back(std::move(*model));
       return {};
     }

@@ -20,8 +20,8 @@ void widen_queue(EngineOptions& options);
 
 struct ModelSpec {
   std::string path;
-  std::string id;                    // empty: the file's name without its ending
-  std::vector<std::string> aliases;  // other names by which clients may call it
+  std::string id;                    // id of the model; empty: the name of the file without its ending
+  std::vector<std::string> aliases;  // further names that clients may use for the model
   EngineOptions options;
 
   bool operator==(const ModelSpec&) const = default;
@@ -30,8 +30,8 @@ struct ModelSpec {
 // Returns the id by which clients call the model.
 std::string served_id(const ModelSpec& spec);
 
-// LoadedBy tells who loaded a model. Models of the configuration are removed when it changes, those of requests when
-// they are idle.
+// LoadedBy tells who loaded a model. A model of the configuration is removed when the configuration no longer lists it.
+// A model that a request loaded is removed when it is idle.
 enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
 
 struct ServedModel {
@@ -39,13 +39,14 @@ struct ServedModel {
   std::vector<std::string> aliases;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::uint32_t queue_cap = 0;  // how many choices may wait in its queue
+  std::uint32_t queue_cap = 0;  // the most choices that may wait for a slot of the model
   ModelSpec spec;
   std::string source;  // identifies the file: its path, size and time of change
   LoadedBy loaded_by = LoadedBy::kConfiguration;
   ModelCard card;
   ModelMemory memory;
-  std::uint64_t n_bad_logits = 0;  // requests that ended because of logits that are not finite, at the last update
+  // Number of requests that ended because logits were not finite, as of the last update.
+  std::uint64_t n_bad_logits = 0;
   // All copies of a ServedModel that find() returned share this. The model is removed only after the last copy is
   // destroyed, so their holders can still submit to it.
   std::shared_ptr<const void> hold;
@@ -76,19 +77,20 @@ class Models {
   // Finds a model by its id, an alias or the engine's name. An empty name finds the first model that was not loaded by
   // a request. Errors: 404 that lists the existing ids.
   ApiResult<ServedModel> find(const std::string& name) const;
-  std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
+  // For display only: unlike find(), the copies do not prevent that a model is removed.
+  std::vector<ServedModel> list() const;
   // Returns whether the template's text changes if tools are given. Also returns true if the template fails to produce
   // a text.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
   // Sets n_bad_logits to the engine's count. Does nothing for an unknown name.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
-  std::vector<std::string> with_bad_logits() const;  // the ids of models with such requests
+  std::vector<std::string> with_bad_logits() const;  // returns the ids of models with n_bad_logits > 0
 
   static std::string default_id(const std::string& path);
 
  private:
   Result<ServedModel> open(const ModelSpec& spec, const std::string& id, LoadedBy by);
-  // Returns the first name of `spec` that a loaded model already uses; empty if there is none.
+  // Returns the first name of `spec` that a loaded model already uses; empty if no name is used.
   std::string taken(const ModelSpec& spec) const;
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);

@@ -1,4 +1,4 @@
-// OnDemand loads a model when a request names it, and unloads models that nobody has used for a while.
+// OnDemand loads a model when a request names it, and unloads models that no request has used for keep_alive_s.
 // Thread rule: any thread. Loads and unloads run only on the queue of slow tasks, one after another.
 #pragma once
 
@@ -31,19 +31,20 @@ struct OnDemandOptions {
   // Returns the models that exist now. It is called for each listing and for each unknown name, from any thread.
   std::function<std::vector<OfferedModel>()> offered;
   EngineOptions engine;          // the options for each model
-  std::uint32_t max_loaded = 3;  // how many models may be loaded at the same time; at least 1
-  double keep_alive_s = 300;     // a model that is idle for longer is unloaded; below 0: never
+  std::uint32_t max_loaded = 3;  // the most models that are loaded at the same time; at least 1
+  double keep_alive_s = 300;     // seconds after which an idle model is unloaded; below 0: never
 };
 
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // The request that asks for a model, as far as loading depends on it.
+  // Asker holds what loading a model depends on of the request that names the model: its tenant, who pays, and whether
+  // it is a line of a batch.
   struct Asker {
     std::string owner;
     std::stop_token gone;
     std::shared_ptr<TenantEntry> payer;  // the tenant whose rate of loads is limited; null: no limit
-    bool is_of_batch = false;            // a line of a batch unloads no model that others used lately
+    bool is_of_batch = false;            // true: no model that others used lately is unloaded to make room
   };
 
   // All arguments must outlive the last task of the queues.
@@ -53,12 +54,12 @@ class OnDemand {
   void set(std::optional<OnDemandOptions> options);  // nullopt: only models that are loaded can be found
 
   // Calls `then` with the model of this name. If the model is loaded, calls it at once on this thread. Otherwise loads
-  // the model, then calls it on a thread of `work`; if the client has disconnected by then, `then` is destroyed without
-  // a call. An empty name means the first configured model, or the only existing one. Errors: 404 with the ids; those
-  // of Models::load; 429 if the payer has had too many models loaded; 503 if no model can make room or too many
+  // the model, then calls it on a thread of `work`; if the client has disconnected before that, `then` is destroyed
+  // without a call. An empty name means the first configured model, or the only existing one. Errors: 404 with the ids;
+  // those of Models::load; 429 if the payer has had too many models loaded; 503 if no model can make room or too many
   // requests wait.
   void find(const std::string& name, Asker asker, Then then);
-  // Finds a model that is not loaded by its name, without loading it. Errors: 404 that lists the ids.
+  // Returns the description of a model that could be loaded but is not loaded. Errors: 404 that lists the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
@@ -78,16 +79,16 @@ class OnDemand {
     bool is_leaving = false;
     std::map<std::string, std::int64_t> by_owner = {};  // time of last use per owner, in ms on the steady clock
   };
-  // A model that another tenant used within this time is not unloaded to make room, unless that tenant would still hold
-  // more models than the asking one.
+  // A model that another tenant used within this time is not unloaded to make room, unless the other tenant would still
+  // use more models than the tenant of the request.
   static constexpr std::int64_t kLatelyMs = 30'000;
-  static constexpr std::size_t kMostWaiting = 4096;  // how many requests may wait for one model
+  static constexpr std::size_t kMostWaiting = 4096;  // the most requests that may wait for one model
 
   static double idle_s(const Use& use);
   std::optional<OnDemandOptions> options() const;
   std::vector<OfferedModel> offered() const;
   // Returns the model with this name or alias; letter case is ignored. An empty name returns the only model. Returns
-  // null if there is none.
+  // null if no model fits.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
   ApiResult<ServedModel> find_loaded(const std::string& name, const std::string& owner);
@@ -97,8 +98,8 @@ class OnDemand {
   ApiResult<ServedModel> load(const OfferedModel& wanted, const Asker& asker);
   ApiResult<void> make_room(std::uint32_t most, const Asker& asker);
   bool unload_idlest(const Asker& asker);
-  // Returns the id of the model to unload for the asker, among models that requests loaded and nobody uses now. Empty
-  // if there is none.
+  // Returns the id of the model to unload to make room for the asker's model. Only models that requests loaded and no
+  // request uses now are considered. Empty if no model may be unloaded.
   std::string idlest_for(const Asker& asker, const std::vector<ServedModel>& loaded, const EngineStats& stats);
   void unload_if_idle(const std::string& id);
   ApiResult<void> unload(const std::string& id);
@@ -109,9 +110,10 @@ class OnDemand {
   const std::atomic<bool>& is_draining_;
   mutable std::mutex mutex_;
   std::optional<OnDemandOptions> options_;
-  // The key is a model's id. A model has an entry while it is loading or waiting to be loaded.
+  // The requests that wait for a model. Key: the model's id. A model has an element while it is being loaded or waits
+  // for its load.
   std::map<std::string, std::vector<Waiter>> waiting_;
-  std::map<std::string, Use> uses_;         // key: id; only models that requests loaded
+  std::map<std::string, Use> uses_;         // key: id; when a model was used; only models that requests loaded
   std::map<std::string, std::string> ids_;  // key: another name of a requested model, in lower case; value: its id
 };
 

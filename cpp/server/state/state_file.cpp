@@ -15,8 +15,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// This is the schema's version. In version 1 keys had no made_s. In version 2 responses and objects had no size, and
-// objects no label.
+// The version of the schema. In version 1, keys had no made_s. In version 2, responses and objects had no size, and
+// objects had no label.
 constexpr int kVersion = 3;
 constexpr int kBusyMs = 1000;  // how long to wait while another process has locked the file
 constexpr const char* kSchema = R"(
@@ -60,12 +60,12 @@ constexpr AddedColumn kAdded[] = {
      "LENGTH(CAST(body AS BLOB)) + CASE WHEN json_valid(body) THEN COALESCE(json_extract(body, '$.bytes'), 0) ELSE 0 "
      "END"},
 };
-// SQLite checks these tables when the file is opened, because the ledger and the tenants need them. The texts of
-// responses and objects may be gigabytes and are not read.
+// SQLite checks the following tables when the file is opened, because the ledger and the tenants need them. The tables
+// of responses and objects may hold gigabytes of text and are not checked.
 constexpr const char* kCheckedTables[] = {"requests", "totals", "tenants", "keys"};
 
 // Creates the file so that only its owner can access it, because it holds users' texts; or restricts the access to an
-// existing file. If it cannot be created, SQLite's open reports the reason.
+// existing file. If the file cannot be created, SQLite's open reports the reason.
 void make_private(const std::string& path, bool is_created) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_created ? O_CREAT : 0), 0600);
   if (fd < 0) return;
@@ -163,7 +163,7 @@ Result<bool> StateFile::remove(const char* sql, std::initializer_list<std::strin
   return was_there;
 }
 
-// Returns device and inode of the file at the path, or nullopt if there is none.
+// Returns device and inode of the file at the path, or nullopt if no file is there.
 std::optional<StateFile::FileId> StateFile::file_at(const std::string& path) {
   struct stat found{};
   if (path.empty() || ::stat(path.c_str(), &found) != 0) return std::nullopt;
@@ -195,8 +195,8 @@ Status StateFile::look() {
   return {};
 }
 
-// Upgrades the schema. All changes are made in one transaction, so that a kill leaves a file of the earlier version. If
-// this returns false, the connection has the error and must be closed.
+// Upgrades the schema. All changes are made in one transaction, so that after a kill the file still has the earlier
+// version. If this returns false, the connection has the error and must be closed.
 bool StateFile::bring_up_to_date() {
   const auto add_columns = [&] {
     return std::ranges::all_of(kAdded, [&](const AddedColumn& added) {

@@ -1,7 +1,7 @@
 // StateFile is the SQLite file of a StateStore. open() upgrades an older file to this program's version. look() detects
 // that the file was removed or replaced while in use.
-// It has two connections. One writes; lock() guards it. The other reads; read() guards it. Reads neither wait for
-// writers nor delay them. A database in memory has only the first.
+// It has two connections to the database: one for writing, which lock() guards, and one for reading, which read()
+// guards. Reads neither wait for writers nor delay them. A database in memory has only the connection for writing.
 // Thread rule: lock(), read(), remove(), in_transaction() and `path` from any thread. If several threads use the
 // object, all other members need lock().
 #pragma once
@@ -26,7 +26,7 @@ class StateFile {
   // Opens the file and brings its schema up to date. If `path` is empty, the database is in memory. Errors:
   // kUnavailable, kCorrupt.
   Status open(const std::string& path);
-  // Runs SQLite's check of all pages. Returns the first fault, or an empty text if there is none.
+  // Runs SQLite's check of all pages. Returns the first fault, or an empty text if the file has no fault.
   std::string damage() const;
   // Checks that the path still leads to the open file. If the file was removed, writes it again, because the open file
   // is still complete. Errors: kUnavailable if another file has the name or writing failed. The caller must not hold
@@ -57,7 +57,7 @@ class StateFile {
     return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
   }
 
-  // Runs a DELETE with these values. Returns false if there was no such row.
+  // Runs a DELETE with these values. Returns false if no row was deleted.
   Result<bool> remove(const char* sql, std::initializer_list<std::string> values);
 
  private:

@@ -160,7 +160,8 @@ class Store final : public StateStore {
                .bind(response.body)
                .run())
         return false;
-      // Deletes the tenant's oldest rows beyond its limit. The index responses_by_size covers the query.
+      // Deletes the tenant's oldest answers until the rest is within kMostResponses. The index responses_by_size covers
+      // the query.
       return Statement(file_.db(),
                        "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(size) OVER (ORDER BY time_s "
                        "DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")

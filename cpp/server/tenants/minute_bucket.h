@@ -6,13 +6,13 @@
 
 namespace zinc_rt::server {
 
-// A token bucket that gains `per_minute` per minute and holds at most that amount. take() may make its level negative,
-// for amounts that are known only after a request has ended.
+// A token bucket: its level rises by `per_minute` per minute, up to `per_minute`, and take() lowers it. The level may
+// become negative, because some amounts are known only after a request has ended.
 class MinuteBucket {
  public:
   using Clock = std::chrono::steady_clock;
   void set_rate(double per_minute);
-  // Returns the seconds until the bucket holds `amount`; 0 if it does now.
+  // Returns the seconds until the level is at least `amount`; 0 if it is now.
   double wait_s(double amount, Clock::time_point now);
   void take(double amount, Clock::time_point now);
   double rate() const { return rate_; }

@@ -1,4 +1,4 @@
-// TenantEntry is what the server keeps of one tenant: its settings and its open requests.
+// TenantEntry is the server's record of one tenant: its settings, its rate limits and its open requests.
 // Thread rule: any thread.
 #pragma once
 
@@ -18,7 +18,7 @@ class TenantEntry {
  public:
   TenantEntry(std::string name, Tenant tenant, TenantSettings settings, bool is_configured);
   const std::string name;
-  std::atomic<bool> is_configured;  // true: from the configuration file; false: created at run time
+  std::atomic<bool> is_configured;  // true: the tenant is in the configuration file; false: it was created at run time
   const Tenant tenant;
 
   TenantSettings settings() const;
@@ -26,7 +26,7 @@ class TenantEntry {
   // Begins a request. Until close_request() the request and its choices (prompts times n, as in the engine's queue)
   // count as open. Adds the headers of put_rates(). Errors: 429 with the time to wait.
   ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
-  // Adds headers with what is left of the tenant's rate limits, if it has any.
+  // If the tenant has rate limits, adds headers that say how much of each limit is left.
   void tell_rates(Headers& headers);
   // Counts a model load that a request of the tenant causes. The limit is kLoadsPerMinute or the tenant's requests per
   // minute, whichever is less. Errors: 429 with the time to wait.
@@ -39,7 +39,8 @@ class TenantEntry {
   mutable std::mutex mutex_;
   TenantSettings settings_;
   void put_rates(Headers& headers, MinuteBucket::Clock::time_point now);  // REQUIRES: mutex_
-  // Sets the rates of the buckets from the settings. REQUIRES: mutex_, unless no other thread has the object.
+  // Sets the rates of requests_, tokens_ and loads_ from the settings. REQUIRES: mutex_, unless no other thread has the
+  // object.
   void set_rates();
   MinuteBucket requests_, tokens_, loads_;
   std::uint32_t n_open_ = 0;

@@ -1,4 +1,4 @@
-// TenantSettings holds the limits of a tenant. The rules for its name are here too.
+// TenantSettings holds the limits of a tenant. is_good_tenant_name() checks a tenant's name.
 // Thread rule: plain values.
 #pragma once
 
@@ -22,7 +22,7 @@ inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;
-  std::uint32_t max_open_requests = 4096;  // counted in choices
+  std::uint32_t max_open_requests = 4096;  // the most open choices (prompts times n) of the tenant's requests
   bool may_store = false;                  // answers of /v1/responses are stored unless a request has "store": false
   bool is_proxy = false;  // requests may name another tenant, in the header x-gateway-inference-fairness-id
 

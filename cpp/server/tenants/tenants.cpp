@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxBehalf = 1024;  // how many tenants may be created for the callers of one proxy
 
-// Returns a header by its name in the Gateway API or, if absent, by llm-d's name.
+// Returns the header x-gateway-NAME of the Gateway API or, if it is absent, llm-d's header for the same purpose.
 std::string_view either_header(const HttpRequest& request, std::string_view name) {
   const auto value = request.header(fmt::format("x-gateway-{}", name));
   return value.empty() ? request.header(fmt::format("x-llm-d-{}", name)) : value;
@@ -71,7 +71,8 @@ void TenantRegistry::set_objectives(Objectives objectives) {
   objectives_ = std::move(objectives);
 }
 
-// Returns the tenant of that name. If there is none, creates it with the proxy's limits.
+// Returns the tenant `id`, for which the proxy sent a request. If it does not exist, creates it with the proxy's
+// limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))

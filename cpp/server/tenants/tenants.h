@@ -37,16 +37,16 @@ class TenantRegistry {
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
   void set_objectives(Objectives objectives);
-  // Applies the whole configuration, at startup and on each reload. A tenant that a reload removes from the file loses
-  // its keys. Errors: one key for two tenants; a reload that leaves no key at all.
+  // Applies the whole configuration, at startup and on each reload. The keys of a tenant that a reload no longer lists
+  // become invalid. Errors: one key for two tenants; a reload without any key.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
   // Returns the owner of the request's key (api_keys.h). Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
-  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null if there is none
+  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null if no tenant has this name
   // Creates a tenant at run time and returns its first key, which cannot be read again. Another thread may have removed
-  // the tenant when this returns. Errors: 400; 409 if the name is taken.
+  // the tenant when this returns. Errors: 400; 409 if another tenant has the name.
   struct Created {
     std::shared_ptr<TenantEntry> entry;
     std::string key;
@@ -54,7 +54,7 @@ class TenantRegistry {
   ApiResult<Created> create(const std::string& name, const Json& settings);
   ApiResult<std::shared_ptr<TenantEntry>> change(const std::string& name, const Json& settings);
   struct NewKey {
-    std::string key, hash;  // the key itself cannot be read again
+    std::string key, hash;  // the key is shown only now; only its hash is stored
   };
   ApiResult<NewKey> add_key(const std::string& name);
   // KnownKey is what may be shown about a key. The key itself is never shown.

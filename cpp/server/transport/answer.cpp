@@ -8,8 +8,8 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
-// probe() sends this interim response. Clients ignore any number of them before the final response (RFC 9110, section
-// 15.2).
+// probe() sends this interim response. Clients ignore any number of interim responses before the final response (RFC
+// 9110, section 15.2).
 constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string http_date() {

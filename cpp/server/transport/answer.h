@@ -1,5 +1,5 @@
-// Answer is the answer that is being sent to a client. Handlers append bytes on any thread; the I/O thread removes and
-// sends them. Thread rule: any thread.
+// Answer holds the answer that is being sent to a client. Handlers append bytes on any thread; the I/O thread removes
+// and sends them. Thread rule: any thread.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 namespace zinc_rt::server {
 
 struct AnswerOptions {
-  MakeRefusal refusal = plain_refusal;  // makes the answer to a request that its handler drops without an answer
+  // Makes the answer to a request whose handler releases the Connection without an answer.
+  MakeRefusal refusal = plain_refusal;
   std::string path = {};                // the request's path
   std::size_t max_unsent_bytes = 0;
   bool is_head = false;      // the method is HEAD: send no body
@@ -22,7 +23,7 @@ struct AnswerOptions {
 
 class Answer final : public Connection {
  public:
-  // `wake` tells the I/O thread that there are bytes to take. It is called without holding a lock.
+  // `wake` makes the I/O thread take the bytes that were appended. It is called while no lock is held.
   Answer(const AnswerOptions& options, std::function<void()> wake);
   ~Answer() override = default;
 

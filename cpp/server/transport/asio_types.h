@@ -1,5 +1,5 @@
-// Names the Boost.Asio types of this library: sockets, timers and coroutines. Their executor is a strand, so that
-// handlers of one connection never run on two threads at once.
+// Names the Boost.Asio types of this library: sockets, timers and coroutines. The executor of all of them is a strand,
+// so that handlers of one connection never run on two threads at once.
 #pragma once
 
 #include <boost/asio.hpp>

@@ -14,12 +14,12 @@ class ByteBudget {
  public:
   struct Limits {
     std::size_t in_all = 0;
-    std::size_t per_address = 0;  // per peer
-    std::size_t per_owner = 0;    // per owner; bytes without an owner count only for their address
+    std::size_t per_address = 0;  // limit per IP address of the peer
+    std::size_t per_owner = 0;    // limit per owner; bytes without an owner count only for their address
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
-  // The bytes that one request or connection holds. Its destructor returns them.
+  // Hold counts the bytes that one request or connection holds. Its destructor gives them back to the budget.
   class Hold {
    public:
     Hold() = default;
@@ -29,7 +29,7 @@ class ByteBudget {
     Hold(Hold&& other) noexcept { *this = std::move(other); }
     Hold& operator=(Hold&& other) noexcept;
 
-    // Changes the number of held bytes to n. If a limit prevents this, returns which one and leaves the number
+    // Changes the number of held bytes to n. If a limit prevents this, returns which limit and leaves the number
     // unchanged; otherwise returns kNo.
     Full resize(std::size_t n);
     void release();
@@ -51,7 +51,7 @@ class ByteBudget {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::size_t held_ = 0;
-  std::map<std::string, std::size_t> by_address_, by_owner_;  // bytes; only addresses and owners that hold some
+  std::map<std::string, std::size_t> by_address_, by_owner_;  // held bytes; only addresses and owners that hold any
 };
 
 }  // namespace zinc_rt::server

@@ -24,7 +24,7 @@ struct HttpRequest {
   std::string address;    // the peer's IP address, without a port
   ByteBudget::Hold held;  // counts the body's bytes until the request has been handled
 
-  // Returns the first header of that name (in lower case), or an empty text if there is none.
+  // Returns the first header of that name (in lower case), or an empty text if the request has no such header.
   std::string_view header(std::string_view name) const;
 };
 
@@ -43,7 +43,8 @@ struct AnsweredRequest {
   std::uint64_t bytes = 0;   // bytes that were sent, with the head
   double time_ms = 0;     // time from the first byte of the request that was processed to the last byte of the answer
   bool is_whole = false;  // false: the client disconnected before the end, or the answer was aborted
-  Headers notes;          // what was passed to Connection::note and HeadVerdict::notes
+  // The notes that handlers passed to Connection::note() and HeadVerdict::notes, for the access log.
+  Headers notes;
 };
 
 // A function of this type returns the answer to a refused request. `path` is empty if it is not known; `why` tells what
@@ -65,8 +66,8 @@ class Connection {
   virtual void note(std::string name, std::string value) = 0;
   virtual void respond(HttpResponse response) = 0;
 
-  // Sends status and headers; write() sends the body. In an event stream the transport sends a heartbeat comment if
-  // nothing was written for a while.
+  // Sends status and headers; write() sends the body. If nothing is written to an event stream for heartbeat_s
+  // (transport.h), the transport sends a comment as heartbeat.
   virtual void start_stream(HttpResponse head) = 0;
   // Appends bytes to the body. Returns false and appends nothing if the stream has not started or too many bytes wait
   // to be sent; the caller may try again later. Never blocks.

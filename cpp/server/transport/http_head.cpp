@@ -42,7 +42,7 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
-// Headers that may occur only once. If there were two, a proxy in between might have used another one than this
+// Headers that may occur only once. With two, a proxy in front of this program might use another of the two than this
 // program.
 constexpr std::string_view kOnce[] = {"host",
                                       "content-length",

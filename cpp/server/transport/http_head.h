@@ -19,11 +19,11 @@ struct HeadScan {
   std::string complaint;  // kBad: what is wrong, with the limit if one was exceeded
 };
 
-// Checks the bytes of a message received so far. Returns kBad as soon as no further bytes could make them valid.
+// Checks the bytes of a message received so far. Returns kBad as soon as no further bytes could make the head valid.
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 
-// A request target, split into the path with its query and, if the target is a full URL (RFC 9112, section 3.2.2), the
-// host.
+// Target is a request target, split into the path (with the query) and the host. `host` is set only if the target is a
+// full URL (RFC 9112, section 3.2.2).
 struct Target {
   std::string host, path;  // path is empty if the target is neither a path nor a URL
 };

@@ -1,8 +1,8 @@
 // SessionOf is one connection over TCP or TLS. It consists of a reader that fills `in_`, and a loop that takes requests
 // from it and sends their answers. Both run on the strand, and check their conditions again after each wait.
-// How a disconnect is detected: a TCP reset is noticed at once, in every phase. After an orderly close by the client
-// (FIN) it may be gone, or over plain TCP it may have closed only its sending half. Because of the second case its
-// requests are still answered, and Answer::probe() sends a few bytes to find out whether the client still reads.
+// How a disconnect is detected: a TCP reset is noticed at once, in every phase. After an orderly close (FIN) the client
+// may be gone. Over plain TCP it may also have closed only its sending half. So its requests are still answered, and
+// Answer::probe() sends a few bytes to find out whether the client still reads.
 // Thread rule: start, sweep, stop and quit from any thread; all other members on the strand.
 #pragma once
 
@@ -55,21 +55,21 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
       return stream_;
   }
 
-  // session.cpp defines the next functions: they start, read from and end the connection.
+  // The following functions start, read from and end the connection. They are defined in session.cpp.
   Task run();
   void close();
-  Task watch_for_reset();  // notices a reset even while the reader waits for room in `in_`
+  Task watch_for_reset();  // detects a reset even while the reader waits for room in `in_`
   Task read_all();         // reads until the client closes, so that a close is noticed at any time
   error_code read_what_is_there();
   Task say_goodbye();
 
-  // session_serve.cpp defines the next functions: they take requests and send their answers.
+  // The following functions take requests from `in_` and send their answers. They are defined in session_serve.cpp.
   TaskOf<bool> serve_one();  // returns false if the connection must be closed
   TaskOf<bool> serve(std::size_t head_size);
   Task refuse(HeadScan bad);  // answers a message that is not a valid request
   std::shared_ptr<Answer> make_answer(const Parser& parser, bool may_go_on);
-  // Answers a request without reading its body. If the client is sending a short body, it is read and discarded, so
-  // that the connection can be used again.
+  // Answers a request without reading its body. If the client is sending a short body, the body is read and discarded,
+  // so that the connection can be used again.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
   // Returns the limit on the body's bytes.
   std::size_t limit_of(const HeadVerdict& verdict) const;
@@ -92,7 +92,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     hold_input();
     space_.cancel();
   }
-  // Returns false if there is no room for the received bytes.
+  // Counts the received bytes in the budget of inputs if they exceed kFreeInput. Returns false if the budget has no
+  // room for them.
   bool hold_input() {
     const std::size_t n = in_.size() > TransportOptions::kFreeInput ? in_.size() : 0;
     return in_held_.resize(n) == ByteBudget::Full::kNo;
@@ -103,7 +104,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   const std::string address_;
   Executor executor_;
   Stream stream_;
-  Timer wake_, space_;  // the loop waits on wake_; while `in_` is full, the reader waits on space_
+  Timer wake_, space_;  // the loop that serves requests waits on wake_; while `in_` is full, the reader waits on space_
   std::string in_;
   ByteBudget::Hold in_held_;
   std::shared_ptr<Answer> answer_;

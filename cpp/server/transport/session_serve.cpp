@@ -9,7 +9,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr auto kProbeDelay =
-    // If the client has closed its side and no answer has begun, a probe is sent after this time.
+    // If the client has closed its sending side and no answer has begun, a probe is sent after this time.
     std::chrono::milliseconds(250);
 
 }  // namespace
@@ -63,8 +63,8 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
-    // Without a line feed, further bytes cannot complete a head, so they need no scan. The first bytes are scanned in
-    // any case, because they may belong to another protocol.
+    // New bytes without a line feed cannot complete a head, so they need no scan. The first bytes are scanned in any
+    // case, because they may belong to another protocol.
     const bool is_new = in_.size() > n_scanned && (n_scanned == 0 || in_.find('\n', n_scanned) != std::string::npos ||
                                                    in_.size() > o.max_head_bytes);
     n_scanned = in_.size();
@@ -260,7 +260,8 @@ Task SessionOf<Stream>::read_body(Parser& parser, std::size_t max_bytes, const s
 template <class Stream>
 TaskOf<bool> SessionOf<Stream>::send(bool& has_gone_out) {
   bool has_sent = false;
-  std::optional<Clock::time_point> probe_at;  // set when the client has closed its side; max() after the probe
+  // Time of the probe; set when the client has closed its sending side; max() after the probe.
+  std::optional<Clock::time_point> probe_at;
   for (;;) {
     if (is_closed_) co_return false;
     auto taken = answer_->take();

@@ -16,14 +16,14 @@
 
 namespace zinc_rt::server {
 
-// Session is one connection. It keeps itself alive until it has ended.
+// Session is one connection. A session holds a reference to itself until it has ended.
 class Session {
  public:
   virtual ~Session() = default;
   virtual void start() = 0;
   virtual void sweep(Clock::time_point now) = 0;  // enforces time limits; sends heartbeats
   virtual void stop() = 0;                        // closes the socket at once
-  virtual void quit() = 0;                        // closes when the request that is being answered is done
+  virtual void quit() = 0;                        // closes the socket after the request that is being answered
 };
 
 // Sessions is the state that all sessions share. It outlives them.

@@ -127,7 +127,7 @@ class TransportImpl final : public Transport {
       auto session = make_session(shared_, io_, address, std::move(socket), tls_ ? &*tls_ : nullptr);
       if (!shared_->enter(session, address)) {
         ++shared_->refused;
-        continue;  // its session closes the socket
+        continue;  // the session's destructor closes the socket
       }
       ++shared_->accepted;
       session->start();

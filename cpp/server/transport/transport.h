@@ -1,7 +1,8 @@
 // Transport serves HTTP/1.1 over TCP, plain or with TLS. A handler sees the head of each request and decides whether
 // its body is read. The complete request then goes to the function that the handler named, which answers through a
 // Connection. This library knows only sockets and HTTP: no models, tenants or JSON.
-// Thread rule: listen() starts I/O threads, which call the handler; it must not block. All members from any thread.
+// Thread rule: listen() starts I/O threads, which call the handler; the handler must not block. All members from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,12 @@ namespace zinc_rt::server {
 struct TransportOptions {
   std::string host = "127.0.0.1";  // an address or a name; "::" and "0.0.0.0" stand for all addresses of this machine
   std::uint16_t port = 8080;       // 0: any free port
-  std::string why_loopback_only;   // not empty: a host that other machines can reach is refused, for this reason
+  // If not empty: listening on an address that other machines can reach is an error, and this text is the reason.
+  std::string why_loopback_only;
   std::string tls_cert, tls_key;   // PEM files; both or neither
   std::size_t max_head_bytes = 32u << 10;
   std::size_t max_body_bytes = 16u << 20;
-  std::size_t max_unsent_bytes = 256u << 10;  // per answer; beyond it a stream takes no more until the client has read
+  std::size_t max_unsent_bytes = 256u << 10;  // per answer; while more bytes wait, write() to a stream returns false
   std::uint32_t max_connections = 16384;
   std::uint32_t max_connections_per_address = 8192;
   // Timeouts in seconds: for the head, from its first byte or the start of the connection; for the body; between two
@@ -36,7 +38,7 @@ struct TransportOptions {
   // connection beyond it is closed.
   static constexpr std::size_t kFreeInput = 4096;
   ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
-  // Creates the answers to requests that reach no handler or that a handler leaves unanswered.
+  // Creates the answer to a request that reaches no handler, or whose handler sends no answer.
   MakeRefusal refusal = plain_refusal;
   // Called on an I/O thread for each answered request, including those that reached no handler. It must not block.
   std::function<void(const AnsweredRequest&)> on_answered;
@@ -46,13 +48,13 @@ struct TransportOptions {
 // `handle` when the body has arrived.
 struct HeadVerdict {
   std::optional<HttpResponse> answer;
-  // If there is no `answer`, called once with the complete request.
+  // Called once with the complete request, unless `answer` is set.
   std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
   std::string owner;  // the owner to whom TransportOptions::bodies counts the body's bytes; empty: no owner
-  Headers notes;      // passed on to TransportOptions::on_answered
+  Headers notes;      // become AnsweredRequest::notes
   std::string owner_words = "this request's owner";  // how error messages for the client name the owner
-  // The limit for a body that may be larger than usual; its time limit grows in proportion. 0:
-  // TransportOptions::max_body_bytes.
+  // Limit on the bytes of this request's body; 0: TransportOptions::max_body_bytes. With a higher limit, the time limit
+  // for the body grows in proportion.
   std::size_t max_body_bytes = 0;
 };
 
@@ -60,7 +62,7 @@ struct HeadVerdict {
 struct TransportCounts {
   std::uint64_t accepted = 0, refused = 0, requests = 0, bad_requests = 0, timed_out = 0;
   std::uint32_t open = 0;
-  std::uint64_t held_bytes = 0;  // held by bodies and inputs
+  std::uint64_t held_bytes = 0;  // bytes that bodies and received inputs hold in memory
 };
 
 class Transport {
@@ -76,7 +78,7 @@ class Transport {
   virtual std::uint16_t port() const = 0;
   virtual TransportCounts counts() const = 0;
   // Accepts no more connections and no more requests on open ones, and waits until all answers have been sent. Returns
-  // false if some were not sent in time.
+  // false if some answers were not sent in time.
   virtual bool drain(double timeout_s) = 0;
   virtual void close() = 0;
 };
