@@ -82,7 +82,7 @@ class Generation {
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);
   // Null if no tokens are guessed for this request.
   spec::Drafter* drafter() { return drafter_ ? &*drafter_ : nullptr; }
-  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }     // null if no grammar restricts the answer
+  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }  // null if no grammar restricts the answer
   // Returns the mask for the pick after n_guessed tokens of the guess. Returns nullopt if computing it failed.
   std::optional<std::span<const std::uint32_t>> mask_words(std::uint32_t n_guessed);
   // Called if the processor or the mask allows no token; the request then ends.

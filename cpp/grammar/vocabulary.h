@@ -40,11 +40,11 @@ class Vocabulary {
   // root.
   std::uint32_t n_nodes() const { return static_cast<std::uint32_t>(nodes_.size() - 1); }
   struct Node {
-    std::uint32_t end;          // number of the first node after this one that is not below it
+    std::uint32_t end;  // number of the first node after this one that is not below it
     // Index in tree_tokens_ of the node's first token; the node's last token is the one before the next node's
     // first_token.
     std::uint32_t first_token;
-    std::uint16_t depth;        // number of bytes between the root and this node
+    std::uint16_t depth;  // number of bytes between the root and this node
     std::uint8_t byte;
     // The smallest group that contains every token here and below; kNotPlain if a token is not plain.
     std::uint8_t plain;

@@ -45,9 +45,9 @@ struct ModelConfig {
   std::uint32_t sliding_v_head_dim = 0;
   // How many of the last layers compute no K and V, and read the K and V of an earlier layer.
   std::uint32_t n_shared_kv_layers = 0;
-  bool is_causal = true;                 // true: a token attends to itself and earlier tokens; false: to its whole text
-  double attention_scale = 0;            // factor of Q times K; 0 means 1 / sqrt(head_dim)
-  double attention_softcap = 0;          // scores become cap * tanh(score / cap); 0 means no cap
+  bool is_causal = true;         // true: a token attends to itself and earlier tokens; false: to its whole text
+  double attention_scale = 0;    // factor of Q times K; 0 means 1 / sqrt(head_dim)
+  double attention_softcap = 0;  // scores become cap * tanh(score / cap); 0 means no cap
 
   // The following members describe RoPE (rotary positions). A member without "sliding" in its name applies to all
   // layers, or, if the model has sliding layers, to the global layers.

@@ -1,5 +1,5 @@
-// CallReader reads the tool calls after an opening marker, while their text arrives in pieces. There is a subclass per
-// syntax (output/format.h).
+// CallReader reads the tool calls after an opening marker, while their text arrives in pieces. Each syntax
+// (output/format.h) has a subclass.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace zinc_rt::output {
 
-// Receives the parts of each call: begin(), then the JSON of its arguments in pieces, then end().
+// CallSink receives the parts of each call: begin(), then the JSON of the call's arguments in pieces, then end().
 class CallSink {
  public:
   virtual ~CallSink() = default;
@@ -32,9 +32,9 @@ class CallReader {
   // Ends the text. Text that was held back inside a call is passed on as part of the call, which stays open.
   void finish();
 
-  // State says how far reading has come. kFailed means that the text is not a call: if no call had begun, nothing was
-  // passed on, and rest() is all the text so far. In other cases, and with kDone, rest() is the text after the last
-  // call.
+  // State says how far reading has come. kFailed means that the text is not a call. If no call had begun, nothing was
+  // passed to the sink, and rest() returns all the text so far. If a call had begun, and with kDone, rest() returns the
+  // text after the last call.
   enum class State : std::uint8_t { kOpen, kDone, kFailed };
   State state() const { return state_; }
   std::string_view rest() const { return held_; }
@@ -63,7 +63,7 @@ class CallReader {
   std::string held_;
 
  private:
-  std::string taken_;  // text that was taken since the last call ended, while no call is open
+  std::string taken_;  // text that was read since the last call ended, while no call is open
   bool is_open_ = false;
   State state_ = State::kOpen;
   std::size_t n_begun_ = 0;
@@ -86,7 +86,7 @@ struct ReaderOptions {
   const CallFormat* format = nullptr;
   const Opening* opening = nullptr;
   const ToolTypes* tools = nullptr;
-  bool only_known_names = false;  // whether a call of a tool that the request does not have is plain text
+  bool only_known_names = false;  // true: a call of a tool that is not in the request is plain text
 };
 std::unique_ptr<CallReader> make_json_reader(const ReaderOptions& options, CallSink& sink);
 std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink);

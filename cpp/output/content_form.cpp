@@ -41,7 +41,7 @@ Json conversation_with(Role role, Json content) {
   return messages;
 }
 
-// Tries a form of content for one role. Messages of other roles have the forms that are already known.
+// Tries a form of content for one role. Messages of all other roles have the forms that were found before.
 class Trial {
  public:
   Trial(const Render& render, Role role, const ContentForms& forms) : render_(render), role_(role), forms_(forms) {

@@ -12,7 +12,7 @@ namespace {
 constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
 constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
                              {"<function=", Syntax::kTags, "</tool_call>", true}};
-// If there are several openings, the parser accepts all of them. When the engine writes a call, it uses the first.
+// The parser accepts all openings of a format. When the engine writes a call, it uses the first opening.
 constexpr Opening kLlama[] = {{"", Syntax::kJson}, {"<|python_tag|>", Syntax::kJson}};
 constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
 constexpr Opening kMistralNamed[] = {{"[TOOL_CALLS]", Syntax::kNamed}};
@@ -154,7 +154,7 @@ std::string call_text(const CallFormat& format, std::string_view name, std::stri
   const auto replace = [&](std::string_view mark, std::string_view by) {
     if (const auto at = out.find(mark); at != std::string::npos) out.replace(at, mark.size(), by);
   };
-  // The arguments are inserted last, so that a text in them that looks like a placeholder is not replaced.
+  // The arguments are inserted last, so that a text within the arguments that looks like a placeholder is not replaced.
   replace("{name}", name);
   if (name.size() >= 2) replace("{bare}", name.substr(1, name.size() - 2));
   replace("{arguments}", arguments);

@@ -27,8 +27,9 @@ enum class Syntax : std::uint8_t {
 struct Opening {
   std::string_view marker;  // if empty, calls may be the whole answer, from its first character on
   Syntax syntax = Syntax::kJson;
-  std::string_view close = {};  // text that ends what the marker opened; if empty, the calls themselves show their end
-  bool in_body = false;         // whether the marker is itself the beginning of the call
+  // Text that closes the marker; if empty, the end of the calls is known from the calls themselves.
+  std::string_view close = {};
+  bool in_body = false;  // whether the marker is itself the beginning of the call
 };
 
 struct CallFormat {
@@ -37,22 +38,22 @@ struct CallFormat {
   // The meaning of this text depends on the syntax. kBare: the quote around texts. kInvoke: the text in each tag before
   // the tag's name. kNamed: the separator after a function's name.
   std::string_view mark = {};
-  // These texts may stand between calls. The parser drops them.
+  // Texts that may occur between calls. The parser removes them.
   std::span<const std::string_view> dropped = {};
   bool has_short_ids = false;  // whether the models' templates accept only call ids of 9 letters and digits
   // A template's output contains this text if it renders a call of kProbeName in this format.
   std::string_view in_calls = {};
-  // A template's instructions contain this text if they describe this format. It is used if a template shows tools but
-  // does not render calls.
+  // A text by which this format is recognized in a template's instructions. It is searched for if a template shows
+  // tools but does not render calls.
   std::string_view in_instructions = {};
-  // This is the text of a call between its markers. {name} stands for the name as JSON, {bare} for the plain name,
-  // {arguments} for an object in the syntax of the first opening. If empty, such calls are read, but never written or
-  // forced.
+  // The text of a call between its markers, with placeholders. {name} stands for the name as JSON, {bare} for the plain
+  // name, {arguments} for an object in the syntax of the first opening. If empty, such calls are read, but never
+  // written or forced.
   std::string_view body = {};
   bool is_list = false;                                // whether the calls are the items of one list
-  std::string_view list_open = "[", list_close = "]";  // stand before and after the list
-  std::string_view separator = {};                     // stands between two calls
-  std::string_view first = {}, last = {};              // stand before and after all calls
+  std::string_view list_open = "[", list_close = "]";  // texts before and after the list
+  std::string_view separator = {};                     // text between two calls
+  std::string_view first = {}, last = {};              // texts before the first and after the last call
 };
 
 struct ReasoningFormat {
@@ -73,7 +74,7 @@ const CallFormat* find_call_format(std::string_view name);
 struct TemplateTraits {
   const CallFormat* calls = nullptr;  // null if the template shows no tools, or its call format is unknown
   const ReasoningFormat* reasoning = nullptr;
-  bool shows_tools = false;   // whether the prompt differs if there are tools
+  bool shows_tools = false;   // whether the prompt is different if the request has tools
   bool writes_calls = false;  // whether the template renders the calls in an assistant's message
   bool takes_objects = true;  // false if the template needs the arguments of calls as JSON text
   bool prints_texts = false;  // whether arguments given as JSON text are rendered unchanged

@@ -19,11 +19,11 @@
 
 namespace zinc_rt::output {
 
-// Formats holds the formats of one model, and the ids of markers that are single tokens of its vocabulary. It is made
-// once per model.
+// Formats holds the formats of one model, and the ids of markers that are single tokens of its vocabulary. Each model
+// has one Formats object, which is made when the model is loaded.
 class Formats {
  public:
-  // Returns the id of the token with this text, or nullopt if there is no such token.
+  // A FindToken returns the id of the token with this text, or nullopt if the vocabulary has no such token.
   using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
   Formats() = default;
   // Looks up the tokens of all markers with `find`. `calls` may be null; `reasoning` may not.
@@ -52,9 +52,9 @@ class Formats {
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
-  // Holds the other fixed texts of calls, with their tokens: those that close calls and those within calls.
+  // The fixed texts of calls other than openings, with their tokens: texts that close calls, and texts within calls.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
-  const Opening* whole_ = nullptr;              // the opening without a marker, if there is one
+  const Opening* whole_ = nullptr;              // the opening without a marker; null if all openings have a marker
   std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text
 };
 
@@ -63,17 +63,17 @@ class Parser final : private CallSink {
   struct Options {
     bool with_calls = false;                      // if false, calls are plain text
     bool in_reasoning = false;                    // whether the prompt ends within the reasoning
-    bool skips_special = true;                    // whether special tokens that are no markers are left out
+    bool skips_special = true;                    // true: special tokens that are not markers are removed from the text
     std::shared_ptr<const ToolTypes> tools = {};  // must not be null if with_calls is true
   };
   // `formats` must outlive the parser.
   Parser(const Formats& formats, Options options);
   ~Parser() override;
 
-  // Takes the text that became final with a token. If the token is special or is_marker(id), `own` is the number of
+  // Parses the text that became final with a token. If the token is special or is_marker(id), `own` is the number of
   // bytes at the end of the text that are the token's own name; the bytes before them came from earlier tokens.
   std::vector<OutputPiece> push(std::int32_t id, std::string_view text, std::size_t own, bool is_special);
-  // Takes text that came without a token.
+  // Parses text that came without a token.
   std::vector<OutputPiece> push(std::string_view text);
   // Ends the text and returns the pieces that were held back.
   std::vector<OutputPiece> finish();
@@ -104,9 +104,9 @@ class Parser final : private CallSink {
   const Formats& formats_;
   const Options options_;
   State state_ = State::kText;
-  std::string held_;      // text that may still become a marker
+  std::string held_;      // text at the end that may still become a marker
   std::string spaces_;    // spaces at the end of the text so far; dropped if a call follows
-  bool at_start_ = true;  // whether only spaces came so far, or since the last reasoning or call
+  bool at_start_ = true;  // true if only spaces came since the text's beginning or since the last reasoning or call
   bool behind_reasoning_ = false, behind_call_ = false;
   bool may_be_whole_ = true;  // whether calls without a marker may still begin
   bool has_head_ = false;     // whether the head of the reasoning may follow

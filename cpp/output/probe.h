@@ -19,8 +19,8 @@ inline constexpr std::string_view kProbeCallId = "zrtcall01";
 inline constexpr const char* kProbeTools =
     R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
 
-// These are the arguments of a test call, in an unusual spelling, and the same in Python's notation. They show what a
-// template prints.
+// The arguments of a test call in an unusual spelling, and the same arguments in Python's notation. Which of the two
+// occurs in a rendered prompt shows how the template prints arguments.
 inline constexpr std::string_view kProbeText = R"({ "zrt_probe_key" :"zrt value"})";
 inline constexpr std::string_view kProbeShown = "{'zrt_probe_key': 'zrt value'}";
 

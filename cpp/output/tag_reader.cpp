@@ -1,5 +1,5 @@
 // Reads calls in the form <function=N><parameter=K>V</parameter></function>, and also <invoke name="N"> with <parameter
-// name="K" string="true">. Values have no quotes; the schemas of the tools say which of them are texts.
+// name="K" string="true">. Values have no quotes; the tools' schemas say which values are texts.
 #include "base/json_text.h"
 #include "output/call_reader.h"
 
@@ -115,7 +115,7 @@ class TagReader final : public CallReader {
       const auto next = held_.find_first_not_of(kSpaces, behind);
       const auto rest = next == std::string::npos ? std::string_view() : std::string_view(held_).substr(next);
       if (rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end)) return at;
-      // The text so far may still become one of these tags.
+      // The text so far may be the beginning of one of these tags, so more text is needed to decide.
       if (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest)) {
         sure = before_line_feed(at);
         return std::string::npos;

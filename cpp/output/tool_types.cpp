@@ -58,7 +58,8 @@ std::uint8_t common(std::uint8_t a, std::uint8_t b) {
   return bits == 0 ? kAll : bits;
 }
 
-// Returns the part of the root to which a reference such as "#/$defs/a" refers. Returns null if there is none.
+// Returns the part of the root to which a reference such as "#/$defs/a" refers. Returns null if the root has no such
+// part.
 const Json* part_of(const Json& root, std::string_view reference) {
   if (!reference.starts_with('#')) return nullptr;
   const Json* at = &root;

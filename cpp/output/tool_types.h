@@ -32,12 +32,12 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // Returns the types that a parameter's values may have, as bits of Type. Returns 0 if the schema gives no type. A
-  // `parameter` of nullopt means one that the schema does not name.
+  // Returns the types that a parameter's values may have, as bits of Type. Returns 0 if the schema states no type. If
+  // `parameter` is nullopt, returns the types of parameters that the schema does not name.
   std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
   // Returns the JSON of a value that is written as plain text. Its type is the first of the parameter's types that the
-  // text fits, or else text. If the parameter has no types, the text is parsed as JSON; if that fails it is a text.
-  // Returns nullopt for an empty value of a parameter that allows no text; the caller leaves it out.
+  // text fits, or else text. If the parameter has no types, the text is parsed as JSON; if parsing fails, the value is
+  // a text. Returns nullopt for an empty value of a parameter that allows no text; the caller then omits the parameter.
   std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
 
  private:

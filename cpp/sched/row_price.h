@@ -28,7 +28,7 @@ class RowPrice {
   struct Class {
     // Number of observed steps, up to kCounted; mean number of their rows; mean duration in us.
     double n = 0, rows = 0, us = 0;
-    bool has_begun = false;          // true after a first step that was ignored because it took too long
+    bool has_begun = false;  // true after a first step that was ignored because it took too long
   };
   std::array<Class, kClasses> classes_{};
   bool is_known_ = false;

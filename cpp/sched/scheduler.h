@@ -44,10 +44,10 @@ struct Event {
   EventKind kind = EventKind::kToken;
   Finish reason = Finish::kStop;  // kFinished: why the request ended
   bool is_first = false;          // kAdmitted: for the first time; kToken: the request's first token
-  // KAdmitted: the request's tenant was owed the slot (turns.cpp); kPreempted: a request of such a tenant took the
+  // kAdmitted: the request's tenant was owed the slot (turns.cpp); kPreempted: a request of such a tenant took the
   // slot.
   bool is_turn = false;
-  std::uint32_t slot = 0;         // kFinished: kNone if the request had no slot
+  std::uint32_t slot = 0;  // kFinished: kNone if the request had no slot
   TenantId tenant = 0;
   RequestId request = 0;
   std::uint64_t user = 0;

@@ -39,7 +39,7 @@ class TokenBucket {
 
 struct Tenant {
   Quota quota;
-  std::uint32_t slots = 0;    // slots that its requests hold now
+  std::uint32_t slots = 0;  // slots that its requests hold now
   // Pages that are charged now: pages that its slots took from the pool, but not pages found in the prefix cache.
   std::uint32_t pages = 0;
   std::uint32_t waiting = 0;  // requests that wait for a slot

@@ -53,7 +53,7 @@ struct ServerCore {
   // Sends files to clients. Each task sends one piece of a file, so that several clients are served at the same time.
   WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};
   OnDemand on_demand{engine, models, work, slow, is_draining};
-  // Status_transport serves probes and metrics on a second port; null if none is configured.
+  // `status_transport` serves probes and metrics on a second port; null if none is configured.
   std::unique_ptr<Transport> transport, status_transport;
   std::atomic<std::uint64_t> max_answer_bytes{0}, max_body_bytes{0};
   // Limits the memory of JSON: of bodies while they are parsed and read, and of conversations that are loaded from the

@@ -34,8 +34,8 @@ struct EmbeddingServices {
 struct EmbeddingJobCall {
   std::unique_ptr<EmbeddingTask> task;
   MakeErrorResponse make_error = error_response;
-  std::string id, model, endpoint;         // model: the name that clients use
-  std::string engine_model;                // the engine's name of the model
+  std::string id, model, endpoint;  // model: the name that clients use
+  std::string engine_model;         // the engine's name of the model
   // A copy of ServedModel::hold, which prevents that the model is removed; released when all requests are submitted.
   std::shared_ptr<const void> model_hold;
   std::uint32_t max_context = 0;

@@ -44,12 +44,12 @@ struct JobContext {
   std::uint32_t max_context = 0;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
-  Headers headers;               // headers of the answer
-  std::string traceparent;       // the caller's W3C trace context, for the step timeline; empty: none
+  Headers headers;          // headers of the answer
+  std::string traceparent;  // the caller's W3C trace context, for the step timeline; empty: none
   // The latency that the client wants; metrics count how often it is reached, but it does not change scheduling.
   WantedLatency wanted_latency;
-  std::stop_token gone;          // stop is requested when the client disconnects
-  ByteBudget::Hold held;         // counts the bytes of a conversation that will be stored
+  std::stop_token gone;   // stop is requested when the client disconnects
+  ByteBudget::Hold held;  // counts the bytes of a conversation that will be stored
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {

@@ -23,7 +23,7 @@ struct Exchange {
   std::map<std::string, std::string> params;  // key: a {name} in the route's path; value: the text in its place
   // The answer's x-request-id: the client's id, or a new id if the client sent none.
   std::string id;
-  bool is_of_batch = false;                   // true for a line of a batch, which runs in the lowest class
+  bool is_of_batch = false;  // true for a line of a batch, which runs in the lowest class
 };
 
 // Access tells which key a caller needs.

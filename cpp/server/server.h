@@ -38,7 +38,7 @@ struct ServerOptions {
   // If true, unknown fields of generating requests are ignored, and listed in an answer's header and in the log. If
   // false, they are refused.
   bool is_tolerant = false;
-  // Absent: only the configured models and models that admins load are served.
+  // If absent, only the configured models and models that admins load are served.
   std::optional<OnDemandOptions> on_demand;
 };
 

@@ -14,19 +14,19 @@ enum class Source : std::uint8_t { kOwnText, kExpected, kGrammar };
 
 class Acceptance {
  public:
-  // `kept` is the weight that earlier outcomes keep after each further token.
+  // After each further token, the weight of all earlier outcomes is multiplied by `kept`.
   explicit Acceptance(double kept) : kept_(kept) {}
 
   // Returns the probability that the next token of a guess is picked if all tokens before it were. `match` is the
-  // number of matching tokens before the guess, at least 1. `prior` is the probability to assume while there are no
-  // outcomes.
+  // number of matching tokens before the guess, at least 1. `prior` is the probability to assume while no outcome was
+  // observed.
   double chance(Source source, std::uint32_t match, double prior) const;
   // Records the outcome of a guess: `tried` of its tokens were compared with a pick, and the first `accepted` of them
-  // were equal. `accepted` is tried or tried - 1, because nothing behind the first wrong token is compared.
+  // were equal. `accepted` is tried or tried - 1, because no token after the first wrong one is compared.
   void observe(Source source, std::uint32_t match, std::uint32_t tried, std::uint32_t accepted);
 
  private:
-  // Matches have five classes: 1 to 3 tokens, 4 to 7, 8 to 15, 16 to 31, and longer ones.
+  // Matches have five classes: 1 to 3 tokens, 4 to 7, 8 to 15, 16 to 31, and 32 or more.
   static constexpr std::size_t kMatches = 5;
   struct Count {
     double accepted = 0, tried = 0;
@@ -37,7 +37,7 @@ class Acceptance {
   std::array<Count, 3 * kMatches> counts_;
 };
 
-// Experience is what the guesses for all requests of a tenant have taught. A new request starts from this experience,
+// Experience holds the outcomes of the guesses for all requests of a tenant. A new request starts from this experience,
 // and its own outcomes soon outweigh it.
 class Experience {
  public:

@@ -40,8 +40,8 @@ Guess Drafter::guess_of(Source source, std::uint32_t match, std::span<const std:
 
 Guess Drafter::guess(const Experience& tenant) {
   Draft draft = text_.draft(most_);
-  // The expected text stands before the prompt in text_. Its end is not followed by the prompt, so a guess from it
-  // stops there.
+  // In text_ the expected text is stored before the prompt. The prompt does not continue the expected text, so a guess
+  // from the expected text stops at its end.
   if (draft.begin <= n_expected_)
     draft.tokens = draft.tokens.first(std::min<std::size_t>(draft.tokens.size(), n_expected_ - draft.begin));
   if (draft.tokens.empty()) draft.match = 0;

@@ -1,8 +1,8 @@
-// Drafter guesses the next tokens of one request and learns how often its guesses are right. The step loop asks it
-// before each step. A guess never changes the answer: the step computes the logits after each guessed token, and a
-// guessed token stays only if it is the one that is picked there.
-// Thread rule: one thread at a time. append() seldom allocates: only when the text has outgrown its memory, which then
-// doubles.
+// Drafter guesses the next tokens of one request and learns how often its guesses are right. The step loop calls
+// guess() before each step. A guess never changes the answer: the step computes the logits after each guessed token,
+// and a guessed token is used only if the same token is picked from these logits.
+// Thread rule: one thread at a time. append() seldom allocates: only when the text exceeds its memory, which is then
+// doubled.
 #pragma once
 
 #include "spec/acceptance.h"
@@ -11,8 +11,8 @@
 namespace zinc_rt::spec {
 
 struct Guess {
-  std::span<const std::int32_t> tokens;  // valid until the next append(); empty if there is no guess
-  double chance = 0;                     // the probability that a token of the guess is picked if all before it were
+  std::span<const std::int32_t> tokens;  // valid until the next append(); empty: no guess
+  double chance = 0;                     // probability that a token of the guess is picked if all tokens before it were
 };
 
 class Drafter {
@@ -25,11 +25,12 @@ class Drafter {
   void append_prompt(std::span<const std::int32_t> tokens) { text_.append(tokens); }
   void append(std::int32_t token);
   // Guesses the tokens that follow the text. It compares two sources. One is an earlier place in the text where the
-  // last tokens occurred before. The other is the expected text, at the place that the answer has reached if each of
-  // its tokens has replaced an expected one. The source with the higher probability is used. `tenant` is the experience
-  // of the request's tenant.
+  // last tokens occurred before. The other is the expected text, at the place that the answer has reached if each token
+  // of the answer has replaced a token of the expected text. The source with the higher probability is used. `tenant`
+  // is the experience of the request's tenant.
   Guess guess(const Experience& tenant);
-  // Uses these tokens as the guess, because a grammar allows little else. They must stay valid as long as a guess.
+  // Uses these tokens as the guess, because a grammar allows little else. The memory of `tokens` must stay valid until
+  // the next append().
   Guess forced(std::span<const std::int32_t> tokens, const Experience& tenant);
   std::uint32_t most() const { return most_; }
   // Reports the outcome of the last guess: a step computed its first n_guessed tokens, and the first n_right of them
@@ -46,8 +47,9 @@ class Drafter {
   Acceptance acceptance_{0.97};
   const std::uint32_t most_, n_expected_;
   std::uint32_t at_ = 0;   // index of the expected token that comes next
-  std::uint32_t n_alike_;  // how many of the answer's last tokens equal the expected ones before at_
-  // About the last guess. match_ is the number of matching tokens before it, or 0 if there was no guess.
+  std::uint32_t n_alike_;  // how many of the answer's last tokens equal the expected tokens before index at_
+  // Describe the last guess, for observe(). match_ is the number of matching tokens before the guess; 0: there was no
+  // guess.
   std::uint32_t match_ = 0;
   Source source_ = Source::kOwnText;
 };

@@ -6,7 +6,7 @@
 namespace zinc_rt::spec {
 namespace {
 
-// Matches are compared only up to this length, because longer ones make no longer draft.
+// Matches are compared only up to this length, because a longer match allows no longer draft.
 constexpr std::uint32_t kLongestMatch = 4 * OwnText::kMost;
 
 }  // namespace
@@ -25,8 +25,8 @@ std::size_t OwnText::bucket(std::uint32_t end) const {
 
 void OwnText::append(std::span<const std::int32_t> tokens) {
   for (const std::int32_t token : tokens) {
-    // The place behind a pair enters the index only when a token follows, because before that no draft could begin
-    // there.
+    // The place after a pair of tokens enters the index only when another token has been appended, because until then
+    // no draft could begin there.
     if (const std::uint32_t end = size(); end >= kShortest) {
       before_.resize(end + 1, kNowhere);
       std::uint32_t& last = last_[bucket(end)];

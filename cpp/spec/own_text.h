@@ -13,7 +13,7 @@ namespace zinc_rt::spec {
 
 struct Draft {
   std::span<const std::int32_t> tokens;  // valid until the text grows or another draft is made
-  std::uint32_t begin = 0;               // index in the text of the first of these tokens
+  std::uint32_t begin = 0;               // index in the text of the draft's first token
   std::uint32_t match = 0;               // how many tokens before `begin` equal the text's last tokens; 0: no match
 };
 
@@ -23,7 +23,7 @@ class OwnText {
   static constexpr std::uint32_t kMost = 32;     // the most tokens of a draft
   // The longer the match, the longer the draft: after a match of n tokens, at most n + kBeyond.
   static constexpr std::uint32_t kBeyond = 2;
-  // Of the earlier places, at most this many are compared, beginning with the last one.
+  // At most this many earlier places are compared, from the latest on.
   static constexpr std::uint32_t kLooks = 64;
 
   explicit OwnText(std::uint32_t n_room);
@@ -36,9 +36,9 @@ class OwnText {
     return std::span(text_).subspan(begin, n);
   }
 
-  // Finds the longest earlier match of the text's last tokens; among equally long ones, the last. Returns the tokens
-  // that followed it, at most `most`. If they reach the end of the text, they continue with their own beginning, as in
-  // a text that repeats itself. Returns an empty draft if no match has kShortest tokens.
+  // Finds the longest earlier match of the text's last tokens; among equally long matches, the last. Returns the tokens
+  // that followed it, at most `most`. If these tokens reach the end of the text, the draft continues with its own
+  // beginning, as in a text that repeats itself. Returns an empty draft if no match has kShortest tokens.
   Draft draft(std::uint32_t most) const;
 
  private:

@@ -25,12 +25,13 @@ enum class BpeAlphabet : std::uint8_t { kBytes, kCharacters };
 
 class Bpe {
  public:
-  // Creates the encoder. `merges` are lines "left right", best first; of equal lines the first counts. A merge from or
-  // to a text that is not a token is kept, because it can be a step to a longer token. If such a text remains at the
-  // end, its bytes are encoded one by one. Errors: kCorrupt for a line that is not two texts with a space between.
+  // Creates the encoder. `merges` are lines "left right", best first. If a line occurs twice, the first counts. A merge
+  // from or to a text that is not a token is used too, because it can be a step to a longer token. If a text that is
+  // not a token remains at the end, its bytes are encoded one by one. Errors: kCorrupt for a line that is not two texts
+  // with a space between.
   static Result<Bpe> create(const Vocab& vocab, std::span<const std::string> merges, BpeAlphabet alphabet);
 
-  // Appends the ids of one piece to `out`. A byte without a token adds `unknown` if that is an id, else nothing.
+  // Appends the ids of one piece to `out`. A byte without a token adds `unknown` if `unknown` is not -1, else nothing.
   // Returns false if the watch ended the call; `out` is then unchanged. REQUIRES: the vocabulary that was passed to
   // create(); fewer than 2^31 bytes.
   bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
@@ -58,7 +59,7 @@ class Bpe {
   std::int32_t n_tokens_ = 0;
   // Maps each byte (kBytes) or each ASCII character (kCharacters) to its symbol.
   std::array<std::int32_t, 256> byte_symbol_{};
-  std::array<TokenId, 256> byte_token_{};  // token of each byte; -1 if it has none
+  std::array<TokenId, 256> byte_token_{};  // token of each byte; -1 if the byte has no token
   std::vector<Slot> slots_;  // hash table of merges with open addressing; its size is a power of two, at most half full
   PairSet pairs_;
 };

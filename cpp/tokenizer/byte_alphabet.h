@@ -1,5 +1,5 @@
-// Byte-level vocabularies write each byte as one of 256 printable characters. Printable Latin-1 bytes stand for
-// themselves. The other 68 bytes are U+0100, U+0101, ... in byte order.
+// Byte-level vocabularies write each byte as one of 256 printable characters. Printable Latin-1 bytes are written as
+// themselves. All other 68 bytes are written as U+0100, U+0101, ... in byte order.
 // Thread rule: constant data.
 #pragma once
 

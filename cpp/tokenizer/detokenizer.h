@@ -15,8 +15,9 @@ namespace zinc_rt {
 
 class Detokenizer {
  public:
-  // `previous` is the token before the first one that is pushed, that is, the last of the prompt. It is empty at the
-  // start of a text. It decides whether the space is removed that encode() puts before a text.
+  // `previous` is the token before the first pushed token, that is, the last token of the prompt; empty at the start of
+  // a text. encode() puts a space before a text, and `previous` decides whether this space is removed from the first
+  // token's text.
   explicit Detokenizer(Tokenizer tokenizer, bool skip_special = true, std::optional<std::int32_t> previous = {});
 
   // Returns the text that is final after this token. It is empty while a UTF-8 sequence is incomplete; at most 3 bytes

@@ -23,12 +23,13 @@ class EncodeWatch {
     return is_cancelled_ || n_over_ > 0;
   }
   bool is_cancelled() const { return is_cancelled_; }
-  std::size_t n_over() const { return n_over_; }  // number of tokens when the limit was exceeded; 0 if it was not
+  // Number of tokens when the limit was exceeded; 0: the limit was not exceeded.
+  std::size_t n_over() const { return n_over_; }
 
  private:
   static constexpr std::size_t kBytesBetweenLooks = 16 * 1024;
   const EncodeLimits& limits_;
-  std::size_t since_look_ = kBytesBetweenLooks;  // so that the first call looks at the stop token
+  std::size_t since_look_ = kBytesBetweenLooks;  // initial value: the first call checks the stop token
   std::size_t n_over_ = 0;
   bool is_cancelled_ = false;
 };

@@ -1,6 +1,6 @@
-// Implements the merge loop of BPE and SentencePiece. Of all adjacent pairs that the model can merge, it merges the one
-// with the best priority first (the leftmost of equal ones), until no such pair is left. It takes O(n log n) for n
-// symbols. merge_text.h makes it linear for long texts.
+// Implements the merge loop of BPE and SentencePiece. Of all adjacent pairs that the model can merge, it first merges
+// the pair with the best priority (of equal pairs the leftmost), until no pair can be merged. The time is O(n log n)
+// for n symbols. merge_text.h makes it linear for long texts.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,14 @@ namespace zinc_rt {
 // exist; they are -1 at the ends.
 struct Symbol {
   std::uint32_t begin = 0;
-  std::uint32_t bytes = 0;  // 0 if this symbol was merged into the one on its left
-  std::int32_t id = -1;     // the model's id for the symbol's text; -1 if it has none
+  std::uint32_t bytes = 0;  // 0 if this symbol was merged into its left neighbour
+  std::int32_t id = -1;     // the model's id for the symbol's text; -1 if the text has no id
   std::int32_t prev = -1;
   std::int32_t next = -1;
 };
 
-// Merge is the result of merging two symbols. Of all possible merges, the one with the smallest priority is done first.
+// Merge is the result of merging two symbols. Of all possible merges, the merge with the smallest priority is done
+// first.
 struct Merge {
   std::uint32_t priority = 0;  // smaller is merged first; always below MergeOrder::kNone
   std::int32_t id = -1;
@@ -30,7 +31,7 @@ struct Merge {
 // the smallest number of its eight children.
 class MergeOrder {
  public:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // the number of an index whose pair cannot be merged
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // stored for an index whose pair cannot be merged
 
   // Sets the number of indices; all numbers are kNone.
   void reset(std::size_t n) {
@@ -61,7 +62,7 @@ class MergeOrder {
       above = least;
     }
   }
-  // Returns whether refresh() of one of the two indices also refreshes the other.
+  // Returns whether refresh() of index a also refreshes index b.
   static bool same_block(std::size_t a, std::size_t b) { return a / kFan == b / kFan; }
   // Returns the first index with the smallest number, or -1 if all numbers are kNone.
   std::ptrdiff_t first_least() const {
@@ -84,18 +85,19 @@ class MergeOrder {
     return std::min(std::min(std::min(v[0], v[1]), std::min(v[2], v[3])),
                     std::min(std::min(v[4], v[5]), std::min(v[6], v[7])));
   }
-  std::vector<std::uint32_t> values_;  // all levels, one after another; the numbers of the indices come first
-  std::vector<std::size_t> levels_;    // index in values_ at which each level begins
+  // All levels of the tree, one after another, from the leaves (one number per index) to the root.
+  std::vector<std::uint32_t> values_;
+  std::vector<std::size_t> levels_;  // index in values_ at which each level begins
 };
 
 // MergeScratch is the memory of the merge loop, which is reused for the next piece. It belongs to one thread.
 struct MergeScratch {
   std::vector<Symbol> symbols;
-  std::vector<std::int32_t> joined;  // per symbol the id of its merge with its right neighbour
-  MergeOrder order;                  // per symbol the priority of that merge
+  std::vector<std::int32_t> joined;  // per symbol, the id that merging it with its right neighbour would produce
+  MergeOrder order;                  // per symbol, the priority of this merge
   std::uint64_t n_joins = 0;         // number of pairs that all calls examined, as a measure of the work
 
-  // Removes all symbols. Call it first, then add() the new ones in the order of the text.
+  // Removes all symbols. Call it before you add() the symbols of a text, in the order of the text.
   void clear() { symbols.clear(); }
   void add(std::uint32_t begin, std::uint32_t bytes, std::int32_t id) {
     const auto index = static_cast<std::int32_t>(symbols.size());

@@ -2,9 +2,9 @@
 //
 // Why this works: a sequence of symbols is the result for its text if and only if each symbol is the result for its own
 // text, and each two adjacent symbols are the result for their joint text. (Merging picks the best pair by rank, then
-// the leftmost. As long as no merge has crossed the borders of a part of the text, the picks within the part are those
-// for the part alone, in the same order. So the first merge that crosses between two symbols would also cross between
-// them if they stood alone.)
+// the leftmost. As long as no merge has crossed the borders of a part of the text, the pairs picked within the part are
+// the pairs that would be picked for the part alone, in the same order. So the first merge that crosses between two
+// symbols would also happen if the text consisted of these two symbols.)
 //
 // Therefore text is merged window by window. Each window begins where the final symbols end. Only the seam between two
 // windows is checked. If the check fails, the text is merged again from a position further left.
@@ -36,8 +36,8 @@ inline constexpr std::size_t kMergeWindow = 256;  // in bytes; a text of at most
 inline constexpr std::size_t kMergeMargin = 32;
 
 // Merges `text`. Returns true with the result in scratch.done. Returns false if stop(bytes since its last call, symbols
-// so far) returned true. first_symbol(text, at) returns the first symbol at a position. For `join` see merge_symbols();
-// its symbols are positions in `text`. REQUIRES: fewer than 2^31 bytes.
+// so far) returned true. first_symbol(text, at) returns the first symbol at a position. `join` has the same contract as
+// for merge_symbols(); the symbols that it gets are positions in `text`. REQUIRES: fewer than 2^31 bytes.
 template <class FirstSymbol, class Join, class Stop>
 bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSymbol& first_symbol, const Join& join,
                 const Stop& stop) {
@@ -81,8 +81,8 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     if (good) good_left = left, good_right = right;
     return good;
   };
-  // This is the text of the previous window. If the next window is equal, because the text repeats itself, its result
-  // is copied.
+  // The text of the previous window. If the next window has the same text, because the text repeats itself, the result
+  // of the previous window is copied.
   std::string_view last_window;
   std::size_t last_begin = 0, last_end = 0;  // the previous window's result, as a range of `done`
 
@@ -120,7 +120,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     last_begin = begin;
     last_end = done.size();
     const std::uint32_t from = std::exchange(at, done.back().begin + done.back().bytes);
-    if (at - from < window / 4) window *= 2;  // few symbols fill the window, so a larger one is needed
+    if (at - from < window / 4) window *= 2;  // only few symbols of the window are final, so the window must be larger
     if (stop(at - from, done.size())) return false;
   }
   return true;

@@ -62,9 +62,9 @@ char32_t composed(char32_t first, char32_t second) {
   return it != all.end() && it->first == first && it->second == second ? it->composed : 0;
 }
 
-// Returns the set of "active" characters, which normalization may change: those with a combining class, those that
-// always decompose, and those that may compose with the character before. No other character changes or causes a change
-// of the character before it.
+// Returns the set of "active" characters, which normalization may change: characters with a combining class, characters
+// that always decompose, and characters that may compose with the character before. No other character changes or
+// causes a change of the character before it.
 constexpr char32_t kFirstActive = 0x300, kPastActive = 0x30000;
 using Active = std::bitset<kPastActive>;
 const Active& active() {
@@ -86,7 +86,8 @@ const Active& active() {
   return made;
 }
 
-// Sorts the marks between two characters of class 0 by their classes. Marks of equal class keep their order.
+// Sorts the marks between two characters of class 0 by their classes. The order of marks of equal class does not
+// change.
 class Reordering {
  public:
   void operator()(std::u32string& text) {
@@ -104,7 +105,7 @@ class Reordering {
  private:
   std::vector<std::uint8_t>::iterator at(std::size_t i) { return classes_.begin() + static_cast<std::ptrdiff_t>(i); }
 
-  // Sorts one run of marks. It is a counting sort, so that the time is linear.
+  // Sorts one run of marks. This is a counting sort, so that the time is linear.
   void sort(std::u32string& text, std::size_t begin, std::size_t end) {
     std::array<std::size_t, 257> next{};
     for (std::size_t i = begin; i < end; ++i) ++next[classes_[i] + 1u];
@@ -191,7 +192,8 @@ std::optional<std::string> to_nfc(std::string_view text) {
       at += c.bytes;
       continue;
     }
-    // The part begins with the previous character, because normalization could compose it with this one.
+    // The part begins with the previous character, because normalization could compose it with the active character at
+    // this place.
     std::size_t begin = at;
     stretch.clear();
     if (at > done) {

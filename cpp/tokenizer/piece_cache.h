@@ -1,5 +1,5 @@
-// PieceCache remembers, during one call of encode, where in the output the ids of a piece are. It pays because a text
-// repeats its words.
+// PieceCache remembers, during one call of encode, where in the output the ids of a piece are. It saves time because
+// most words occur more than once in a text.
 // Thread rule: belongs to one call.
 #pragma once
 

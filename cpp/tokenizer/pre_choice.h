@@ -9,9 +9,9 @@
 namespace zinc_rt {
 
 // Returns the rule that tokenizer.ggml.pre names. The key may be missing, or be "default", which converters write if
-// they do not know the vocabulary. Then the rule is chosen by architecture and vocabulary if these leave no doubt, and
-// otherwise is "default". The choice is logged, because a wrong rule produces other tokens than the model was trained
-// on. Errors: those of find_pre_rule.
+// they do not know the vocabulary. Then the rule is chosen by architecture and vocabulary if these determine it.
+// Otherwise the rule "default" is returned. The choice is logged, because a wrong rule produces other tokens than the
+// model was trained on. Errors: those of find_pre_rule.
 Result<const PreRule*> choose_pre_rule(const gguf::Metadata& metadata, const Vocab& vocab);
 
 }  // namespace zinc_rt

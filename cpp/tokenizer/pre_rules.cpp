@@ -5,21 +5,21 @@
 namespace zinc_rt {
 namespace {
 
-// The time of every pattern is linear in the text. Where a model's own pattern is not linear, this file has an
-// equivalent one that is.
+// The time of every pattern is linear in the text. If the time of a model's own pattern is not linear, this file has an
+// equivalent pattern whose time is linear.
 //
 // In all patterns \s and \S stand for Unicode's White_Space property (see pretokenize.cpp), as in the regex engines
 // with which the vocabularies were trained.
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define LINES_AND_SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-// This pattern is GPT-2's. A word may begin with one space.
+// The pattern of GPT-2. A word may begin with one space.
 constexpr std::string_view kGpt2 = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)";
 constexpr std::string_view kOneDigit = "\\p{N}";
 constexpr std::string_view kThreeAsciiDigits = "[0-9][0-9][0-9]";
 
-// These patterns are Llama 3's and Qwen's. A word may begin with one character that is not a letter, digit or line end.
-// The patterns differ in their handling of digits and marks.
+// The patterns of Llama 3 and Qwen. A word may begin with one character that is not a letter, digit or line end. The
+// patterns differ in their handling of digits and marks.
 constexpr std::string_view kLlama3 =
     CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES_AND_SPACES;
 constexpr std::string_view kQwen2 =
@@ -38,7 +38,7 @@ constexpr std::string_view kExaoneMoe = CONTRACTION
     "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*+(?: \\p{L}\\p{M}*+)*+)++|\\p{N}| "
     "?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|"
     "\\s+(?!\\S)|\\s+";
-// These patterns are GPT-4o's. A word also ends where lower case turns to upper case.
+// The patterns of GPT-4o. A word also ends where an upper-case letter follows a lower-case letter.
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(suffix) \
@@ -63,8 +63,8 @@ constexpr std::string_view kKimi = "\\p{sc:Han}+|[^\\r\\n\\p{L}\\p{N}]?" KIMI_UP
 constexpr std::string_view kPunctuation = "[\\p{P}$+<=>^~|]+";
 constexpr std::string_view kPunctuationFalcon = "[\\p{P}$+<=>^~|`]+";
 
-// These patterns are DeepSeek's. They match letters of the cased scripts by an explicit list, then punctuation,
-// trailing space, CJK and digits.
+// The patterns of DeepSeek. They match letters of the cased scripts by an explicit list, then punctuation, trailing
+// space, CJK and digits.
 constexpr std::string_view kDeepseekLetters =
     "\\s?[A-Za-z\u00B5\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u01BA\u01BC-\u01BF\u01C4-\u0293\u0295-\u02AF\u0370-\u0373"
     "\u0376\u0377\u037B-\u037D\u037F\u0386\u0388-\u038A\u038C\u038E-\u03A1\u03A3-\u03F5\u03F7-\u0481\u048A-\u052F"
@@ -85,14 +85,15 @@ constexpr std::string_view kDeepseekV3Words =
 
 constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uFF0C\u3001\u0964\u06D4\u060C)]+";
 // Splits digits into groups of three, counted from the right end of a number. The usual \d{1,3}(?=(?:\d{3})*\b) would
-// scan the rest of the number for each group. Here only the first group does. The other groups begin where the previous
-// match ended (\G).
+// scan the rest of the number for each group. In this pattern only the first group does. The other groups begin where
+// the previous match ended (\G).
 constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3})*+\\b)|(?<=\\d)\\G\\d{3}";
 // This is equivalent to \s+$, but is tried only where a run of spaces begins, so that the time is linear.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
 // Returns the rule with normalization to form C. It is for vocabularies whose own tokenizers normalize text first:
-// GPT-NeoX's, Cohere's, Qwen's and those derived from them. As far as is known, the others use the text unchanged.
+// GPT-NeoX's, Cohere's, Qwen's and tokenizers derived from these. As far as is known, all other tokenizers use the text
+// unchanged.
 constexpr PreRule with_nfc(PreRule rule) {
   rule.nfc = true;
   return rule;
@@ -119,7 +120,7 @@ constexpr PreRule kRules[] = {
     {"jina-v2-de", {kGpt2}},
     {"jina-v2-code", {kGpt2}},
     {"jina-v1-en", {kGpt2}},
-    // These rules make every digit a piece of its own, and then use GPT-2's split.
+    // The following rules make every digit a piece of its own, and then split as GPT-2 does.
     {"smollm", {kOneDigit, kGpt2}},
     {"starcoder", {kOneDigit, kGpt2}},
     {"refact", {kOneDigit, kGpt2}},
@@ -144,7 +145,7 @@ constexpr PreRule kRules[] = {
     {"glm4", {kLlama3}},
     {"chatglm-bpe", {kLlama3}},
     {"minicpm5", {"\\p{N}{1,3}", kMinicpm5}, true},
-    // These rules are Qwen 2's split, which makes each digit a piece of its own, or variants of it.
+    // The following rules split as Qwen 2 does, with each digit a piece of its own, or with small differences.
     with_nfc({"qwen2", {kQwen2}}),
     {"deepseek-r1-qwen", {kQwen2}},
     {"kormo", {kQwen2}},
@@ -165,7 +166,7 @@ constexpr PreRule kRules[] = {
     {"deepseek-v3", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
     {"hunyuan-dense", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
     {"joyai-llm", {"\\p{N}{1,3}", kDeepseekV3Cjk, kDeepseekV3Words}},
-    // These rules also split words where lower case turns to upper case.
+    // The following rules also split words where an upper-case letter follows a lower-case letter.
     {"tekken", {kTekken}, true, true},
     {"gpt-4o", {kGpt4o}},
     {"llama4", {kGpt4o}},

@@ -15,8 +15,8 @@ inline constexpr std::size_t kMaxPrePatterns = 6;
 
 struct PreRule {
   std::string_view name;
-  // These regular expressions are applied one after another. Each splits the pieces of the one before: its matches and
-  // the text between them become pieces. Empty entries end the list.
+  // Regular expressions, which are applied one after another. Each expression splits the pieces that the previous
+  // expression has produced: its matches, and the text between them, become pieces. An empty element ends the list.
   std::array<std::string_view, kMaxPrePatterns> patterns;
   bool whole_words = false;  // whether a piece whose whole text is a token becomes that token without merging
   bool add_bos = false;      // whether BOS is added if the file has no add_bos_token key

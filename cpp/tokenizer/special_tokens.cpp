@@ -48,8 +48,8 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, std
   const Entry* longest = nullptr;
   auto low = entries_.begin();
   auto high = entries_.end();
-  // [low, high) are the entries whose first `depth` bytes equal those of the text. If one of them has exactly that
-  // length, it is the first.
+  // [low, high) are the entries whose first `depth` bytes equal the first `depth` bytes of the text. If one of these
+  // entries is exactly `depth` bytes long, it is the first of them.
   for (std::size_t depth = 0; depth < text.size(); ++depth) {
     const auto byte = static_cast<std::uint8_t>(text[depth]);
     const auto byte_at = [depth](const Entry& entry) {

@@ -1,7 +1,7 @@
 // SpecialTokens finds special tokens (control and user-defined) in text. The tokenizer then encodes the text between
 // them.
 //
-// If matches overlap, the longest token wins. Of tokens of equal length, the leftmost wins. A token may also remove the
+// If matches overlap, the longest token wins. If they have equal length, the leftmost wins. A token may also remove the
 // white space after it.
 // Thread rule: immutable once filled.
 #pragma once
@@ -38,17 +38,18 @@ class SpecialTokens {
     bool strip_right = false;  // the white space after the token is removed
   };
 
-  // Says which entries are matched in which part of a text.
+  // Rule says which special tokens are matched in which part of a text.
   struct Rule {
     bool parse_special = false;  // whether entries with on_request are matched too
     OutsideText outside = {};    // the parts of the text where entries with on_request are never matched
   };
 
-  // Sets the special tokens. Entries with an empty text are skipped, and of equal texts the first is kept.
+  // Sets the special tokens. Entries with an empty text are skipped. If several entries have the same text, only the
+  // first is used.
   void fill(std::vector<Entry> entries);
 
   // Calls sink for each part, in order. If sink returns false, stops and returns false. The worst case takes O(text
-  // length x length of the longest entry). Where nothing matches, it takes one table look-up per byte. Only overlapping
+  // length x length of the longest entry). Text without matches takes one table look-up per byte. Only overlapping
   // matches need memory. REQUIRES: fewer than 2^32 bytes.
   using Sink = std::function<bool(const Fragment&)>;
   bool split(std::string_view text, const Rule& rule, const Sink& sink) const;

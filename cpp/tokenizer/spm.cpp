@@ -23,7 +23,7 @@ std::uint32_t priority_of(float score) {
   return std::min(~ascending, MergeOrder::kNone - 1);
 }
 
-// Returns the id of the token that merging can produce from `text`, or -1 if there is none.
+// Returns the id of the token that merging can produce from `text`, or -1 if no token can result.
 TokenId token_of(const Vocab& vocab, std::string_view text) {
   const auto id = vocab.find(text);
   return id && can_merge_to(vocab.type(*id)) ? *id : -1;

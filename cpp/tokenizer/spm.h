@@ -1,5 +1,5 @@
-// Spm is SentencePiece's BPE. It joins two neighbours if their joint text is a token, the pair with the highest score
-// first. A character that is not a token becomes its bytes.
+// Spm is SentencePiece's BPE. It joins two neighbours if their joint text is a token, beginning with the pair whose
+// token has the highest score. A character that is not a token becomes its bytes.
 // Thread rule: immutable after creation; MergeTextScratch belongs to the calling thread.
 #pragma once
 
@@ -31,7 +31,7 @@ class Spm {
 
  private:
   PairSet pairs_;
-  std::array<TokenId, 128> ascii_{};  // token of each ASCII character; -1 if it has none
+  std::array<TokenId, 128> ascii_{};  // token of each ASCII character; -1 if the character has no token
 };
 
 }  // namespace zinc_rt

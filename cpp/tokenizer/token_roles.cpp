@@ -17,8 +17,9 @@ struct KnownName {
   bool may_be_text;  // the name may occur in ordinary text, so a normal token with this name stays normal
 };
 
-// Tokens with these well-known names end a turn, a message or a generation, even if no key of the file says so. If no
-// key names the token that ends a turn, the first of these names that the vocabulary has is used.
+// Tokens with the following well-known names end a turn of the chat, a message or a generation, even if no key of the
+// file says so. If no key names the token that ends a turn, the first name with this role that is in the vocabulary is
+// used.
 constexpr KnownName kKnownNames[] = {
     {"<|eot_id|>", Role::kEndOfTurn, false},
     {"<|im_end|>", Role::kEndOfTurn, false},
@@ -46,7 +47,7 @@ constexpr KnownName kKnownNames[] = {
     {"<|file_sep|>", Role::kEndOnly, false},
 };
 
-// Checks the value of a *_token_id key. Returns nullopt if it means that there is no such token.
+// Checks the value of a *_token_id key. Returns nullopt if the value means that the model has no such token.
 Result<std::optional<TokenId>> check_id(std::string_view key, std::int64_t id, const Vocab& vocab) {
   if (id == -1 || id == 0xFFFFFFFF) return std::nullopt;
   if (!vocab.contains(id))
@@ -61,7 +62,7 @@ Result<std::optional<TokenId>> read_id(const gguf::Metadata& metadata, std::stri
   return check_id(key, id, vocab);
 }
 
-// Reads the list of tokens that end a generation. Some files have one, besides the keys for single tokens.
+// Reads the list of tokens that end a generation. Some files have this list besides the keys for single tokens.
 Result<std::vector<TokenId>> read_ends(const gguf::Metadata& metadata, const Vocab& vocab) {
   constexpr std::string_view kKey = "tokenizer.ggml.eos_token_ids";
   std::vector<TokenId> out;

@@ -23,8 +23,8 @@ struct TokenRoles {
 
 // Reads the *_token_id keys and adds tokens with well-known names, such as "<|im_end|>". If the file calls such a token
 // user-defined, it becomes a control token in `vocab`, so that text from a client cannot end a turn. If the file calls
-// it normal, it becomes one only if its name cannot be ordinary text. An id of 0xFFFFFFFF means that there is no such
-// token. Errors: kCorrupt for any other id outside the vocabulary.
+// it normal, it becomes a control token only if its name cannot be ordinary text. An id of 0xFFFFFFFF means that the
+// model has no such token. Errors: kCorrupt for any other id outside the vocabulary.
 Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab);
 
 // Sets the bos, eos and unk tokens of BERT's vocabularies, whose files use other keys for bos and eos. If the keys are

@@ -21,8 +21,8 @@ constexpr ModelRow kModels[] = {{"gpt2", TokenizerModel::kGpt2},
                                 {"gemma4", TokenizerModel::kGemma4},
                                 {"bert", TokenizerModel::kBert}};
 
-// Returns whether this is Gemma 4's vocabulary, which uses merges. Some files call it "llama", like earlier Gemma
-// vocabularies, but its scores do not define an order of merges.
+// Returns whether this is Gemma 4's vocabulary, which uses merges. Some files name the model "llama" for it, as for
+// earlier Gemma vocabularies, but its scores do not define an order of merges.
 bool is_gemma4(const gguf::Metadata& metadata) {
   const auto is = [&](std::string_view key, std::string_view wanted) {
     const auto said = metadata.get_string_or(key, "");
@@ -115,7 +115,8 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
   return entries;
 }
 
-// Returns the set of bytes that the encoding of any text preserves. least_tokens() counts them.
+// Returns the set of byte values that are never lost when a text is encoded. least_tokens() counts these bytes of a
+// text.
 std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
   std::bitset<256> out;
   if (model == TokenizerModel::kBert) return out;  // a word of any length may become one unknown token
@@ -124,8 +125,8 @@ std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model,
     if (drops_space && is_space(static_cast<char>(byte))) continue;
     std::string text;
     append_utf8(text, byte_to_char(byte));
-    // kLlama drops a whole character if one of its bytes has no token, unless there is an unknown token. Byte-level
-    // models have no unknown token.
+    // kLlama drops a whole character if one of its bytes has no token, unless the vocabulary has an unknown token.
+    // Byte-level models have no unknown token.
     out[value] = model == TokenizerModel::kGpt2 ? vocab.find(text).has_value()
                                                 : has_unknown || (byte < 0x80 && vocab.find_byte(byte).has_value());
   }
@@ -188,8 +189,8 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata, std::
   for (std::size_t i = 0; i < p.vocab.size(); ++i) {
     p.bytes += decoded_bytes(p.vocab, static_cast<TokenId>(i), p.model);
     p.byte_ends.push_back(p.bytes.size());
-    // A token of a byte-level vocabulary is spelled with more bytes than it represents, so its bytes count. For other
-    // models the spelling is the text, in which U+2581 counts as one character.
+    // A token of a byte-level vocabulary is spelled with more bytes than it represents, so the length of the bytes it
+    // represents is used. For other models the spelling is the text, in which U+2581 counts as one character.
     const auto id = static_cast<TokenId>(i);
     const auto text = p.model == TokenizerModel::kGpt2 ? p.bytes_of(id) : p.vocab.text(id);
     p.max_token_bytes = std::max(p.max_token_bytes, text.size());

@@ -17,7 +17,7 @@
 
 namespace zinc_rt {
 
-inline constexpr std::string_view kSpaceMark = "\u2581";  // stands for a space in SPM vocabularies
+inline constexpr std::string_view kSpaceMark = "\u2581";  // how SPM vocabularies write a space
 
 enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4, kBert };
 
@@ -37,11 +37,12 @@ struct Tokenizer::Parts {
   std::optional<Bpe> bpe;                    // set for kGpt2 and kGemma4
   std::optional<Spm> spm;                    // set for kLlama
 
-  std::size_t max_token_bytes = 4;   // most bytes of text that one token stands for
-  std::bitset<256> always_in_token;  // bytes that an encoding always keeps, wherever they stand
+  std::size_t max_token_bytes = 4;   // the most bytes of text that one token represents
+  std::bitset<256> always_in_token;  // byte values that are never lost when a text is encoded
 
-  std::string bytes;                     // the bytes that each token adds to decoded text, back to back
-  std::vector<std::uint64_t> byte_ends;  // where each token's bytes begin and end; one entry more than there are tokens
+  std::string bytes;  // the bytes that each token adds to decoded text, back to back
+  // Where each token's bytes begin and end; one element more than there are tokens.
+  std::vector<std::uint64_t> byte_ends;
 
   std::string_view bytes_of(TokenId id) const {
     const auto i = static_cast<std::size_t>(id);

@@ -51,9 +51,9 @@ class StringTable {
 
 class Vocab {
  public:
-  // Reads tokenizer.ggml.{tokens,scores,token_type}, the first n_rows of each. If scores or types are absent, they are
-  // 0 and kNormal. Errors: kNotFound without tokens; kCorrupt for an empty list, lists of different lengths, or a type
-  // that the format does not have.
+  // Reads tokenizer.ggml.{tokens,scores,token_type}, the first n_rows of each. If the file has no scores, all are 0; if
+  // it has no types, all are kNormal. Errors: kNotFound without tokens; kCorrupt for an empty list, lists of different
+  // lengths, or a type that the format does not have.
   static Result<Vocab> from_metadata(const gguf::Metadata& metadata, std::size_t n_rows = SIZE_MAX);
 
   std::size_t size() const { return texts_.size(); }
@@ -63,10 +63,10 @@ class Vocab {
   float score(TokenId id) const { return scores_[static_cast<std::size_t>(id)]; }
   TokenType type(TokenId id) const { return types_[static_cast<std::size_t>(id)]; }
 
-  // Returns the lowest id with this text, or nullopt if there is none.
+  // Returns the lowest id with this text, or nullopt if no token has it.
   std::optional<TokenId> find(std::string_view text) const;
-  // Returns the token of a byte: "<0xNN>", or else the token whose text is that byte. Returns nullopt if there is
-  // neither.
+  // Returns the token of a byte: "<0xNN>", or else the token whose text is the byte. Returns nullopt if the vocabulary
+  // has neither.
   std::optional<TokenId> find_byte(std::uint8_t byte) const;
 
   bool has_scores() const { return has_scores_; }

@@ -23,7 +23,7 @@ tables::Kind kind_of(char32_t c) {
   return std::prev(std::ranges::upper_bound(runs, c, {}, &tables::KindRun::first))->kind;
 }
 
-// Holds the characters that replace a character: one to three, then 0.
+// Folded holds the one to three characters that replace a character, followed by 0.
 struct Folded {
   char32_t to[3] = {};
 };

@@ -1,7 +1,7 @@
 // Implements BERT's uncased WordPiece. A text becomes words of plain lower-case characters. A word becomes the longest
-// token with which it begins, then the longest token with which its rest begins, and so on. In the vocabulary a token
-// that begins a word has U+2581 before it, and one that continues a word has nothing. (Python's files write "##" for
-// the latter, and converters rewrite them.)
+// token with which it begins, then the longest token with which its rest begins, and so on. In the vocabulary the text
+// of a token that begins a word starts with U+2581. The text of a token that continues a word has no prefix. (Python's
+// files instead write "##" before the tokens that continue a word; converters change this.)
 // Thread rule: pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace zinc_rt {
 
 // Checks that encode_wordpiece() can use the vocabulary. Errors: kUnavailable for a vocabulary with upper-case letters,
-// because its texts need another normalizer.
+// because such a model needs another normalizer.
 Status check_wordpiece(const Vocab& vocab);
 
 // Appends the ids of `text` to `out`. A word that tokens cannot compose, or that has more than 100 characters, becomes

@@ -53,7 +53,7 @@ void StatusLine::show(const std::string& text) const {
 
 void add_bench(CLI::App& app, int& exit) {
   auto o = std::make_shared<BenchOptions>();
-  o->model.engine.max_slots = 1;  // raised later to what --batch asks for
+  o->model.engine.max_slots = 1;  // set later to the largest number of --batch
   auto& command = *app.add_subcommand("bench", "speed of prefill and decoding, alone, in batches, at long contexts");
   command.footer(
       "Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md\n"

@@ -18,7 +18,7 @@ constexpr std::uint32_t kShortPrompt = 16;
 struct BenchOptions {
   ModelOptions model;
   std::uint32_t prompt = 512, gen = 128, reps = 5;
-  std::uint32_t depth = kShortPrompt;  // tokens in the context of each stream of `batch` when decoding begins
+  std::uint32_t depth = kShortPrompt;  // number of tokens in the context of each stream of `batch` when decoding begins
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
   // Measures the gain of guessed tokens. Each stream of `decode` and `batch` decodes the same tokens twice. First it
   // gets no guesses. Then it gets a prediction of which each token is right with this probability. Absent: guesses are
@@ -39,7 +39,7 @@ const char* to_string(BenchPhase phase);
 struct Samples {
   std::vector<double> values;
 
-  double median() const;  // 0 if there are no values
+  double median() const;  // returns 0 if there are no values
   double min() const;
   double max() const;
 };
@@ -51,13 +51,13 @@ struct BenchRow {
   // Prefill: tokens of the prompt; otherwise tokens that each stream decodes per repetition.
   std::uint32_t n_tokens = 0;
   std::uint32_t context = 0;  // tokens in a stream's context when the measurement begins
-  Samples tokens_per_s;       // sum over all streams
+  Samples tokens_per_s;       // tokens per second, summed over all streams
   std::uint64_t n_steps = 0;  // engine steps per repetition; only for prefill
   // These are the tokens per second of the runs without guesses; only with BenchOptions::guess_right.
   Samples without_guesses;
 };
 
-// The results of a whole run. `card` and `plan` are what the engine reports about the model and its memory.
+// The results of a whole run. `card` and `plan` are the engine's descriptions of the model and of its memory, as JSON.
 struct BenchResult {
   nlohmann::ordered_json card, plan;
   int n_threads = 0;
@@ -92,24 +92,25 @@ struct RooflineRow {
   double step_ms = 0;              // time of a decode step, or of a whole prefill
   std::uint64_t weight_bytes = 0;  // bytes read per step; 0 if that depends on the text (mixture of experts)
   std::uint64_t kv_bytes = 0;      // bytes read per step, including recurrent state
-  // Operations per step, in 10^9; a multiply-add is two. matrix_gop: only those of matrix products.
+  // Operations per step, in 10^9, where a multiply-add counts as two. matrix_gop counts only the operations of matrix
+  // products.
   double gop = 0, matrix_gop = 0;
   double gb_per_s = 0, gop_per_s = 0;  // 0 if not known
   // These two are gb_per_s divided by the rate of a buffer of the weights' size, and by the rate of the large buffer.
   double of_own_size = 0, of_large = 0;
-  double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if there is no peak
+  double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if int8_peak is absent
 };
 
 struct Roofline {
-  // Rates for all threads and for one, each with a large buffer and with one of the weights' size.
+  // Rates for all threads and for one thread, each with a large buffer and with a buffer of the weights' size.
   std::vector<ReadRate> rates;
   std::optional<Int8Peak> int8_peak;  // measured with all threads; absent if tier or activations use no 8-bit products
   std::vector<RooflineRow> rows;
 };
 Result<Roofline> measure_roofline(const BenchResult& result);
 
-// Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how much its logits differ from
-// those with an f32 cache. If paths are given, it also writes the result to files.
+// Prints the perplexity of kProse (prose.txt) with each cache type of o.kv_quality, and how much the logits differ from
+// the logits with an f32 cache. If paths are given, it also writes the result to files.
 extern const char kProse[];
 Status bench_kv_quality(const BenchOptions& o);
 

@@ -1,5 +1,5 @@
-// The load of `zinc-rt bench`: it runs requests of random token ids through the engine. The measured times are those at
-// which the steps ended that generated the tokens.
+// The load of `zinc-rt bench`: it runs requests of random token ids through the engine. The time of a token is when the
+// step that generated it ended.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,8 +53,8 @@ struct LoadRun {
   std::vector<std::string> clamps;
 };
 
-// Returns the tokens per second of all streams together while all of them decode. That is from when the last stream got
-// its first token to when the first stream got its last.
+// Returns the tokens per second of all streams together while all of them decode. This is the time from the first token
+// of the last stream to the last token of the first stream.
 Result<double> decode_rate(const LoadRun& run) {
   auto from = run.streams[0].front(), to = run.streams[0].back();
   for (const Moments& stream : run.streams) {
@@ -85,8 +85,8 @@ class Load {
     return Load(std::move(engine), std::move(session), o.seed);
   }
 
-  // Runs this many requests at the same time until each has generated its tokens. Guesses are off, because models with
-  // random weights repeat themselves.
+  // Runs n_streams requests at the same time until each has generated `gen` tokens. Guesses are off, because models
+  // with random weights repeat themselves.
   Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
     requests_.assign(n_streams, {});
     for (Request& request : requests_) {
@@ -99,8 +99,8 @@ class Load {
     return run_requests(gen);
   }
 
-  // Runs the requests of the last run once more, with guesses. Of the tokens that they generated before, each is
-  // guessed right with probability `right`.
+  // Runs the requests of the last run once more, with guesses. The guesses are the tokens of the last run, but each is
+  // replaced by a random token with probability 1 - right.
   Result<LoadRun> run_again(const LoadRun& before, double right) {
     std::bernoulli_distribution is_right(right);
     for (std::size_t i = 0; i < requests_.size(); ++i) {
@@ -196,8 +196,8 @@ Status repeat_row(Load& load, BenchRow& row, std::optional<double> right, BenchR
     row.n_steps = load.n_steps() - before;
     row.tokens_per_s.values.push_back(row.n_tokens / std::max(run.prefill_s, 1e-6));
   } else {
-    // On a busy machine the first short stream may end before the last one begins. Such a run cannot be measured and is
-    // repeated.
+    // On a busy machine the first short stream may end before the last stream begins. Such a run cannot be measured and
+    // is repeated.
     constexpr int kTries = 20;
     Result<double> rate = 0.0;
     for (int i = 0; i < kTries; ++i) {
@@ -220,8 +220,8 @@ Status repeat_row(Load& load, BenchRow& row, std::optional<double> right, BenchR
   return {};
 }
 
-// Measures decoding at a long context. The context is filled once. The repetitions are parts of one generation, after
-// its untimed first tokens.
+// Measures decoding at a long context. The context is filled once. The repetitions are consecutive parts of one
+// generation, after kWarmTokens tokens that are not timed.
 Status measure_context(Load& load, BenchRow& row, std::uint32_t reps) {
   ZRT_TRY(const auto run, load.run(1, row.context, kWarmTokens + reps * row.n_tokens + 1));
   for (std::uint32_t rep = 0; rep < reps; ++rep) {
@@ -252,7 +252,7 @@ Result<BenchResult> measure_engine(BenchOptions& o) {
   const StatusLine status(o.model.progress);
   status.show("warming up");
   ZRT_CHECK_OK(load.run(1, std::min(o.prompt, 64u), 8));
-  // The rows take turns, so that other activity of the machine affects all of them alike.
+  // Each repetition measures all rows, so that other activity of the machine affects all rows alike.
   for (std::uint32_t rep = 0; rep < o.reps; ++rep)
     for (BenchRow& row : result.rows) {
       if (row.phase == BenchPhase::kContext) continue;

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint32_t kQualityWindow = 2048;     // tokens; each window is computed on its own
+constexpr std::uint32_t kQualityWindow = 2048;     // number of tokens in a window; each window is computed on its own
 constexpr std::uint32_t kLeastQualityWindow = 64;  // tokens; a shorter rest of the text is not used
 constexpr std::string_view kExactCache = "f32";    // the type that the others are compared with
 constexpr std::string_view kUsualCache = "f16";    // the type whose bytes are shown as 100%
@@ -27,7 +27,7 @@ struct QualityRow {
   std::uint64_t bytes_per_token = 0;
   double perplexity = 0;
   double change = 0;        // change of the perplexity, relative to that with the exact cache
-  double change_error = 0;  // its standard error, from the variation of the change over the tokens
+  double change_error = 0;  // standard error of the change, computed from its variation over the tokens
   double kl = 0;            // mean over tokens of KL(exact || this), in nats
   double top1 = 0;          // fraction of the tokens whose most likely successor is the same as with the exact cache
 };
@@ -113,7 +113,8 @@ Result<std::vector<std::vector<float>>> logits_of(Engine& engine, const std::vec
   return logits;
 }
 
-// Measures each type, and also the exact one against itself. Only one engine is open at a time, and each runs once.
+// Measures each cache type, and also the exact type against itself. Only one engine is open at a time, and each engine
+// runs once.
 Result<Quality> measure_quality(const BenchOptions& o) {
   std::vector<std::string> types{std::string(kExactCache), std::string(kUsualCache)};
   for (const auto& name : o.kv_quality)

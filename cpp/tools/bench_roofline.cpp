@@ -18,9 +18,10 @@
 namespace zinc_rt::tools {
 namespace {
 
-// The measured memory has one of these sizes. With more than kMostLarge bytes no cache has an effect.
+// Bounds of the size of the large buffer, in bytes. A buffer of kMostLarge bytes is so large that caches have no
+// effect.
 constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;
-constexpr std::uint64_t kPiece = 1u << 20;   // a thread takes so many bytes from the list at a time
+constexpr std::uint64_t kPiece = 1u << 20;   // number of bytes that a thread claims at a time
 constexpr std::uint64_t kRounds = 1u << 13;  // multiply-adds per thread and call
 constexpr double kLeastSeconds = 0.05;       // per sample; passes are repeated until it is reached
 
@@ -80,7 +81,7 @@ Result<Samples> read_rates(ThreadPool& pool, std::span<std::uint64_t> words, std
       });
       seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    // Checking the sum also keeps the compiler from dropping the reads.
+    // Because the sum is checked, the compiler cannot remove the reads.
     std::uint64_t sum = 0;
     for (const auto part : sums) sum += part;
     if (sum != n_passes * wanted) return fail(StatusCode::kInternal, "[bench] the memory's sum is wrong");
@@ -137,8 +138,8 @@ struct StepWork {
     if (n_attention <= 0) return 0;
     return context - n_sliding / n_attention * std::max(0.0, context - window);
   }
-  // Returns the operations for the scores and the weighted sum. Each takes one multiplication and one addition per
-  // element.
+  // Returns the operations for the scores and the weighted sum. Scores and weighted sum each take one multiplication
+  // and one addition per element.
   double attention_ops(double context) const { return 4 * attention_dim * n_attention * seen(context); }
   double kv_bytes(double context) const { return kv_bytes_per_token * seen(context) + state_bytes; }
 };

@@ -28,7 +28,7 @@ bool read_between(std::string_view text, Number low, Number high, Number& out) {
   return read_number(text, out) && out >= low && out <= high;
 }
 
-// Fills in each tenant's settings, from the common options and its own.
+// Sets each tenant's settings from the common options and the tenant's own options.
 Status settle(ServeBenchCommand& c) {
   auto& o = c.options;
   if (c.api_key.empty()) c.api_key = options::get("ZINC_RT_API_KEY");

@@ -18,7 +18,7 @@ struct TokenRange {
 // Reads "128" or "32-256". Errors: kInvalidArgument.
 Result<TokenRange> parse_token_range(const std::string& text);
 
-// One simulated tenant: its key and the load that it sends.
+// ServeTenant is a simulated tenant: its key and the load that it sends.
 struct ServeTenant {
   std::string name, key;         // if `key` is empty, no key is sent
   std::uint32_t clients = 4;     // closed loop: each client sends its next request when its answer has ended
@@ -36,7 +36,7 @@ struct ServeBenchOptions {
   std::string url, model, api = "chat";
   std::vector<ServeTenant> tenants;
   std::uint32_t shared_prefix = 0;  // tokens of a prefix that is put before each prompt
-  // The fraction of requests that begin with the common prefix. Each other request has a prefix of its own.
+  // The fraction of requests that begin with the common prefix. All other requests begin with prefixes of their own.
   double shared_part = 1;
   double drop_part = 0;   // the fraction of requests that disconnect before their end
   double duration_s = 0;  // seconds in which requests may begin; 0: until each tenant has sent n_requests
@@ -52,10 +52,11 @@ struct ServeSample {
 
   std::uint32_t tenant = 0;
   How how = kFailed;
-  double asked_s = 0;  // open loop: the scheduled time, even if the request was sent later
+  // Time at which the request was due; in an open loop the scheduled time, even if it was sent later.
+  double asked_s = 0;
   double end_s = 0;
   std::vector<double> pieces_s;  // when each piece of text arrived
-  // The HTTP status (200, 429, ...), or the reason why there is none.
+  // The HTTP status (200, 429, ...), or the reason why no answer arrived.
   std::string status;
   std::string words;  // the error message of a failed request
   // The server's counts. If it sends none, output_tokens is the number of pieces.

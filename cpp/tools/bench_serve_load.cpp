@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using SteadyClock = std::chrono::steady_clock;
 
-// Words that are one token in most vocabularies, together with the space before them. Prompts are made of them.
+// Words of which prompts are made. In most vocabularies each word, with the space before it, is one token.
 constexpr const char* kWords[] = {"time",    "people", "water",  "house",  "light",    "world", "night",  "music",
                                   "paper",   "river",  "stone",  "green",  "small",    "great", "under",  "after",
                                   "first",   "three",  "never",  "always", "think",    "place", "point",  "right",
@@ -175,7 +175,7 @@ class ServerLoad {
     return out;
   }
 
-  // Plans to send a request of tenant t at that time, if the tenant has one left to send.
+  // Schedules a request of tenant t for the time at_s, if the tenant has a request left to send.
   void plan_send(std::uint32_t t, double at_s) {
     const auto& tenant = options_.tenants[t];
     if (tenant.n_requests > 0 && tenants_[t].n_planned >= tenant.n_requests) return;

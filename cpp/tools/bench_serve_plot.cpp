@@ -15,7 +15,7 @@ constexpr const char* kColours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", 
 constexpr const char* kFailure = "#c00000";
 constexpr double kWidth = 1040, kHeight = 690, kLeft = 62, kTop = 84, kPlotWidth = 430, kPlotHeight = 240,
                  kColumn = 520, kRow = 310;
-constexpr std::size_t kMostPoints = 4000;  // points per tenant; if there are more, only every n-th is drawn
+constexpr std::size_t kMostPoints = 4000;  // the most points per tenant; of more points only every n-th is drawn
 
 const char* colour(std::size_t tenant) {
   return kColours[tenant % std::size(kColours)];

@@ -19,12 +19,13 @@ double quantile(const std::vector<double>& sorted, double p) {
   return sorted[std::min(sorted.size() - 1, static_cast<std::size_t>(p * static_cast<double>(sorted.size())))];
 }
 
-// ServeSums is what the report says about one tenant, or about all together.
+// ServeSums holds the numbers of the report about one tenant, or about all tenants together.
 struct ServeSums {
   std::string name;
   std::uint64_t n = 0, n_ok = 0, n_dropped = 0, n_failed = 0;
   std::map<std::string, std::uint64_t> failures;  // key: the status
-  std::map<std::string, std::string> words;       // key: the status; value: its first message
+  // Key: the status of failed requests; value: the first error message with this status.
+  std::map<std::string, std::string> words;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, output_tokens = 0;
   std::vector<double> ttft_ms, gap_ms, whole_ms;  // sorted
 };
@@ -60,7 +61,8 @@ std::vector<ServeSums> tenants_sums(const ServeBenchResult& result) {
   return out;
 }
 
-// Returns Jain's index of the tenants' output tokens: 1 if all got the same, 1/n if one tenant got everything.
+// Returns Jain's index of the tenants' output tokens: 1 if all n tenants got the same number, 1/n if one tenant got all
+// tokens.
 double fairness(const std::vector<ServeSums>& tenants) {
   double sum = 0, squares = 0;
   for (const auto& t : tenants) {

@@ -109,7 +109,7 @@ bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
   return true;
 }
 
-// Turns `help COMMAND` into `COMMAND --help`.
+// Replaces the arguments `help COMMAND` by `COMMAND --help`.
 std::vector<const char*> without_help_command(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);
   if (argc < 2 || std::string_view(argv[1]) != "help") return words;

@@ -55,7 +55,7 @@ struct ModelOptions {
   std::string model;
   EngineOptions engine;
   bool progress = false;
-  // Each function sets one engine option in `to` if the user gave it on the command line.
+  // Each function sets one engine option in `to` if the user has set the option on the command line.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
 // Adds the options for the model and the engine. `names` are the names of the option for the model. REQUIRES: `options`
@@ -64,12 +64,13 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
 // Opens the engine, with a progress bar if stderr is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
-// Holds a conversation on the terminal until its end, or reads a pipe with one line per turn. Each turn sends the whole
-// history. `given` are the sampling settings that the user gave (sampling_options.h).
+// Runs a conversation on the terminal until its end, or reads a pipe with one message per line. Each message is sent
+// with the whole history. `given` holds the names of the sampling settings that the user has set (sampling_options.h).
 Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
                      const std::string& system);
 
-// Each of these adds its subcommand. Its callback stores the exit code in `exit`.
+// Each of the following functions adds its subcommand to `app`. When the subcommand runs, it stores its exit code in
+// `exit`.
 void add_run(CLI::App& app, int& exit);
 void add_chat(CLI::App& app, int& exit);
 void add_info(CLI::App& app, int& exit);

@@ -110,7 +110,8 @@ void add_convert(CLI::App& app, int& exit) {
     const auto done = convert(*o);
     exit = done ? *done : report(done.error());
     if (!done && stopped_by != 0)
-      // The default handler is set again. So the process ends by this signal, which its caller can see.
+      // The default handler was restored, so the process now ends by this signal, and its parent sees the signal as the
+      // reason.
       std::raise(stopped_by);
   });
 }

@@ -11,7 +11,8 @@ namespace zinc_rt::tools {
 
 class Disassembler {
  public:
-  // `processor` is a name such as "gfx1201". Errors: kUnavailable if there is no libLLVM as new as the compiler.
+  // `processor` is a name such as "gfx1201". Errors: kUnavailable if no libLLVM is installed that is at least as new as
+  // the compiler of the kernels.
   static Result<Disassembler> open(const std::string& processor);
   Disassembler(Disassembler&& other) noexcept;
   Disassembler& operator=(Disassembler&& other) = delete;

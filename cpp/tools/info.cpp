@@ -22,7 +22,7 @@ struct InfoOptions {
   bool json = false, tensors = false;
 };
 
-// Formats a value for display. Whether it is a number of bytes or a count follows from how its key begins and ends.
+// Formats a value for display. The beginning and end of the key tell whether the value is a number of bytes or a count.
 std::string readable(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) {

@@ -37,7 +37,7 @@ std::string to_utf8(const wchar_t* text) {
   return out;
 }
 
-// Called when the terminal announces pasted text. Everything up to the closing mark is taken as one text.
+// Called when the terminal announces pasted text. Everything up to the closing mark is inserted as one text.
 unsigned char paste(EditLine* editor, wint_t) {
   constexpr std::wstring_view kEnd = L"\x1b[201~";
   std::wstring text;
@@ -99,7 +99,8 @@ struct LineEditor::Editor {
           return goes_on ? next : first;
         });
     el_wset(line, EL_EDITOR, L"emacs");
-    // With EL_SIGNAL, editline would send the signal to the process again, and any of its threads might receive it.
+    // With EL_SIGNAL, editline would send the signal to the process again, and any thread of the process might receive
+    // it.
     el_wset(line, EL_SIGNAL, 0);
     el_wset(line, EL_HIST, history_w, history);
     el_wset(line, EL_ADDFN, L"zinc-paste", L"take what is pasted", paste);

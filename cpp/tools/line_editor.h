@@ -14,8 +14,8 @@ class LineEditor {
   ~LineEditor();
   bool is_terminal() const { return editor_ != nullptr; }
   // Reads a line and returns it without its line end; returns nullopt at the end of the input. On a terminal with
-  // bracketed paste, pasted text is returned as one text with its line breaks. Ctrl-C discards the line. A text between
-  // two """ may span several lines.
+  // bracketed paste, pasted text with line breaks is returned as one text. Ctrl-C discards the line. A text between two
+  // """ may span several lines.
   std::optional<std::string> read();
 
  private:

@@ -66,8 +66,8 @@ Status one_object(Ring& ring, Heap heap, std::uint64_t bytes) {
   return status;
 }
 
-// Asks for more memory than there is, then allocates blocks until none is left. After freeing them, all memory must be
-// free again.
+// Requests more memory than the device has, which must fail. Then allocates blocks until memory is used up, and frees
+// them. After that, all memory must be free again.
 Status exhaustion(Ring& ring) {
   constexpr std::uint64_t kBlock = std::uint64_t{256} << 20, kTooMuch = std::uint64_t{1} << 60;
   const auto too_much = ring.alloc_bo(kTooMuch, Heap::kDeviceLocal);
@@ -97,7 +97,7 @@ Status exhaustion(Ring& ring) {
   return {};
 }
 
-// Allocates and frees objects of all sizes in random order. Each must keep its bytes.
+// Allocates and frees objects of all sizes in random order. The content of each object must stay unchanged.
 Status stress(Ring& ring, const MemTestOptions& o) {
   struct Live {
     Buffer buffer;

@@ -24,15 +24,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Facts about a model, read from its file without running the model.
+// Facts holds what is known of a model from its file, without running the model.
 struct Facts {
-  std::string family, quant, why_not;  // why_not: why the file cannot be used; then the other members are empty
+  std::string family, quant, why_not;  // why_not: reason why the file cannot be used; all other members are then empty
   std::uint64_t n_parameters = 0, context = 0, weight_bytes = 0;
   std::uint64_t kv_bytes_per_token = 0;  // with a KV cache of type i16
 };
 
 // Returns the K and V bytes of one token with type i16. Recurrent layers, and layers that read another layer's K and V,
-// have none.
+// add nothing.
 std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
   std::uint64_t values = 0;
   for (std::uint32_t layer = 0; layer + c.n_shared_kv_layers < c.n_layers; ++layer) {
@@ -45,7 +45,7 @@ std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
     const std::uint64_t width = is_sliding && c.sliding_head_dim > 0
                                     ? std::uint64_t{c.sliding_head_dim} + c.sliding_v_head_dim
                                     : std::uint64_t{c.head_dim} + c.v_head_dim;
-    values += heads * (width + 2);  // a scale for K and one for V
+    values += heads * (width + 2);  // each head has two more elements: a scale for K and a scale for V
   }
   return 2 * values;
 }

@@ -63,8 +63,8 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// Makes the prompt from -p, --chat, -f and standard input. Returns false if none of them has a text; then a
-// conversation begins.
+// Makes the prompt from -p, --chat, -f and standard input. Returns false if none of them has a text; the caller then
+// begins a conversation.
 Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   if (o.file.empty() && !has_prompt && !o.is_chat) {
     if (isatty(STDIN_FILENO) != 0) return false;

@@ -32,7 +32,7 @@ Result<int> run_batch(const RunBatchOptions& o) {
     return fail(StatusCode::kInvalidArgument, "[run-batch] {}, {} and {} are not three files", batch.input,
                 batch.output, batch.errors);
   ZRT_TRY(batch.model.path, model_path(o.model.model));
-  // The lines may also name a model by its name in the models folder.
+  // The lines of the batch may also use the model's name in the models folder.
   batch.model.id = !o.id.empty() || batch.model.path == o.model.model ? o.id : o.model.model;
   batch.model.options = o.model.engine;
   batch.model.options.on_progress = progress_bar("loading", o.model.progress);

@@ -58,8 +58,8 @@ std::vector<server::OfferedModel> offered() {
   return models;
 }
 
-// Applies model options that were given on the command line without a model's name. They override the file for each of
-// its models.
+// Applies model options that were given on the command line without a model's name. The options override the
+// configuration file for each model in it.
 Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& models) {
   if (!o.id.empty() && models.size() > 1)
     return fail(StatusCode::kInvalidArgument,
@@ -98,7 +98,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     ZRT_TRY(const auto path, model_path(o.model.model));
-    // Clients may use a model's name in the models folder as its id.
+    // If the model was given by its name in the models folder, this name is its id.
     const auto id = !o.id.empty() || path == o.model.model ? o.id : o.model.model;
     server::ModelSpec spec{path, id, o.served_names, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
@@ -168,9 +168,9 @@ void reload(server::Server& server, const ServeOptions& o, server::Config& runni
 
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-// A signal handler that passes a signal on to the thread that waits for signals. Threads that existed before the server
-// (such as numpy's in `python -m zinc_rt serve`) do not block signals. If such a thread receives one, it blocks signals
-// from then on and sends this one to the process again.
+// Signal handler that passes a signal to the thread that waits for signals. Threads that existed before the server
+// (such as numpy's in `python -m zinc_rt serve`) do not block signals. If such a thread receives a signal, this handler
+// blocks signals in the thread from then on, and sends the signal to the process again.
 void hand_back(int signal, siginfo_t*, void* context) {
   for (const int each : kSignals) sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, each);
   kill(getpid(), signal);
@@ -196,7 +196,7 @@ std::string address_text(const char* scheme, const std::string& host, int port) 
   return fmt::format("{}://{}:{}", scheme, is_bare_v6 ? "[" + host + "]" : host, port);
 }
 
-// Returns the API's address and, if there is one, the address for probes and metrics.
+// Returns the API's address and, if configured, the address for probes and metrics.
 std::vector<std::string> own_addresses(const server::Server& server, const server::ServerOptions& o) {
   const auto& transport = o.transport;
   std::vector<std::string> all{
@@ -298,7 +298,8 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// A shell turns an unset variable into an empty key, and an empty key would mean that no key is needed.
+// Accepts only keys of printable characters without spaces, and no empty key. In a shell an unset variable becomes an
+// empty text, and an empty key would mean that no key is needed.
 CLI::Validator is_key() {
   return CLI::Validator(
       [](const std::string& key) {

@@ -152,7 +152,7 @@ int converse(Talk& talk, const Answerer& answerer) {
     clear_interrupt();
     const auto answer = answerer(talk);
     has_failed = !answer;
-    // Removes the question from the conversation, so that the user can ask a shorter one.
+    // Removes the question from the conversation, so that the user can ask a shorter question.
     if (!answer) {
       report(answer.error());
       if (is_reader_gone()) return kReaderGone;

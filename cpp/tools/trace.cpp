@@ -23,7 +23,8 @@ struct TraceOptions {
   bool json = false;
 };
 
-// The tenants get these classes, one after another. The most urgent requests come last, when the slots are taken.
+// Classes of the tenants, in the order in which the tenants begin. The most urgent requests come last, when all slots
+// are in use.
 constexpr const char* kClasses[] = {"batch", "standard", "interactive"};
 
 void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {

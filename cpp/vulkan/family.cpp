@@ -28,7 +28,7 @@ Status qwen(const ModelConfig&, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// In SmolLM3 every fourth layer encodes no positions.
+// SmolLM3: every fourth layer encodes no positions.
 Status smollm3(const ModelConfig&, const Weights&, ModelShape& shape) {
   for (std::size_t i = 3; i < shape.layers.size(); i += 4) shape.layers[i].rope_table = -1;
   return {};
@@ -43,7 +43,7 @@ Status granite(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// Phi-3 uses LongRoPE: one list of divisors for texts up to the original context, another for longer ones.
+// Phi-3 uses LongRoPE: one list of divisors for texts up to the original context, and another list for longer texts.
 Status phi3(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   shape.is_neox = true;
   if (weights.find(kLong) == nullptr) return {};
@@ -60,8 +60,8 @@ Status phi3(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   return {};
 }
 
-// Gemma 3: if the file does not tell which layers see the whole context, every sixth one does. The others have another
-// RoPE base. The 27B model, recognized by its 62 layers, scales scores by its width per head.
+// Gemma 3: if the file does not tell which layers attend to the whole context, every sixth layer does. All other layers
+// have another RoPE base. The 27B model, recognized by its 62 layers, scales scores by its width per head.
 Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   shape.is_neox = true;
   shape.has_post_norms = true;
@@ -78,8 +78,8 @@ Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
-// Gemma 4: sliding and global layers differ in heads and RoPE. The last layers keep no K and V of their own; each reads
-// those of the last earlier layer of its kind. Experts run beside the dense feed-forward.
+// Gemma 4: sliding and global layers differ in heads and RoPE. The last layers have no K and V of their own. Each reads
+// the K and V of the last earlier layer of its kind. Experts run beside the dense feed-forward.
 Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
   if (c.is_sliding.empty())
     return fail(StatusCode::kCorrupt, "[vulkan] key gemma4.attention.sliding_window_pattern is missing");

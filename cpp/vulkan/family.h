@@ -20,9 +20,9 @@ struct LayerShape {
   FeedForward feed_forward = FeedForward::kDense;
   std::uint32_t n_kv_heads = 0, head_dim = 0, v_head_dim = 0;
   std::uint32_t ffn_dim = 0;      // width of the dense feed-forward layer
-  std::uint32_t window = 0;       // how many positions a token sees; 0: all
+  std::uint32_t window = 0;       // how many positions a token attends to; 0: all
   int rope_table = 0;             // index in ModelShape::rope_tables; -1: positions are not encoded
-  std::uint32_t cache_layer = 0;  // the layer whose K and V it reads: itself or an earlier layer
+  std::uint32_t cache_layer = 0;  // number of the layer whose K and V this layer reads: itself or an earlier layer
 };
 
 // DeltaShape holds the sizes of recurrent layers, which apply the gated delta rule after a short convolution.
@@ -54,9 +54,9 @@ struct ModelShape {
   DeltaShape delta;
   ExpertShape experts;
   std::vector<LayerShape> layers;
-  // Each table has one entry per variant. The length of the text decides which variant is used.
+  // rope_tables[t][v] holds the angles of variant v of table t. The length of the text decides which variant is used.
   std::vector<std::vector<RopeAngles>> rope_tables;
-  std::uint64_t variant_limit = 0;  // texts longer than this use variant 1; 0: there is one variant
+  std::uint64_t variant_limit = 0;  // texts with more tokens use variant 1; 0: the tables have one variant
   // Names of the tensors that describe() has read, besides those of layers and head.
   std::vector<std::string_view> used_tensors;
 };
@@ -65,7 +65,7 @@ struct ModelShape {
 Result<ModelShape> describe(const ModelConfig& config, const Weights& weights);
 
 std::uint32_t rope_variant(const ModelShape& shape, std::uint64_t n_tokens);
-// See ExecutorInfo::rope_limits.
+// Returns ExecutorInfo::rope_limits: the text lengths, in tokens, at which the RoPE variant changes.
 std::vector<std::uint32_t> rope_limits(const ModelShape& shape, std::uint32_t max_context);
 
 }  // namespace zinc_rt::vulkan

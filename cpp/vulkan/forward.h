@@ -1,6 +1,6 @@
 // Forward records the commands that run a model on a Vulkan device: the body (embeddings and layers) and the head
-// (logits). Both are recorded once, when the model is opened. What changes from step to step, including the numbers of
-// workgroups, is read from the step descriptor.
+// (logits). Both are recorded once, when the model is opened. The recorded commands read what changes from step to
+// step, including the numbers of workgroups, from the step descriptor in device memory.
 // Thread rule: see Device.
 #pragma once
 
@@ -27,8 +27,8 @@ class Forward {
   VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
   // Returns the commands that compute the logits of the output rows. Run them after a body.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
-  // Run one of these after the head. largest_logits() finds the token with the largest logit of each row. logits_copy()
-  // copies the logits to memory that the host reads.
+  // Commands to run after the head, one of the two. largest_logits() finds the token with the largest logit of each
+  // row. logits_copy() copies the logits to memory that the host reads.
   VkCommandBuffer largest_logits() const { return largest_logits_; }
   VkCommandBuffer logits_copy() const { return logits_copy_; }
   // For diagnostics. Records the embeddings and the first n_layers layers, after which the residual stream is in

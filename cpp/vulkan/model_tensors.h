@@ -9,10 +9,10 @@
 namespace zinc_rt::vulkan {
 
 // Product is a matrix product: y = x times rows [first_row, first_row + n_rows) of `weight`, plus bias. If the tensor
-// is a stack of matrices, these are the rows of each of them.
+// is a stack of matrices, the rows are those of each matrix.
 struct Product {
-  const Tensor* weight = nullptr;  // null: there is no such product
-  const Tensor* bias = nullptr;    // null: there is no bias
+  const Tensor* weight = nullptr;  // null: the model has no such product
+  const Tensor* bias = nullptr;    // null: no bias
   std::uint32_t first_row = 0, n_rows = 0;
   std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // the width of x
 };

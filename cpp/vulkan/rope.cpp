@@ -10,8 +10,8 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-// Applies YaRN (Peng, Quesnelle, Fan, Shippole, 2023). Pairs that turn often within the original context keep their
-// frequency, pairs that turn seldom are stretched, and those between are mixed linearly.
+// Applies YaRN (Peng, Quesnelle, Fan, Shippole, 2023). Pairs with many rotations within the original context have the
+// unscaled frequency. Pairs with few rotations are stretched. Pairs between are mixed linearly.
 void stretch_by_yarn(const ModelConfig& c, RopeAngles& angles) {
   const auto pair_with_turns = [&](double turns) {
     return c.rope_dim * std::log(c.rope_original_context / (turns * 2 * std::numbers::pi)) /

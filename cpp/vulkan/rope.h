@@ -17,8 +17,8 @@ struct RopeAngles {
 };
 
 RopeAngles plain_angles(std::uint32_t n_rot, double theta);
-// Returns the angles that the config describes, divided by the divisors in the file's tensor if it has one. Errors: the
-// tensor has a wrong shape or type.
+// Returns the angles that the config describes, divided by the divisors in the tensor `divisors` if the file has it.
+// Errors: the tensor has a wrong shape or type.
 Result<RopeAngles> scaled_angles(const ModelConfig& config, const Weights& weights, std::string_view divisors = {});
 // Returns cosine and sine pairs of all positions. Row v * n_positions + p belongs to position p of variant v.
 std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions);

@@ -13,7 +13,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kLeastTemperature = 0x1p-20f;  // a lower temperature counts as 0: the most likely token is taken
 
-// Returns the id of the largest logit; of equal ones, the lowest id. NaN never wins.
+// Returns the id of the largest logit. Of equal logits, the one with the lowest id counts. NaN is never the largest.
 std::int32_t largest(std::span<const float> logits) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < logits.size(); ++i)
@@ -92,8 +92,8 @@ std::int32_t Sampler::draw(const OutputRow& row) {
   for (std::size_t i = 0; i < logits_.size(); ++i)
     candidates_.push_back({logits_[i] * inverse, static_cast<std::uint32_t>(i)});
   if (!(s.typical_p < 1)) {
-    // Candidates less than 2^-24 times as likely as the first are dropped: they change no sum and are never drawn. Only
-    // the mean of typical_p may notice them.
+    // Candidates less than 2^-24 times as likely as the first are dropped: they change no sum and are never drawn. They
+    // could only change the mean of typical_p.
     float top = -kInfinity;
     for (const Candidate& c : candidates_) top = c.value > top ? c.value : top;
     std::erase_if(candidates_, [&](const Candidate& c) { return c.value - top < -17.0f; });

@@ -1,6 +1,6 @@
 // Picks a token from a row of logits on the host, as the op SAMPLE is defined (kernels/cpu/sample.cpp). It is written
-// independently of that kernel, so that the two check each other.
-// Thread rule: one thread at a time. It allocates nothing once it has seen its largest row.
+// independently of that kernel, so that tests can compare the two.
+// Thread rule: one thread at a time. A call allocates memory only if its row is larger than all rows before.
 #pragma once
 
 #include <cstdint>

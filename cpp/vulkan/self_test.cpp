@@ -39,7 +39,8 @@ std::uint32_t sign(Random& random) {
   return static_cast<std::uint32_t>(random()) & 0x80000000u;
 }
 
-// A tested function of kernels/vulkan/self_test.comp: how its inputs are drawn, and its expected results.
+// Function describes a tested function of kernels/vulkan/self_test.comp: how its inputs are drawn, and its expected
+// results.
 struct Function {
   std::uint32_t number;
   const char* name;
@@ -63,7 +64,7 @@ void any_word(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = static_cast<std::uint32_t>(random());
   b = static_cast<std::uint32_t>(random());
 }
-// Draws two numbers that are near each other, so that sums cancel, or tiny ones, with denormals among them. NaNs are
+// Draws two numbers that are near each other, so that sums cancel, or two tiny numbers, including denormals. NaNs are
 // not drawn, because no rule defines their bits.
 void near_and_tiny(Random& random, std::uint32_t& a, std::uint32_t& b) {
   for (std::uint32_t* x : {&a, &b}) {
@@ -165,7 +166,7 @@ Values draw(const Function& function) {
   return values;
 }
 
-// Returns a text about how a function's results differ on the device; empty if they do not.
+// Returns a text about how a function's results differ on the device; empty if they are equal.
 Result<std::string> run_function(Device& device, const Memory& memory, const KernelKey& kernel,
                                  const Function& function) {
   const Values values = draw(function);

@@ -9,16 +9,17 @@
 
 namespace zinc_rt::vulkan {
 
-// Returns a text about what differs if fma has this form; empty if nothing does. Errors: those of the device.
+// Runs the tests with this form of fma. Returns a text about the results that differ; empty if all are equal. Errors:
+// those of the device.
 Result<std::string> find_difference(Device& device, Fma form);
 
-// For a device with cooperative matrices: returns a text about what differs in their products; empty if nothing does.
-// Errors: those of the device, for instance a refused kernel.
+// For a device with cooperative matrices: tests their products. Returns a text about the products that differ; empty if
+// all are equal. Errors: those of the device, for instance a refused kernel.
 Result<std::string> find_matrix_difference(Device& device);
 
-// Selects the first form of fma with which all functions have the right bits. Turns matrices on if theirs are right
-// too. Returns a text for display about what differed in earlier forms and in matrices; empty if nothing did. Errors:
-// kUnavailable, "no exact arithmetic", with the function that differs in each form.
+// Selects the first form of fma with which all functions have the right bits. Enables cooperative matrices if their
+// products have the right bits too. Returns a text for display about what differed in earlier forms and in matrices;
+// empty if nothing differed. Errors: kUnavailable, "no exact arithmetic", with the function that differs in each form.
 Result<std::string> prove_arithmetic(Device& device);
 
 }  // namespace zinc_rt::vulkan

@@ -13,8 +13,8 @@ namespace zinc_rt::vulkan {
 class VulkanExecutor final : public Executor {
  public:
   static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
-  // Opens a model on an open device, whose form of fma is set. No other model may be in use on the device; whatever an
-  // earlier model left there is freed first.
+  // Opens a model on an open device, whose form of fma is set. No other model may be in use on the device. Memory of an
+  // earlier model on the device is freed first.
   static Result<std::unique_ptr<Executor>> open_on(std::shared_ptr<Device> device, const std::string& path,
                                                    const ExecutorOptions& options);
   VulkanExecutor(const VulkanExecutor&) = delete;
@@ -58,8 +58,8 @@ class VulkanExecutor final : public Executor {
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
-  const StepInput* input_ = nullptr;       // the input of the step that has begun
-  StepRows rows_;                          // the rows of that step
+  const StepInput* input_ = nullptr;       // input of the step that begin() started; valid until finish() returns
+  StepRows rows_;                          // numbers of rows of this step
   std::vector<VkCommandBuffer> commands_;  // scratch: the commands of one submission
   std::vector<float> processed_;           // scratch: rows of logits that the caller changed
 };

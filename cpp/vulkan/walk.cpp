@@ -76,8 +76,9 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
     const bool is_of_outputs = rows == Rows::kOutputs;
-    // The possible kernels of a product. `floats` serves floats and blocks of 32. For groups of 256 the number of rows
-    // decides between one, few and many, or matrices in place of many.
+    // Way is a kernel that can compute a product, and how it is launched. `floats` is for floats and blocks of 32. For
+    // groups of 256, the number of rows decides between `one`, `few` and `many`, and `matrices` is used instead of
+    // `many` if the device has cooperative matrices.
     struct Way {
       std::string_view kernel;
       std::vector<std::uint32_t> constants;  // specialization constants, without the types

@@ -26,11 +26,11 @@ struct Forward::Walk {
   bool is_quantized;
   std::vector<Counts>& counts;
   Kind kind = kOne;  // depends on the number of the step's tokens; in the head, on the number of output rows
-  std::vector<KernelKey>* wanted = nullptr;  // the kernels that were needed so far; null while recording
+  std::vector<KernelKey>* wanted = nullptr;  // list to which each needed kernel is added; null while recording
   Recorder* recorder = nullptr;              // null while kernels are collected
-  std::optional<Location> waiting = {};      // a result that is still to be added to the residual stream
+  std::optional<Location> waiting = {};      // a result that the next norm will add to the residual stream
 
-  // Target is a product, and the place where its result goes.
+  // Target is a product, and the location to which its result is written.
   struct Target {
     const Product& product;
     Location y;
@@ -59,12 +59,13 @@ struct Forward::Walk {
   Address at(const Tensor* tensor) const { return tensor == nullptr ? 0 : memory.address(memory.weights.at(tensor)); }
   const LayerShape& shape_of(std::size_t i) const { return model.shape.layers[i]; }
 
-  // The functions below end without a barrier. Only products() issues one inside, after the rows are quantized.
+  // The functions below end without a barrier. Only products() issues a barrier inside, after the rows are quantized.
   void embed(const Tensor* table, float scale, Location y);
   void norm(Location x, const Tensor* weight, Location y, std::uint32_t width, std::uint32_t group);
   // Computes several products of the same rows. Each product reads the rows in the type that its weights need.
   void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
-  // Computes the products of each token's chosen experts. x has one row per token or, if is_by_choice, one per choice.
+  // Computes the products of each token's chosen experts. x has one row per token or, if is_by_choice is true, one row
+  // per choice.
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
   void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
   void add(Location x, Location y, std::uint32_t width);
@@ -111,7 +112,7 @@ struct Forward::Walk {
   // Returns the quantized type that readers need, and whether any reader needs floats.
   Source forms_for(Location x, std::span<const Product* const> readers) const;
   void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
-  // Computes z = the norm of x + y, or of x if there is no y.
+  // Computes z = norm(x + y), or norm(x) if y is absent.
   void residual_norm(Location x, std::optional<Location> y, const Tensor* weight, const Source& z, Rows rows);
   static bool has_groups(DType form) { return form == DType::kQ8A256 || form == DType::kQ16A256; }
   // Returns the workgroup size of linear_row.glsl for rows of k values: eight invocations per group of 256 values,

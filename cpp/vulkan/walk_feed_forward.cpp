@@ -81,7 +81,7 @@ void Forward::Walk::experts(std::size_t i) {
 }
 
 // Runs a dense feed-forward and experts side by side. The router's input is the normed stream, scaled by a vector and
-// by 1 / sqrt(model_dim). Each half has norms of its own.
+// by 1 / sqrt(model_dim). The dense part and the experts each have norms of their own.
 void Forward::Walk::dense_and_experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;

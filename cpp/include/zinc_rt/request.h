@@ -208,7 +208,7 @@ struct StreamEvent {
   bool is_token = true;       // false if the event has only text that was held back until the end, or if `preempted`
   std::uint32_t index = 0;    // which of the n completions the event belongs to
   std::uint64_t time_us = 0;  // when the token's step ended, on a monotonic clock
-  std::optional<TokenLogprob> logprob;       // set for tokens, if the request asks for it
+  std::optional<TokenLogprob> logprob;  // set for tokens, if the request asks for it
   // Set with parse_output: all pieces; `text` contains only the pieces of the answer.
   std::vector<OutputPiece> pieces;
   std::optional<std::uint64_t> logits_hash;  // set for tokens, if the request asks for it

@@ -7,8 +7,8 @@
 namespace zinc_rt {
 
 struct SamplingParams {
-  float temperature = 0;         // 0: the most likely token is picked (greedy)
-  std::uint32_t top_k = 0;       // only the k most likely tokens stay candidates; 0 turns it off
+  float temperature = 0;    // 0: the most likely token is picked (greedy)
+  std::uint32_t top_k = 0;  // only the k most likely tokens stay candidates; 0 turns it off
   // Only the most likely tokens whose probabilities sum up to top_p are kept; 1 turns it off.
   float top_p = 1;
   float min_p = 0;               // tokens with a probability below min_p times the largest are dropped; 0 turns it off

@@ -29,7 +29,7 @@ struct ModelStats {
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits counts requests that ended as bad_logits
   // Steps that failed since the last successful step; sum over all devices.
   std::uint64_t failed_steps_in_a_row = 0;
-  std::uint64_t allocated_bytes = 0;               // sum of the memory plans, in bytes
+  std::uint64_t allocated_bytes = 0;  // sum of the memory plans, in bytes
   // `devices` has an element for each device that holds a replica of the model. The members above are sums over these
   // elements.
   struct Device;

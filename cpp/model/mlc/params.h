@@ -29,8 +29,8 @@ struct Param {
   std::uint64_t n_columns = 0;
   // The tensors, or parts of tensors, whose rows make up the rows of the parameter, in order.
   std::vector<Piece> pieces;
-  bool is_norm = false;       // a norm is one vector of n_columns and is never quantized
-  bool is_end = false;        // the embedding or the output matrix
+  bool is_norm = false;  // a norm is one vector of n_columns and is never quantized
+  bool is_end = false;   // the embedding or the output matrix
 
   std::uint64_t n_rows() const;
 };

@@ -27,13 +27,13 @@ struct GenerationCall {
   bool return_token_ids = false;
   bool wants_timings = false;
   bool include_reasoning = true;
-  std::string format_field;          // the field that sets the output format; empty: none
-  bool names_the_tool = false;       // the client named the tool that the model must call
+  std::string format_field;     // the field that sets the output format; empty: none
+  bool names_the_tool = false;  // the client named the tool that the model must call
   // The answer also contains the reasoning in an opaque form, which clients send back in the next request.
   bool seals_reasoning = false;
-  std::string service_tier;          // the client's value; empty: not given
-  bool only_loads = false;           // the request only loads the model and generates nothing
-  // Keep_alive is 0, so the model may be unloaded after the answer; with only_loads it is unloaded at once.
+  std::string service_tier;  // the client's value; empty: not given
+  bool only_loads = false;   // the request only loads the model and generates nothing
+  // The client sent keep_alive 0, so the model may be unloaded after the answer, or with only_loads at once.
   bool gives_model_back = false;
   std::uint32_t wanted_context = 0;  // the context length that the client wants; 0: not given
   std::string stored_input;          // the input items, a JSON list, if the answer will be stored

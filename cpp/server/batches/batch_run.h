@@ -97,7 +97,8 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   BatchReader input_;
   LineFile output_, errors_;
   std::unordered_set<std::string> done_;  // custom_ids whose result is in a file
-  std::deque<BatchLine> waiting_;         // lines that the engine refused for now, because a queue or limit was full; tried again later
+  // Lines that the engine refused for now, because a queue or limit was full. step() tries them again.
+  std::deque<BatchLine> waiting_;
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // key: number; guarded by mutex_
   std::uint64_t n_started_ = 0;
@@ -108,7 +109,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   std::atomic<std::uint64_t> n_completed_{0}, n_failed_{0};
   std::atomic<std::uint32_t> n_under_way_{0};
   std::atomic<BatchEnding> ending_{BatchEnding::kNone};
-  // Drops_: answers are ignored, because the calls were cancelled.
+  // If drops_ is true, answers are ignored, because the calls were cancelled.
   std::atomic<bool> is_abandoned_{false}, drops_{false};
   mutable std::mutex mutex_;
   std::vector<Answered> inbox_;

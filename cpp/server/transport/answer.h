@@ -14,7 +14,7 @@ namespace zinc_rt::server {
 struct AnswerOptions {
   // Makes the answer to a request whose handler releases the Connection without an answer.
   MakeRefusal refusal = plain_refusal;
-  std::string path = {};                // the request's path
+  std::string path = {};  // the request's path
   std::size_t max_unsent_bytes = 0;
   bool is_head = false;      // the method is HEAD: send no body
   bool keep_alive = false;   // the client wants to keep the connection open

@@ -21,7 +21,7 @@ struct TransportOptions {
   std::uint16_t port = 8080;       // 0: any free port
   // If not empty: listening on an address that other machines can reach is an error, and this text is the reason.
   std::string why_loopback_only;
-  std::string tls_cert, tls_key;   // PEM files; both or neither
+  std::string tls_cert, tls_key;  // PEM files; both or neither
   std::size_t max_head_bytes = 32u << 10;
   std::size_t max_body_bytes = 16u << 20;
   std::size_t max_unsent_bytes = 256u << 10;  // per answer; while more bytes wait, write() to a stream returns false

@@ -14,7 +14,7 @@ Status check(VkResult result, std::string_view what) {
   return fail(StatusCode::kInternal, "[vulkan] {}: {}", what, to_string(result));
 }
 
-// The properties that a memory type must have for a heap, and those that are preferred.
+// The properties that a memory type must have for a heap (must), and the properties that are preferred (should).
 struct HeapFlags {
   VkMemoryPropertyFlags must, should;
 };

@@ -1,7 +1,8 @@
 // Device is one open Vulkan device: memory by address, kernels as pipelines, and recorded commands. It knows neither
 // models nor ops.
 // Thread rule: one thread at a time. Memory, pipelines and commands belong to the device and are freed with it at the
-// latest. It serves one model at a time. Keep it for the next model, which may need the same pipelines.
+// latest. It serves one model at a time. The next model should use the same object, because it may need the same
+// pipelines.
 #pragma once
 
 #include <functional>
@@ -61,17 +62,17 @@ class Device {
   // Sets the form of fma for later calls of make_pipelines() and pipeline().
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
-  // Turns kernels with cooperative matrices on or off; they are off at first. REQUIRES: info().has_matrices.
+  // Enables or disables kernels with cooperative matrices, which are disabled at first. REQUIRES: info().has_matrices.
   void use_matrices(bool yes) { uses_matrices_ = yes; }
   bool uses_matrices() const { return uses_matrices_ || faults_.matrices_by_hand; }
-  // Makes pipelines for those of the kernels that have none yet, on several threads. The code that the driver compiles
-  // is kept in a file in the user's cache folder.
+  // Makes the pipelines of the kernels that have none yet, on several threads. The code that the driver compiles is
+  // kept in a file in the user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);
   // Returns the pipeline of a kernel. REQUIRES: make_pipelines() was called with the key.
   VkPipeline pipeline(const KernelKey& key) const;
 
-  // Records commands. They may be submitted many times, but only once at a time. They start after all earlier
-  // submissions have ended, and when they have ended the host sees what they wrote.
+  // Records commands. The commands may be submitted many times, but must have ended before they are submitted again.
+  // They start after all earlier submissions have ended. When they have ended, the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
   // Frees recorded commands. REQUIRES: they are not running.
   void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
@@ -81,8 +82,8 @@ class Device {
   Status wait();
   Status run(std::span<const VkCommandBuffer> commands);
 
-  // If Faults::timed is set: the time of each kernel with its constants ("linear.guarded 10 20 1"), summed over its
-  // dispatches in the last run().
+  // KernelTime is the time of a kernel with its constants ("linear.guarded 10 20 1"), summed over its dispatches in the
+  // last run(). It is measured only if Faults::timed is set.
   struct KernelTime {
     std::string kernel;
     std::uint32_t n = 0;

@@ -14,14 +14,15 @@ struct DeviceInfo {
   std::string name, driver;  // such as "llvmpipe (LLVM 15.0.6, 256 bits)" and "llvmpipe Mesa 22.3.6"
   std::uint32_t api_version = 0;
   bool is_processor = false, is_discrete = false;
-  std::string missing;  // the required features that it lacks; empty: it can be used
+  std::string missing;  // required features that the device lacks; empty: the device can be used
   bool has_doubles = false;
   // These tell which execution modes for 32-bit floats the device has.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
-  std::uint32_t subgroup_size = 0;      // the subgroup size of pipelines
-  bool has_sizes_of_subgroups = false;  // pipelines must ask for this size, because the driver may choose another
-  bool has_matrices = false;            // cooperative matrices of int8, 16 x 32 by 32 x 16, in subgroups of 32
-  std::uint32_t shared_bytes = 0;       // the most shared memory of a workgroup
+  std::uint32_t subgroup_size = 0;  // the subgroup size of pipelines
+  // True: pipelines must request subgroup_size, because the driver may choose another size.
+  bool has_sizes_of_subgroups = false;
+  bool has_matrices = false;       // cooperative matrices of int8, 16 x 32 by 32 x 16, in subgroups of 32
+  std::uint32_t shared_bytes = 0;  // the most shared memory of a workgroup
   std::uint32_t queue_family = 0;
   std::uint64_t memory_bytes = 0;          // size of the device's largest memory heap
   std::uint64_t max_allocation_bytes = 0;  // the largest size of one region
@@ -48,8 +49,8 @@ struct Features {
   VkPhysicalDeviceFeatures2 v10{};
 };
 
-// Returns all devices in the order of preference: GPUs before processors, and those with their own memory first.
-// Errors: kUnavailable if there is no loader.
+// Returns all devices in the order of preference: GPUs before processors, and GPUs with their own memory first. Errors:
+// kUnavailable if the Vulkan loader is not installed.
 Result<std::vector<DeviceInfo>> list_devices();
 
 // Returns the first GPU, or the device whose name contains `wanted`. A processor is used only on request. Errors:

@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kLibrary = "libvulkan.so.1";
 
 Result<Api> open_loader() {
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);  // never closed: drivers keep threads in it
+  // Never closed, because drivers have threads that run its code.
+  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return fail(StatusCode::kUnavailable, "[vulkan] {} cannot be opened; install the Vulkan loader (libvulkan1)",
                 kLibrary);

@@ -17,8 +17,8 @@ bool declares(std::uint32_t op) {
   return (op >= kOpTypeVoid && op <= kOpVariable) || op == kOpTypeCooperativeMatrix;
 }
 
-// Finds or adds the integer types of the module, and the constants that matrix types need. All of them must be declared
-// before other types.
+// Finds or adds the integer types of the module, and the constants that matrix types need. All of these must be
+// declared before other types.
 class Integers {
  public:
   explicit Integers(std::uint32_t& bound) : bound_(bound) {}

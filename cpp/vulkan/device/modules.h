@@ -7,7 +7,7 @@
 
 namespace zinc_rt::vulkan {
 
-// Fma tells how a kernel computes a fused multiply-add (kernels/vulkan/exact_math.glsl). A kernel without one has only
+// Fma tells how a kernel computes a fused multiply-add (kernels/vulkan/exact_math.glsl). A kernel without fma has only
 // one form.
 enum class Fma : std::uint8_t { kNative, kGuardedByDoubles, kGuarded, kDoubles, kIntegers };
 // The forms in the order in which they are tried, the fastest first.

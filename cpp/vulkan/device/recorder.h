@@ -11,14 +11,14 @@
 
 namespace zinc_rt::vulkan {
 
-// A kernel may have at most this many bytes of push constants. Every device has room for them.
+// The most bytes of push constants of a kernel. Every Vulkan device supports 128.
 inline constexpr std::uint32_t kPushBytes = 128;
 
-// Faults that a test injects, to prove that its comparison would notice them.
+// Faults are errors that a test injects, to prove that its comparison detects them.
 struct Faults {
   bool undecorated = false;        // uses kernels as glslc compiled them, without strict.h
   bool shuffled = false;           // records dispatches between two barriers in reverse order
-  std::uint32_t lost_barrier = 0;  // leaves out every n-th barrier; 0: none
+  std::uint32_t lost_barrier = 0;  // n: every n-th barrier is not recorded; 0: all are recorded
   // The next three are not faults, so the bits must stay the same.
   bool more_barriers = false;  // adds a barrier after each dispatch
   bool timed = false;          // adds a barrier and a timestamp after each dispatch
@@ -49,8 +49,8 @@ class Recorder {
   // Ends the recording. No other call may follow.
   void finish();
 
-  // Writes the barrier with which all commands begin and end. With it submissions do not overlap, and the host sees
-  // what they wrote.
+  // Writes the barrier with which all commands begin and end. Because of this barrier, submissions do not overlap, and
+  // the host sees what they wrote.
   static void full_barrier(const Api& api, VkCommandBuffer commands);
 
  private:

@@ -61,8 +61,8 @@ bool is_arithmetic(std::uint32_t op) {
     default: return false;
   }
 }
-// Returns the section of a module to which an instruction belongs. In order, these are: capabilities; extensions to
-// execution modes; names and sources; the rest, beginning with decorations.
+// Returns the section of a module to which an instruction belongs. The sections are, in order: 0 capabilities; 1
+// extensions to execution modes; 2 names and sources; 3 decorations and everything after them.
 int section_of(std::uint32_t op) {
   if (op == kOpCapability) return 0;
   if (op == kOpExtension || op == kOpExtInstImport || (op >= kOpMemoryModel && op <= kOpExecutionMode) ||

@@ -1,5 +1,5 @@
 // Changes a SPIR-V module so that it keeps the arithmetic contract (docs/arithmetic.md), even if its source or compiler
-// did not ask for that. It adds NoContraction to every float result, and the execution modes for 32-bit floats that the
+// did not request this. It adds NoContraction to every float result, and the execution modes for 32-bit floats that the
 // device has.
 // Thread rule: pure functions.
 #pragma once
