@@ -1,5 +1,5 @@
 // This is the CPU reference kernel of the op COPY_ROWS. It sets rows[to[i]] = rows[from[i]] for each pair i. A row is
-// the recurrent state of a slot or of a checkpoint, or a whole KV page. A row that is written must occur in only one
+// the recurrent state of a slot or of a checkpoint, or a whole KV page. The row to[i] of a pair may occur in no other
 // pair. Bits are copied, not values, because the words of a page may be f16 pairs or quantized blocks.
 // Order of sums: there are none.
 #include <algorithm>

@@ -1,8 +1,8 @@
 // This is the CPU reference kernel of the op FLASH_ATTN. It computes the causal attention of one query token per slot
 // over the slot's paged K and V. Query heads are grouped: head h reads kv head h / (n_heads / n_kv_heads). With window
 // > 0, token i attends only to tokens j with i - j < window. With softcap > 0, scores become s = cap * tanh(s / cap).
-// Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated ones (r8,
-// r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
+// Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are converted to float first. Rotated K and V
+// (r8, r4) and integers (i16) are multiplied as integers (quant/rotated_kv.h, quant/integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
 // v_head_dim], y [n, n_heads * v_head_dim].
 // Order of sums (rule 5): the history is split into chunks of 128 positions, at multiples of 128.
@@ -65,7 +65,7 @@ ZRT_MULTIVERSION void merge(const Head& chunk, std::uint32_t dim, Head& total) {
   for (std::uint32_t i = 0; i < dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
   total.max = max;
 }
-// Returns the first position to which the token at `pos` attends. The last one is `pos` itself.
+// Returns the first position to which the token at `pos` attends. The last position is `pos` itself.
 std::uint32_t first_seen(const push::FlashAttn& c, std::uint32_t pos) {
   return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
 }
@@ -101,7 +101,8 @@ struct Span {
   std::uint32_t begin, end;
 };
 
-// Says how the cells of one KV layout are read. There is one Reader per layout. `wide` is memory for a head of floats.
+// Reader holds the functions that read the cells of one layout of the KV cache. kReaders has one Reader per layout.
+// `wide` is memory for the floats of one head.
 struct Reader {
   // Converts the query for this layout: sets `rotated` or `integer`, and adapts its scale.
   void (*make_query)(std::uint32_t head_dim, HeadQuery& query);
@@ -113,7 +114,8 @@ struct Reader {
   void (*finish)(float* y, std::uint32_t v_head_dim);
 };
 
-// These two do nothing. They stand in kReaders for layouts whose queries or results need no conversion.
+// leave_query() and leave_output() do nothing. kReaders lists them for layouts whose queries or results are not
+// converted.
 void leave_query(std::uint32_t, HeadQuery&) {}
 void leave_output(float*, std::uint32_t) {}
 
@@ -172,8 +174,8 @@ void score_integers(const Query& query, const HeadQuery& head, Span span, float*
 }
 
 // Computes the weighted sum of values whose cells are interleaved by page, with integers. A page's 16 weights are p
-// times the scales from scales_of(page, scales). They are converted to digits, and add_page(high, low, page, sums) adds
-// their products with the values. `o` receives the n results.
+// times the scales from scales_of(page, scales). The weights are converted to digits, and add_page(high, low, page,
+// sums) adds the products of the digits with the values. `o` receives the n results.
 template <class ScalesOf, class AddPage>
 void weigh_pages(const Query& query, const float* p, Span span, const ScalesOf& scales_of, const AddPage& add_page,
                  std::uint32_t n, float* o) {
@@ -234,8 +236,8 @@ HeadQuery make_head_query(const Query& query, std::uint32_t head) {
   return made;
 }
 
-// Computes for one head what the chunk `span` of the history adds: the largest score, the sum of the exponentials, and
-// the sum of the values weighted by them.
+// Computes the part of the result of one head that comes from the positions `span` of a chunk: the largest score, the
+// sum of the exponentials, and the sum of the values weighted by the exponentials.
 void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* wide, Head& out) {
   const auto& c = query.tile.shape;
   const Reader& reader = reader_of(query.tile);
@@ -260,7 +262,8 @@ void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* w
   reader.weigh(query, scores, span, wide, out.o);
 }
 
-// Computes y = o * (1 / l), and then what the values' layout requires (Reader::finish).
+// Computes a head's result y = o * (1 / l), where l is the sum of the exponentials. Then converts y as the values'
+// layout requires (Reader::finish).
 void finish(const AttendTile& tile, const Head& total, float* y) {
   const std::uint32_t dim = tile.shape.v_head_dim;
   const float r = exact::rcp(total.sum);
@@ -285,9 +288,9 @@ void attend_head(const Query& query, std::uint32_t head, float* y) {
   finish(query.tile, total, y);
 }
 
-// Writes the result of one head for each chunk of the tile as a record: v_head_dim sums of weighted values, then the
-// largest score and the sum of the exponentials. A later op merges the records. `record` is the head's first record.
-// The records of the same head in neighbouring chunks are `group` records apart.
+// Writes one record per chunk of the tile for one head: the weighted sums of values (padded to a multiple of 16), the
+// largest score, and the sum of the exponentials. The op's workgroups merge the records later. `record` is the head's
+// first record. The records of a head in neighbouring chunks are `group` records apart.
 void leave_chunks(const Query& query, std::uint32_t head, float* record) {
   const auto& tile = query.tile;
   const auto& c = tile.shape;
@@ -357,8 +360,8 @@ constexpr std::uint32_t kGroupsAThread = 4;  // number of groups per thread into
 // this many chunks.
 constexpr std::uint32_t kLeastAThread = 24;
 
-// Decides which histories of a step are split: those with more than `most` chunks, into groups of at most `most`
-// chunks. `most` is chosen so that there are about kGroupsAThread groups per thread, over all kv heads.
+// Decides which histories of a step are split. Histories with more than `most` chunks are split into groups of at most
+// `most` chunks. `most` is chosen so that there are about kGroupsAThread groups per thread, over all kv heads.
 struct Cut {
   const push::FlashAttn& shape;
   const std::int32_t* pos;
@@ -393,7 +396,7 @@ std::uint64_t records_floats(const CpuArgs& args) {
   return (std::uint64_t{args.dim(kSymbols["dim:m"])} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
          attend_record_floats(c.v_head_dim);
 }
-// Returns the records of one kv head for the cut_idx-th of the histories that are split.
+// Returns the memory for the records of one kv head and one split history. cut_idx numbers the split histories from 0.
 float* records_of(const CpuArgs& args, std::uint32_t cut_idx, std::uint32_t kv_head) {
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
   return reinterpret_cast<float*>(args.shared) + (std::uint64_t{cut_idx} * n_kv_heads + kv_head) * records_floats(args);

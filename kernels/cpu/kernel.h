@@ -30,7 +30,8 @@ struct KernelSet {
 };
 
 struct CpuArgs {
-  void* const* buffers;          // the op's inputs, then its outputs, in the order of its rule; null if absent
+  // Addresses of the op's inputs, then of its outputs, in the order of the op's rule; null for an absent operand.
+  void* const* buffers;
   const std::uint32_t* symbols;  // values of CpuKernel::symbols, in the same order
   const void* push;              // the op's constants, of type push::<Op>
   std::uint32_t n_tokens, n_outputs;
@@ -50,8 +51,8 @@ struct CpuArgs {
   const T& constants() const {
     return *static_cast<const T*>(push);
   }
-  // Returns the value of a dimension symbol. The numbers of tokens and of output rows change from step to step, so two
-  // special values stand for them.
+  // Returns the value of a dimension symbol. Two special values stand for the numbers of tokens and of output rows,
+  // because these change from step to step. They are replaced by the step's numbers.
   std::uint32_t dim(std::size_t symbol) const {
     const std::uint32_t value = symbols[symbol];
     if (value == 0xFFFFFFF0u) return n_tokens;
@@ -60,11 +61,12 @@ struct CpuArgs {
   }
 };
 
-// Says for which types of the op's key operand (a weight or the KV cache) there are kernels.
+// Says for which types of the op's key operand (a weight or the KV cache) the op has kernels.
 enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
-  // This dimension or attribute of the op's rule is cut into tiles of `tile` elements. Null means one workgroup.
+  // Name of a dimension or attribute of the op's rule. The axis has one workgroup per `tile` elements of it. Null: one
+  // workgroup.
   const char* variable = nullptr;
   std::uint32_t tile = 1;
 };
@@ -76,9 +78,9 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // These describe optional work that runs before the first workgroup and leaves its results in args.shared, which has
-  // shared_bytes bytes. `prepare` is called n_prepare times, with the call's index in wg[0]. Like `run`, it may be
-  // called on any thread. n_prepare and shared_bytes may read the op's inputs.
+  // Optional work that runs before the first workgroup and writes its results to args.shared, which has shared_bytes
+  // bytes. `prepare` is called n_prepare(args) times, with the call's index in wg[0]. Like `run`, it may be called on
+  // any thread. n_prepare and shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
   std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;

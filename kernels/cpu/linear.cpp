@@ -61,8 +61,8 @@ void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end)
     part.packed = packed;
     return args.set->linear_rows(part, from, to);
   };
-  // A packed matrix ends with the rows that are too few for a panel. They are stored in the layout of the file, so they
-  // are computed separately.
+  // A packed matrix ends with the rows that are too few for a panel. These rows are stored in the layout of the file,
+  // so they are computed separately.
   const bool packed = args.packed && has_panels(args.w_dtype);
   const std::uint32_t in_panels = packed ? std::clamp(rows_in_panels(args.rows), begin, end) : begin;
   if (begin < in_panels && !fast(begin, in_panels, true)) linear_reference(args, begin, in_panels);
@@ -79,8 +79,8 @@ bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
   return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-// Describes a form in which the normalized row h is stored, because a weight's format requires it: its type, and
-// whether it is rounded to bf16.
+// Form is a form in which the normalized row h is stored for the weight formats that read it: its type, and whether its
+// values are rounded to bf16.
 struct Form {
   DType type;
   bool is_rounded;

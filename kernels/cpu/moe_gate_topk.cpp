@@ -1,7 +1,7 @@
 // This is the CPU reference kernel of the op MOE_GATE_TOPK, which computes the router's logits = LINEAR(x, gate_w) and
 // their softmax over all e experts. The n_used most likely experts are chosen (of equal ones the lower id) and written
 // most likely first, with their probabilities as weights. If renormalize is 1, the weights are divided by their sum.
-// Then all are multiplied by `scale`.
+// Then all weights are multiplied by `scale`.
 // Shapes: x [n, d], gate_w [e, d], logits [n, e], ids, weights [n, n_used].
 // Order of sums: softmax takes the maximum, exp, and the sum in 16 lanes (lane = expert mod 16), folded, and multiplies
 //   by the sum's reciprocal. The sum of the chosen probabilities runs from the most likely on.

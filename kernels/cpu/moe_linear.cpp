@@ -19,7 +19,7 @@ namespace {
 using Operand = operand::MoeLinear;
 constexpr NameList kSymbols{"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
 
-constexpr std::uint32_t kGather = 32;  // number of choices of one expert that are computed together
+constexpr std::uint32_t kGather = 32;  // the most choices of one expert (rows of x) that are computed together
 
 // Returns the size in bytes of an activation row of the type that takes the most (f32), rounded up to 64.
 std::uint64_t widest_row(std::uint32_t d) {

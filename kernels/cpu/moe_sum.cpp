@@ -1,5 +1,5 @@
 // This is the CPU reference kernel of the op MOE_SUM. It computes z[t] = the sum over a token's k choices of weight_j *
-// y[t][j], where weight_j = weights[t][j], times expert_scale[ids[t][j]] if there is one.
+// y[t][j], where weight_j = weights[t][j], times expert_scale[ids[t][j]] if expert_scale is present.
 // Shapes: y [n, k * d], ids, weights [n, k], expert_scale [e] or absent, z [n, d].
 // Order of sums: acc = 0, then acc = fma(weight_j, y_j, acc) for j = 0, 1, ...
 #include <algorithm>

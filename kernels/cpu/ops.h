@@ -1,5 +1,6 @@
 // Declares the reference functions on rows that several ops share. A fused op calls several of them in sequence. The
-// comments name the file that implements a function. All are pure and may run on any number of threads.
+// comment of a function names the file that implements it. All functions are pure and may run on several threads at
+// once.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct DeltaStep {
   float *state, *u, *y;
 };
 // Holds the arguments of one token of n channels in SSM_CONV1D (ssm_conv1d.cpp). All pointers are to the first channel.
-// The state has `taps` rows, which are `pitch` floats apart. It is updated.
+// The state has `taps` rows, which are `pitch` floats apart. The state is updated.
 struct ConvStep {
   const float *x, *w;
   std::uint32_t width, taps, n, pitch;
@@ -55,9 +56,9 @@ struct RowKernels {
   void (*conv_step)(const ConvStep& step);
   // Does linear_rows for w in f32, f16 or bf16. x is f32, or bf16 if rounds_x returned true.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // Used only in arithmetic `fast`; otherwise null. rounds_x returns whether linear_rows needs x rounded to bf16, for
-  // weights of type `w` and n rows of x of type `x`. round_x rounds one row, once for all calls, and fills the row's
-  // last cache line with zeros.
+  // Used only in arithmetic `fast`; otherwise null. rounds_x returns whether linear_rows needs the rows of x rounded to
+  // bf16, for weights of type `w` and n rows of x of type `x`. round_x rounds one row, once for all calls, and fills
+  // the row's last cache line with zeros.
   bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
   void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
@@ -86,8 +87,8 @@ void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d,
 void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
              const KernelSet* set = nullptr);
 
-// Describes the K or the V side of the cache. kv_store writes one token's row to it, at position `pos` of the slot that
-// owns these pages (kv_write_batched.cpp).
+// Describes the K or the V side of the cache. kv_store writes one token's row to this side, at position `pos` of the
+// slot that owns these pages (kv_write_batched.cpp).
 struct KvSide {
   void* cache;
   DType type;
@@ -103,7 +104,7 @@ void kv_store(const float* row, const KvSide& side, const std::int32_t* pages, s
 struct LinearArgs {
   const void* w;
   DType w_dtype;
-  bool packed;  // W is stored as row panels (quant/panels.h), except for its last rows if they do not fill one
+  bool packed;  // true: W is stored as row panels (quant/panels.h), except for last rows that do not fill a panel
   std::uint32_t rows;
   const float* bias;
   const void* x;
@@ -150,7 +151,7 @@ struct MoeLinearArgs {
   std::uint64_t w_pitch;  // bytes between the starts of two experts' matrices
   const void* x;
   DType x_dtype;
-  std::uint32_t rows;       // rows of x per token: 1, or one per choice
+  std::uint32_t rows;       // number of rows of x per token: 1, or as many as a token has choices
   const std::int32_t* ids;  // chosen experts of each token, [n, k]
   std::uint32_t n, k, e, f, d;
   float* y;  // results, [n, k * f]
@@ -168,7 +169,7 @@ float moe_weight(const float* weights, const std::int32_t* ids, const float* exp
 // AttendTile holds the arguments of `attend` (flash_attn.cpp), which computes query tokens [0, n) of a tile, from one
 // or several slots, for the query heads of one kv head.
 constexpr std::uint32_t kAttendChunk = 128;  // positions per chunk (docs/arithmetic.md, rule 5)
-constexpr std::uint32_t kAttendRows = 64;    // scratch memory has room for this many pairs (query token, head)
+constexpr std::uint32_t kAttendRows = 64;    // for how many pairs (query token, head) scratch memory has room
 struct AttendTile {
   push::FlashAttn shape;
   const float* q;  // queries, [n, n_heads * head_dim]
@@ -203,7 +204,8 @@ inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t
 AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile);
 void run_attend(const CpuArgs& args, const AttendTile& tile);
 
-// Returns the index of the largest value, the lower one of equal values (argmax.cpp). NaN never wins.
+// Returns the index of the largest value (argmax.cpp). Of equal values, the one with the lowest index counts. NaN is
+// never the largest.
 std::uint32_t argmax_row(const float* x, std::uint32_t n);
 
 // Returns the sum of n values in 16 lanes (lane = index mod 16), folded by the tree of docs/arithmetic.md.

@@ -1,6 +1,6 @@
 // This is the CPU reference kernel of the op POOL_MEAN. It computes y[t], the mean of a text's rows up to token t, so
-// the last token's mean is that of the text. The state keeps the sum of the rows so far, so a text may arrive in any
-// chunks.
+// the last token's mean is the mean of the whole text. The state keeps the sum of the rows so far, so a text may arrive
+// in any chunks.
 //   sum[slot[t]] = x[t] at position 0, else sum[slot[t]] + x[t];  y[t] = sum[slot[t]] / (pos[t] + 1)
 // Tokens of one slot are in order of their positions. A workgroup computes a tile of columns for all tokens.
 // Shapes: x [n, d], pos, slot [n], sum [s, d], y [n, d].

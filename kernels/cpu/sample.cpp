@@ -4,7 +4,8 @@
 //
 // These are the steps for a row, where l is its logits and i counts candidates from 0:
 //   0 Mask, if the row has one: the logits of tokens that the mask forbids become minus infinity.
-//   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
+//   1 Bias: the float of each pair in `bias` is added to its token's logit, in the order of the pairs. Minus infinity
+//   forbids a token.
 //   2 Penalties, once for each token of the row's history.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
 //     Presence, then count * frequency, are subtracted for generated tokens.
@@ -82,8 +83,8 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-// Applies typical_p: moves the candidates that stay to the front and returns their number. On entry the candidates'
-// member `logit` contains p_i, and `distance` contains d_i.
+// Applies typical_p: moves the candidates that remain to the front of `all` and returns their number. On entry the
+// candidates' member `logit` contains p_i, and `distance` contains d_i.
 std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
   float total = 0.0f, sum = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -132,8 +133,8 @@ std::uint32_t sort_key(float logit) {
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// Sorts candidates with a radix sort by the bytes of the key, beginning with the lowest. It is stable and ids ascend at
-// first, so among equal logits they still ascend afterwards. `spare` has room for n candidates.
+// Sorts candidates with a radix sort by the bytes of the key, beginning with the lowest. The sort is stable. Ids ascend
+// before it, so the ids of equal logits ascend after it. `spare` has room for n candidates.
 void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   std::uint32_t begin[4][256] = {};
   for (std::uint32_t i = 0; i < n; ++i) {

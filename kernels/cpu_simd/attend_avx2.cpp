@@ -2,7 +2,7 @@
 // for other processors must not use a copy of it.
 #include "kernels/cpu_simd/lanes_avx2.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes header comes first, because the files after it use its names.
+// The lanes header must come first, because the files after it use its names.
 #include "kernels/cpu_simd/attend_body.h"
 
 namespace zinc_rt::cpu_simd {

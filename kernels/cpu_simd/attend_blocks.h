@@ -1,7 +1,7 @@
 // Computes attention of many rows on 16 lanes. A row is a query token of one slot together with one query head. A lane
 // holds a row, and 16 rows are a block. So the 16 partial sums of a score are 16 registers, which the tree of additions
 // combines without a shuffle. The softmax stays within a lane too, and one broadcast of a key serves a whole block. For
-// this q is transposed once per tile.
+// this purpose q is transposed once per tile.
 //
 // A row "sees" a position if its token attends to it. Lanes without a row, and rows that do not see a chunk, are
 // computed with the rest of their block. Their results are not read.
@@ -14,11 +14,11 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// From this many rows on, a block is faster than one row at a time, even if some of its lanes have no row.
+// With at least kLeastForBlocks rows, a block is faster than one row at a time, even if some of its lanes hold no row.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// This many blocks compute their scores at once and share the broadcast of a key. If only one block were computed at a
-// time, loads would limit the multiply-adds. With AVX2 the registers hold the sums of only one block.
+// Number of blocks that compute their scores at once and share the broadcast of a key. With one block at a time, loads
+// would limit the multiply-adds. But with AVX2 the registers hold the sums of only one block.
 constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
 // Returns how many keys n blocks multiply at once. With AVX2 the sums of 6 keys would fit into the registers, but that
 // is slower, because every partial sum is written to memory once.
@@ -171,8 +171,8 @@ ZRT_SIMD auto load_quads(const float* const* from, std::uint64_t at) {
   else
     return join(load_quads<kQuads / 2>(from, at), load_quads<kQuads / 2>(from + 2 * kQuads, at));
 }
-// Interleaves two registers. For each quad, returns (a0, b0, a1, b1) if kHalf is 0, and (a2, b2, a3, b3) if it is 2.
-// With kPairs, pairs of floats are moved instead of single ones.
+// Interleaves two registers, separately in each quad of four lanes. A quad becomes (a0, b0, a1, b1) if kHalf is 0, and
+// (a2, b2, a3, b3) if it is 2. With kPairs, pairs of floats are interleaved instead of single floats.
 template <int kHalf, bool kPairs>
 ZRT_SIMD auto zip_quads(auto a, auto b) {
   constexpr int kN = sizeof(a) / sizeof(float);
@@ -214,7 +214,7 @@ struct Seen {
 // start.
 struct Rows {
   std::uint32_t begin[kRows], end[kRows];  // positions [begin, end) that the row's token attends to
-  std::uint32_t lo[kRows], hi[kRows];      // those of them that are in the chunk; lo = hi if there are none
+  std::uint32_t lo[kRows], hi[kRows];      // positions [lo, hi) among these that lie in the chunk; lo = hi if none does
   float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
 };
 
@@ -296,7 +296,8 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
       add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, false,
                   o + r * width, width);
   };
-  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet, so it starts at 0
+  // True for the first page: o is not set yet, so the sums start at 0.
+  const bool begins = page == seen.lo / kPage * kPage;
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
@@ -349,8 +350,8 @@ __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std:
   }
 }
 
-// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end). These are at most
-// kRows rows.
+// Computes tokens [begin, end) of the tile, which belong to one slot, for heads [h_begin, h_end). Tokens times heads
+// are at most kRows rows.
 void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                    std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -428,7 +429,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       if (seen[b].lo < seen[b].hi)
         soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
                      c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
-    // The first chunk is written directly to the rows' totals, because there is nothing to merge it with.
+    // The first chunk is written directly to the rows' totals, because no earlier chunk must be merged.
     float* chunk_o = at <= first ? totals : o;
     for (std::uint32_t page = first_page; page < hi; page += kPage) {
       const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);

@@ -1,8 +1,8 @@
 // Computes attention on 16 lanes for few rows; attend_blocks.h is for many. A row is a query token together with a
-// query head. A row "sees" a position if its token attends to it. Each instruction set has one file that includes this
-// one after its lanes header. The order of sums is that of kernels/cpu/flash_attn.cpp. Rows share the other work: a
-// page of K or V is converted to floats once for all query heads of the kv head and all query tokens of the slot. A sum
-// stays in registers until it is complete.
+// query head. A row "sees" a position if its token attends to it. Each instruction set has a .cpp file that includes
+// this file after its lanes header. The order of sums is that of kernels/cpu/flash_attn.cpp. Rows share the other work:
+// a page of K or V is converted to floats once for all query heads of the kv head and all query tokens of the slot. A
+// sum stays in registers until it is complete.
 //
 // The sums of different rows are independent. In scratch memory, widths are padded to 16. K is padded with +0 and q
 // with -0, because their product -0 does not change a lane. V is padded with +0, in lanes that are not read. A masked
@@ -22,8 +22,8 @@ namespace {
 
 // Memory is prefetched this many positions ahead, which is far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
-// Returns how many columns (1, 2 or 4) a loop computes at once if each has n sums. As many are chosen as fit into 16
-// registers, besides one operand of each row and one of the page, if 16 lanes are two registers.
+// Returns how many columns (1, 2 or 4) a loop computes at once if each has n sums. If 16 lanes are two registers, the
+// sums must fit into 16 registers besides one operand of each row and one operand of the page.
 constexpr int attend_columns(int n) {
   const int columns = (kParts == 1 ? 16 : 6) / n;
   return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
@@ -201,14 +201,14 @@ ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, c
   f(widen(cache, at, n, wide));
 }
 
-// Computes the chunk that begins at position `at` for the `n` rows that see it. Positions up to `last` will be read
-// later, so they are worth prefetching.
+// Computes the chunk that begins at position `at` for the `n` rows that see it. Positions up to `last` will be read by
+// later calls, so they may be prefetched.
 void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
                   std::uint32_t last, float softcap, float* wide) {
   const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
   const auto [begin, end, hi] = pages_seen_by(rows, n);
-  // Returns the address to prefetch. It is kAhead positions later in the same cache or, past its end, in the other
-  // cache from position `then` on.
+  // Returns the address to prefetch. The address is kAhead positions later in the cache `same`. Past the end of `same`,
+  // it is in the cache `other`, from position `then` on.
   const auto later = [&](const Cache& same, std::uint32_t page, const Cache& other, std::uint32_t then,
                          std::uint32_t other_end) __attribute__((always_inline)) -> const std::byte* {
     page += kAhead;
@@ -242,8 +242,8 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
 }
 
 // Tells attend_rows how the cells of f32, f16 and q8_0 are read. make_query writes a query to padded(dim) floats and
-// returns the factor of its scores. attend computes a chunk. finish does what the layout requires at the end of an
-// output.
+// returns the factor of its scores. attend computes a chunk. finish converts a finished output if the layout requires
+// it.
 struct PlainCells {
   const cpu::AttendTile& tile;
   Cache k, v;
@@ -351,7 +351,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
     }
-    if (tile.records != nullptr) {  // all rows are heads of one token, which sees all of these chunks
+    if (tile.records != nullptr) {  // all rows are heads of the same token, which sees all chunks of the tile
       const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
       for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }

@@ -1,6 +1,7 @@
 // Computes attention over integer cells (kernels/common/kv_integer.h) on 16 lanes, for any number of rows.
-// attend_body.h includes this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane
-// multiplies two codes by two digits at once, so an integer sum needs no fold, and codes are used without conversion.
+// attend_body.h includes this file. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A
+// lane multiplies two codes by two digits at once, so an integer sum needs no fold, and codes are used without
+// conversion.
 #pragma once
 
 #include "kernels/common/kv_integer.h"
@@ -26,15 +27,15 @@ ZRT_SIMD Floats integer_scales(const std::byte* scales) {
   return as_floats(shift_left(load_u16(scales), 16));
 }
 
-// Returns how many pages n rows multiply at once. The digits of a query are loaded once for all of them. Four pages are
-// not faster than two.
+// Returns how many pages n rows multiply at once. The digits of a query are loaded once for all pages that are
+// multiplied at once. Four pages are not faster than two.
 constexpr int integer_pages(int n) {
   return kIntegerSums / (2 * n) >= 2 ? 2 : 1;
 }
 
-// Computes scores[r], the integer_dots (integer_kv.h) of kQ queries with the tokens of n pages, kPages at once. A query
-// is its high digits, then its low ones. The loop alternates between both halves of the keys' values, because memory is
-// read faster from several places at once.
+// Computes scores[r], the integer_dots (integer_kv.h) of kQ queries with the tokens of n pages, kPages at once. q[r]
+// points to the high digits of query r, followed by its low digits. The loop alternates between both halves of the
+// keys' values, because memory is read faster from several places at once.
 template <int kQ, int kPages>
 __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t dim, float* const* scores) {
@@ -75,7 +76,7 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
   } while (n >= kPages);
 }
 
-// Converts 32 weights to digits of 16 bits, in place: first the high digits, then the low ones.
+// Converts 32 weights to digits of 16 bits, in place: first all high digits, then all low digits.
 ZRT_SIMD void make_digits(float* weights, float inverse) {
   const Ints codes = codes_of_weights(weights, inverse);
   store(static_cast<void*>(weights), shift_right_signed_16(add_16(codes, splat(128 << 16 | 128)), 8));
@@ -97,7 +98,8 @@ __attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32
 }
 
 // Computes o[r] = d[r] times the sums of the row's digits times the values of n_pages pages, for kColumns columns from
-// column `at` on. `page` is the first page's index in the chunk. The digits are those of make_digits, for whole chunks.
+// column `at` on. `page` is the first page's index in the chunk. The digits were made by make_digits(), for whole
+// chunks.
 template <int kN, int kColumns>
 __attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const PartPage* pages,
                                               std::uint64_t page, std::uint64_t n_pages, std::uint64_t dim,

@@ -1,5 +1,5 @@
 // Reads K and V of one slot and kv head, a page at a time, as floats. Attention of few rows (attend_body.h) and of many
-// (attend_blocks.h) use it. Included after a lanes header.
+// rows (attend_blocks.h) use these functions. Included after a lanes header.
 #pragma once
 
 #include "kernels/common/kv_page.h"
@@ -52,7 +52,7 @@ template <class T>
 struct Page {
   const T* values;
   std::uint64_t pitch;
-  std::int64_t ahead = 0;  // bytes from the value that is read to the one that is prefetched
+  std::int64_t ahead = 0;  // bytes from the value that is read to the value that is prefetched
 };
 using WidePage = Page<float>;
 // Half is the type of f16 values. A page of them is read in place if the length of its rows is a multiple of 16.
@@ -108,8 +108,8 @@ ZRT_SIMD Page<T> in_place(const Cache& cache, std::uint32_t at, const std::byte*
   const std::byte* from = page_at(cache, at);
   return {reinterpret_cast<const T*>(from), cache.cell / sizeof(T), ahead == nullptr ? 0 : ahead - from};
 }
-// Prefetches into the L2 cache. The distance between tokens is usually a power of two, so they map to few sets of the
-// L1 cache.
+// Prefetches into the L2 cache. The distance between tokens is usually a power of two, so the tokens' rows map to few
+// sets of the L1 cache.
 template <class T>
 ZRT_SIMD void ask_for(const T* p, std::int64_t ahead) {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(p) + ahead, 0, 2);

@@ -12,11 +12,11 @@ namespace {
 // Says where the codes and scales of one head and page are.
 struct PartPage {
   const std::byte *codes, *scales;
-  std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while they are read
+  std::int64_t ahead;  // bytes from a key's codes to the memory that is prefetched while the codes are read
 };
 
-// Lists the pages that are prefetched while values are read. Values are read by columns, so their own pages are not
-// read in order. These pages are prefetched line by line, one page after the other.
+// Lists the pages that are prefetched while values are read. Values are read by columns, so a read does not walk along
+// a page. Therefore later pages are prefetched separately: line by line, one page after the other.
 struct PagesAhead {
   const std::byte* codes[kChunk / kPage];
   std::uint32_t lines;  // number of cache lines per page
@@ -37,8 +37,8 @@ ZRT_SIMD IntPart two_of(const std::int16_t* p) {
   std::memcpy(&both, p, sizeof both);
   return hold(splat_int_part(both));
 }
-// This many sums, of 16 lanes each, stay in registers besides the operands. With VNNI the addition is part of the
-// product, so more sums are needed to hide its latency.
+// Number of sums, of 16 lanes each, that fit into the registers besides the operands. With VNNI the addition is part of
+// the product, so more sums are needed to hide its latency.
 constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
 // Returns how many columns (1, 2 or 4) of 16 lanes are computed at once if each has n sums.
 constexpr int sum_columns(int n) {
@@ -47,7 +47,7 @@ constexpr int sum_columns(int n) {
 }
 
 // Computes the scores of n pages of keys, from position `first` of a chunk on, for the rows that see them.
-// dots.operator()<kAtOnce>(pages, n, scores) computes those of n pages, where n is a multiple of kAtOnce.
+// dots.operator()<kAtOnce>(pages, n, scores) computes the scores of n pages, where n is a multiple of kAtOnce.
 template <int kN, int kPages, class Dots>
 ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t first, std::uint32_t n,
                           const Dots& dots) {
@@ -67,7 +67,7 @@ ZRT_SIMD void score_pages(Row* const* rows, const PartPage* pages, std::uint32_t
 }
 
 // Holds the factors that convert the weights of up to 16 rows to integers. make_integer_scales() computes them from the
-// bits of the rows' largest magnitudes. They equal those of quantize_to_digits.
+// bits of the rows' largest magnitudes. The factors equal those of quantize_to_digits(), the reference.
 struct IntegerScales {
   float inverse[kLanes], d[kLanes];
 };
@@ -90,8 +90,8 @@ ZRT_SIMD Ints codes_of_weights(const float* weights, float inverse) {
 }
 
 // Converts the exponentials of a row to weights, for the pages of positions [begin, end): multiplies them by the scales
-// of the chunk's values, and sets those of positions that the row does not see to 0. `weights` may be the row's scores.
-// Returns the bits of the largest magnitude.
+// of the chunk's values, and sets the weights of positions that the row does not see to 0. `weights` may be the row's
+// scores. Returns the bits of the largest magnitude.
 __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
                                              std::uint32_t end, float* weights) {
   const Ints magnitude = splat(0x7FFFFFFF);

@@ -1,10 +1,10 @@
 // Computes attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows. attend_body.h
-// includes this. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane multiplies
-// pairs of 16 bits, so an integer sum needs no fold. Codes of keys are stored as unsigned bytes, 128 above their value,
-// so a sum starts at -128 times the sum of the query's bytes. The values of a chunk are looked up once for all rows, a
-// block of 64 columns at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of products
-// with whole codes fits 32 bits. float(sum) equals fma(float(A), 256, float(B)) of the reference, because both are the
-// exact sum, rounded once.
+// includes this file. For scores the lanes are the 16 tokens of a page; for outputs they are 16 values. A lane
+// multiplies pairs of 16 bits, so an integer sum needs no fold. Codes of keys are stored as unsigned bytes, 128 above
+// their value, so a sum starts at -128 times the sum of the query's bytes. The values of a chunk are looked up once for
+// all rows, a block of 64 columns at a time. Weights are not split into digits: a value has 8 bits, so a chunk's sum of
+// products with whole codes fits 32 bits. float(sum) equals fma(float(A), 256, float(B)) of the reference, because both
+// are the exact sum, rounded once.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
@@ -75,7 +75,8 @@ constexpr int rotated_pages(int n) {
 template <int kQ, int kPages, bool kIsR8>
 __attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const PartPage* pages, std::uint64_t n,
                                                  std::uint64_t n_blocks, float* const* scores) {
-  // A block takes this many steps. A step prefetches a line and multiplies two words of r8 codes, or one of r4.
+  // Number of steps per block. A step prefetches a cache line and multiplies two words of r8 codes or one word of r4
+  // codes.
   constexpr std::uint64_t kWords = kv::kBlock / 8;
   const Ints low_bytes = splat(0x00FF00FF), nibbles = splat(0x0F0F0F0F);
   const Ints flip = splat(static_cast<std::int32_t>(0x80808080u));
@@ -151,7 +152,7 @@ struct BlockOfValues {
   alignas(64) std::int16_t of[kChunk * kv::kBlock];
 };
 // Looks up the values of n pages in kTable, for one block of columns, and stores them in `values`. Page `first` of the
-// chunk is the first of the pages. For each four tokens, prefetches n_lines cache lines of the pages that are read
+// chunk is the first of the pages. After every four tokens, prefetches n_lines cache lines of the pages that are read
 // next.
 __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64_t first, std::uint64_t n,
                                               std::uint64_t row_bytes, std::uint64_t block, std::uint32_t n_lines,
@@ -165,8 +166,8 @@ __attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64
       for (std::uint32_t i = 0; i < n_lines; ++i) __builtin_prefetch(later + i * kLine);
       for (std::uint32_t column = 0; column < kValueBytes; column += kLanes) {
         const std::byte* at = from + column;
-        // The bytes are in this order so that the odd bytes of a word belong to the tokens after those of its even
-        // bytes.
+        // A word then holds the bytes of tokens 0, 2, 1 and 3 of a column. So its even bytes are a pair of neighbouring
+        // tokens (0, 1), and its odd bytes the next pair (2, 3).
         const Ints both = zip_bytes(at, at + 2 * row_bytes, at + row_bytes, at + 3 * row_bytes);
         const auto put = [&](const Ints& bytes, std::int16_t* pairs) __attribute__((always_inline)) {
           store(static_cast<void*>(pairs), shift_right_signed_16(shift_left_16(bytes, 8), 8));
@@ -185,8 +186,8 @@ ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_bloc
   float *from = memory[0], *to = memory[1];
   for (std::uint32_t i = 0; i < n_blocks; ++i)
     store(from + i * kPage, load_f16(scales + i * 2 * kPage) * splat(1.0f / kv::kStoredScale));
-  // The scales are stored by token. Each round moves numbers at even places before those at odd places, until the
-  // scales of each block are contiguous.
+  // The scales are stored by token. Each round moves the numbers at even places before the numbers at odd places, until
+  // the scales of each block are contiguous.
   for (std::uint32_t left = n_blocks; left > 1; left /= 2) {
     for (std::uint32_t i = 0; i < n_blocks / 2; ++i) {
       const LanePairs pairs = load_pairs(from + 2 * i * kPage);
@@ -226,7 +227,8 @@ __attribute__((noinline)) void rotated_values(const std::int16_t* const* codes, 
     }
 }
 
-// Computes one block of each row's o over pages [begin, end) of a chunk. `scales` are those of the chunk's values.
+// Computes one block of each row's o over pages [begin, end) of a chunk. `scales` holds the scales of the chunk's
+// values.
 __attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t n, const PartPage* pages,
                                                  std::uint32_t begin, std::uint32_t end, std::uint32_t block,
                                                  std::uint32_t dim, const float* scales, std::uint32_t n_lines,

@@ -7,17 +7,17 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// This many rows are multiplied by a page's keys or values at once. The keys or values are loaded and converted once
-// for all of them.
+// Number of rows that are multiplied by a page's keys or values at once. The keys or values are loaded and converted
+// once for all these rows.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 
 // Holds the state of one row, that is, of one query token and head.
 struct Row {
   std::uint32_t begin, end;  // positions [begin, end) that this row's token attends to
-  std::uint32_t lo, hi;      // those of them that are in the chunk, counted from the chunk's start
-  float scale;               // factor by which its scores are multiplied
+  std::uint32_t lo, hi;      // positions [lo, hi) among these that lie in the chunk, counted from the chunk's start
+  float scale;               // factor by which the row's scores are multiplied
   const float* q;
-  float *scores, *o, *total;  // `o` is the sum over this chunk's values
+  float *scores, *o, *total;  // scores of the chunk; o: sum over the chunk's values; total: sum over all chunks so far
   float max, sum, total_max, total_sum;
   float* y;
   float unit;  // scale of the row's weights, if these are integers
@@ -56,7 +56,8 @@ __attribute__((noinline)) void soften(Row& row, float softcap) {
   float* scores = row.scores;
   const auto is_whole = [&](std::uint32_t page)
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  // `depth` is the largest -s of whole pages, and decides as in soften_chunk() whether exp_near() suffices for them.
+  // `depth` is the largest -s in whole pages. As in soften_chunk(), it decides whether exp_near() may compute their
+  // exponentials.
   Floats top = minus_inf, depth = minus_inf;
   for (std::uint32_t j = begin; j < hi; j += kPage) {
     Floats s = load(scores + j) * splat(row.scale);
@@ -87,7 +88,7 @@ ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
 // Says which part of a chunk at least one of n rows sees: the whole pages [begin, end). `hi` is the end of the
-// positions that are seen.
+// positions that any row sees.
 struct SeenPages {
   std::uint32_t begin, end, hi;
 };

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kTile = 4;      // how many rows of x are multiplied by a vector of codes at once
 constexpr int kPairTile = 2;  // how many rows of x are multiplied by 16-bit codes at once
-// 0: two panels are never multiplied at once, because the registers hold the sums of only one.
+// How many rows of x are multiplied by two panels at once. 0: never, because the registers hold the sums of only one
+// panel.
 constexpr int kWideTile = 0;
 constexpr bool kHasWordPairs = false;
 
@@ -22,8 +23,8 @@ ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::memcpy(&word, x, sizeof(word));
   return _mm256_set1_epi32(word);
 }
-// Forces GCC to compute the products at this point. Otherwise it would keep them all for one expression at the end, and
-// spill them.
+// Forces GCC to compute the products at this point. Otherwise GCC would compute all products in one expression at the
+// end, and spill them.
 ZRT_SIMD void compute_now(Bytes& a, Bytes& b) {
   asm("" : "+x"(a), "+x"(b));
 }
@@ -52,7 +53,7 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return {_mm256_dpwssd_avx_epi32(sum.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(sum.hi, a.hi, b.hi)};
 }
 #else
-// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold the sum of kSteps of them. When
+// Without VNNI, products of 8-bit codes are added in pairs of 16 bits, which can hold the sum of kSteps products. When
 // these sums are added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit numbers.
 constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
 // Returns kSteps: a power of two, at most the number of words that share a scale.

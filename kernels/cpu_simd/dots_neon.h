@@ -35,9 +35,9 @@ ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
   return dots * scale;
 }
 #else
-// Without that instruction, products of 8-bit codes are added in pairs of 16 bits, which can hold the sum of kSteps of
-// them. When these sums are added to 32 bits, they are multiplied by the scales, so a scale is a pair of 16-bit
-// numbers.
+// Without the dot product of bytes, products of 8-bit codes are added in pairs of 16 bits, which can hold the sum of
+// kSteps products. When these sums are added to 32 bits, they are multiplied by the scales, so a scale is a pair of
+// 16-bit numbers.
 constexpr bool kScalesArePairs = true;
 // Returns kSteps: a power of two, at most the number of words that share a scale. Signed codes are at least -128 and x
 // at least -127, so no sum of two products overflows 16 bits.
@@ -84,8 +84,9 @@ struct Sum {
 };
 
 #if defined(__ARM_FEATURE_MATMUL_INT8)
-// Sums the products for two words of each row side by side, for one or two rows of x. It uses the matrix product of
-// bytes, which takes 8 values of two rows of W and of two rows of x. The words are added in order, interleaved.
+// Sums the products for two words of each row side by side, for one or two rows of x. It uses the instruction for the
+// matrix product of bytes, which multiplies 8 values of each of two rows of W and two rows of x. The words are added in
+// order, interleaved.
 template <int kSteps, int kRows>
 struct PairSum {
   Ints sums[2];  // [0]: sums of rows 4 i and 4 i + 1 of W; [1]: of rows 4 i + 2 and 4 i + 3

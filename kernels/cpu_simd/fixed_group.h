@@ -7,7 +7,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// FixedGroup is a group in memory: 16 scales, then 64 words of high digits and 64 words of low ones, each for 16 rows.
+// FixedGroup is a group in memory: 16 scales, then 64 words of high digits and 64 words of low digits; scales and words
+// are for 16 rows each.
 struct FixedGroup {
   const std::byte* at;
   static constexpr std::uint32_t kScaleBytes = 2 * cpu::kPanelRows;

@@ -1,7 +1,8 @@
-// Defines LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md). W and x are rounded to bf16. A lane
-// adds the products of two neighbours in k at once, and 16 lanes are folded once per kGroup values of k. This order is
-// the same for every row of x, however many rows there are. BF16 weights are read in place. F32 weights, and F16
-// weights with few rows of x, are multiplied by the exact unit (float_linear_avx512) and have its bits.
+// Defines LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md). The values of W and x are rounded
+// to bf16. A lane adds the products of two neighbours in k at once, and 16 lanes are folded once per kGroup values of
+// k. This order is the same for every row of x, however many rows there are. BF16 weights are read in place. F32
+// weights, and F16 weights with few rows of x, are multiplied by the exact unit (float_linear_avx512) and have its
+// bits.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kFewestF16 = 12;  // from this many rows of x on, rounding f16 weights pays
 constexpr std::uint32_t kGroup = 2048;    // values of k per group; 8 rows of W then stay in the L1 cache
-constexpr std::uint32_t kTokens = 48;     // how many rows of x are multiplied by a group before the next one is read
+constexpr std::uint32_t kTokens = 48;     // how many rows of x are multiplied by a group before the next group is read
 constexpr std::uint32_t kTileRows = 8;    // number of rows of W in a tile
 constexpr std::uint32_t kTileX = 3;       // rows of x in a tile: as many as the registers hold
 constexpr std::uint32_t kStep = 32;       // number of values of k in a register
@@ -59,8 +60,8 @@ struct Rows {
   std::uint64_t pitch;
 };
 
-// Adds to sums[r][j] the dot, over the group, of weight row j and row r of x. It is not inlined, so that all registers
-// are available for its sums.
+// Adds to sums[r][j] the dot, over the group, of weight row j and row r of x. The function is not inlined, so that all
+// registers are available for its sums.
 template <int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, Rows x, float (*sums)[kTileRows]) {
   const Bf16* row[kTileRows];

@@ -1,7 +1,7 @@
-// Computes LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes
-// this one after its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows
-// are multiplied by up to three rows of x, a group of 256 values of k at a time, so that each load serves several sums.
-// Eight sums are folded at once. Lanes past the end of k add +0 * -0, which does not change them.
+// Computes LINEAR on float weights and float activations on 16 lanes. Each instruction set has a .cpp file that
+// includes this file after its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight
+// weight rows are multiplied by up to three rows of x, a group of 256 values of k at a time, so that each load serves
+// several sums. Eight sums are folded at once. Lanes past the end of k add +0 * -0, which does not change them.
 #pragma once
 
 #include "kernels/cpu/ops.h"
@@ -11,9 +11,10 @@ namespace {
 
 constexpr std::uint32_t kGroup = 256;
 constexpr std::uint32_t kTileRows = 8;  // number of rows of W in a tile
-constexpr std::uint32_t kTileX = 3;     // rows of x in a tile: as many as the registers hold
-constexpr std::uint32_t kDirect = 12;   // up to this many rows of x, f32 weights are read in place
-constexpr std::uint32_t kTokens = 64;   // how many rows of x are multiplied by a group before the next one is read
+constexpr std::uint32_t kTileX = 3;     // number of rows of x in a tile, limited by the registers
+// With at most this many rows of x, f32 weights are read in place, without a copy.
+constexpr std::uint32_t kDirect = 12;
+constexpr std::uint32_t kTokens = 64;  // how many rows of x are multiplied by a group before the next one is read
 
 struct WeightF32 {
   static constexpr std::uint32_t kBytes = 4;
@@ -42,7 +43,7 @@ ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
 }
 
 // Computes y[r][j] = y[r][j] + v, where v is the dot of weight row j and row r of x over the group. w.n is a multiple
-// of 16. It is not inlined, so that all registers are available for its sums.
+// of 16. The function is not inlined, so that all registers are available for its sums.
 template <class W, int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
   // number of pairs of weight rows j and j + 4 that are multiplied at once
@@ -87,8 +88,8 @@ ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*
 }
 
 // Holds a copy of a group as floats, padded to a multiple of 16 values, with contiguous rows. Without it, f32 rows at
-// distances of a power of two bytes would map to few sets of the cache. So the copy is worth its time if many rows of x
-// use it. 16-bit weights are copied only to pad them, because they are converted as fast as they can be read.
+// distances of a power of two bytes would map to few sets of the cache. So the copy saves time if many rows of x use
+// it. 16-bit weights are copied only to pad them, because they are converted as fast as they can be read.
 struct WideGroup {
   alignas(64) float w[kTileRows][kGroup];
   alignas(64) float x[kTileX][kGroup];

@@ -14,7 +14,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// A loop may sum into this many Floats at once, besides its operands, without running out of registers.
+// How many sums (Floats) a loop can have at once, besides its operands, without running out of registers.
 constexpr int kSums = 4;
 
 struct Floats {  // `lo` holds lanes 0 to 7, `hi` lanes 8 to 15
@@ -132,7 +132,7 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
 }
 
-// Returns the lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+// Returns the lanes of a and then the lanes of b, as 16 bits each. REQUIRES: each lane fits.
 ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
   return {_mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8),
           _mm256_permute4x64_epi64(_mm256_packs_epi32(b.lo, b.hi), 0xD8)};
@@ -283,8 +283,8 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+x"(x));
   return x;
 }
-// Returns sum + dot_pairs(a, b). It is written as instructions, because otherwise GCC 12 spills the sums or copies them
-// at each use.
+// Returns sum + dot_pairs(a, b). It is written in assembly, because GCC 12 otherwise spills the sums or copies them at
+// each use.
 ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVXVNNI__)
   return hold(_mm256_dpwssd_avx_epi32(sum, a, b));
@@ -321,7 +321,8 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
 // lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Holds two of the eight sums, j and j + 4, after the first two steps of the fold, which leave four lanes of each.
+// Holds two of the eight sums, j and j + 4, after the first two steps of the fold, after which each sum is spread over
+// four lanes.
 struct Pair {
   __m256 lanes;
 };

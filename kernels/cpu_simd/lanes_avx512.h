@@ -186,7 +186,8 @@ ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void*
   all = _mm512_inserti32x4(all, load_16(b), 1);
   all = _mm512_inserti32x4(all, load_16(c), 2);
   all = _mm512_inserti32x4(all, load_16(d), 3);
-  // After the next two instructions each lane holds one byte of each address. The first sorts words, the second bytes.
+  // After the next two instructions each lane holds one byte of each address. The first instruction sorts words, the
+  // second sorts bytes.
   all = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
   const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return {_mm512_shuffle_epi8(all, _mm512_broadcast_i32x4(order))};
@@ -290,7 +291,8 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
 // lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Holds two of the eight sums, j and j + 4, after the first step of the fold, which leaves eight lanes of each.
+// Holds two of the eight sums, j and j + 4, after the first step of the fold, after which each sum is spread over eight
+// lanes.
 struct Pair {
   __m512 lanes;
 };
@@ -299,7 +301,8 @@ ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
 }
 // Computes y[j] = y[j] + sum j, for j < 8. pairs[j] holds sums j and j + 4.
 ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
-  // In the results, each quarter of a register, four lanes, belongs to one sum: j, j + 4, j + 1 or j + 5.
+  // In the results, each quarter of a register (four lanes) belongs to one sum. The quarters belong to the sums j, j +
+  // 4, j + 1 and j + 5.
   const auto four = [](__m512 a, __m512 b) __attribute__((always_inline)) {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xDD));
   };

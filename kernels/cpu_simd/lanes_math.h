@@ -1,6 +1,6 @@
 // Defines the functions of kernels/common/exact_math.h on 16 lanes. They do the same operations in the same order, with
-// a selection in place of a branch, so they compute the same bits. Included after a lanes header. F is Floats, or
-// several of them (lanes_several.h).
+// selections instead of branches, so they compute the same bits. Included after a lanes header. F is Floats, or several
+// of them (lanes_several.h).
 #pragma once
 
 #include "kernels/cpu_simd/lanes_several.h"
@@ -81,7 +81,7 @@ ZRT_SIMD Floats exp(Floats x) {
   const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(p, exp_power(shifted)));
   return select_ge(splat(-104.0f), x, splat(0.0f), bounded);
 }
-// Computes exp for x in [-87, 0] or NaN. It does the same operations as exp, without those that only other x need.
+// Computes exp for x in [-87, 0] or NaN. It does the operations of exp() that such x need, in the same order.
 ZRT_SIMD Floats exp_near(const Floats& x) {
   Floats shifted;
   const Floats t = exp_part(x, shifted);

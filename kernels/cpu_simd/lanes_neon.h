@@ -114,7 +114,7 @@ ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, con
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return four_floats(ZRT_EACH { return vbslq_f32(vcgeq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
 }
-// Returns a > b ? a : b, even if one is NaN. The processor's own maximum would return NaN.
+// Returns a > b ? a : b, even if one is NaN. The processor's maximum instruction would return NaN.
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return select_gt(a, b, a, b);
 }
@@ -336,7 +336,8 @@ ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
 // The following functions compute fold16 of kernels/common/fold.h for eight sums at once. Each sum has the same tree:
 // lanes l and l + 8 are added, then l and l + 4, then l + 2, then l + 1.
 
-// Holds two of the eight sums, j and j + 4, after the first two steps of the fold, which leave four lanes of each.
+// Holds two of the eight sums, j and j + 4, after the first two steps of the fold, after which each sum is spread over
+// four lanes.
 struct Pair {
   float32x4_t j, j4;
 };

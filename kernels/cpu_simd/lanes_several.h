@@ -1,6 +1,7 @@
-// Several is a group of vectors that are used like one: each operation is done on all of them before the next
-// operation. If a function's operations depend on each other, a processor cannot overlap them. With several vectors it
-// has independent work. The functions of lanes_math.h accept these in place of Floats. Included after a lanes header.
+// Several is a group of vectors that is used like one vector: each operation is done on all vectors before the next
+// operation. The operations of a function on one vector depend on each other, so a processor cannot overlap them. With
+// several vectors it can overlap the operations on different vectors. The functions of lanes_math.h accept a Several in
+// place of Floats. Included after a lanes header.
 #pragma once
 
 namespace zinc_rt::cpu_simd {

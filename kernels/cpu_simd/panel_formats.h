@@ -3,7 +3,7 @@
 //
 // A format is a struct F with these members:
 //   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
-//   kSigned           codes are signed bytes; else unsigned, at most kLargest, and stand for code - kOffset
+//   kSigned           codes are signed bytes; else unsigned, at most kLargest, and the value is code - kOffset
 //   kSub              K-quants: values that share a scale, 16 or 32
 //   each_word(g, s, fn)  fn(word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
 //   d(g, s), m(g, s)  scale and minimum by which the reference multiplies (K-quants: the group's, with m = -dmin)

@@ -1,6 +1,6 @@
 #include "kernels/cpu_simd/dots_avx2.h"
 #include "kernels/cpu_simd/units.h"
-// The dots header comes first, because the body uses its names.
+// The dots header must come first, because peak_body.h uses its names.
 #include "kernels/cpu_simd/peak_body.h"
 
 namespace zinc_rt::cpu_simd {

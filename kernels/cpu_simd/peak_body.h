@@ -7,7 +7,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Returns the same bytes, but hides from the compiler that they are the same, so that it cannot remove work.
+// Returns the argument. The compiler cannot know that it is unchanged, and so cannot remove the multiply-adds as
+// repeated.
 ZRT_SIMD Bytes others(Bytes codes) {
   asm("" : "+v"(codes));
   return codes;
@@ -17,8 +18,8 @@ ZRT_SIMD void want(Bytes sum) {
   asm volatile("" : : "v"(sum));
 }
 
-// Runs one chain of dependent multiply-adds per kChain, `rounds` times. This number of chains hides their latency
-// and fits into the registers.
+// Runs one chain of dependent multiply-adds per kChain, `rounds` times. The number of chains is large enough to hide
+// the latency of a multiply-add, and small enough for the registers.
 template <int... kChain>
 ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence<int, kChain...> chains) {
   static constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};

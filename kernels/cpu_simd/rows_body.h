@@ -1,5 +1,5 @@
-// Computes RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes
-// this one after its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
+// Computes RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has a .cpp file that includes
+// this file after its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -11,7 +11,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Loads the first n floats, where n < 16. The other lanes become `fill`.
+// Loads the first n floats, where n < 16. All other lanes become `fill`.
 ZRT_SIMD Floats load_some(const float* p, std::uint32_t n, float fill) {
   float lane[kLanes];
   for (std::uint32_t l = 0; l < kLanes; ++l) lane[l] = l < n ? p[l] : fill;
@@ -167,8 +167,8 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
-// GLU computes this many vectors at once. The operations on a single vector depend on each other, so a processor could
-// not overlap them.
+// Number of vectors that GLU computes at once. The operations on a single vector depend on each other, so a processor
+// could not overlap them.
 constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {

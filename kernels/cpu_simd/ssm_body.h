@@ -1,6 +1,6 @@
-// Computes the steps of SSM_DELTA_NET and SSM_CONV1D on 16 lanes. Each instruction set has one file that includes this
-// one after its lanes header. The orders of sums are those of kernels/cpu/{ssm_delta_net,ssm_conv1d}.cpp. A lane is a
-// column or a channel, which are independent of each other.
+// Computes the steps of SSM_DELTA_NET and SSM_CONV1D on 16 lanes. Each instruction set has a .cpp file that includes
+// this file after its lanes header. The orders of sums are those of kernels/cpu/{ssm_delta_net,ssm_conv1d}.cpp. A lane
+// computes a column (SSM_DELTA_NET) or a channel (SSM_CONV1D). Columns and channels are independent of each other.
 #pragma once
 
 #include "kernels/cpu/ops.h"

@@ -1,5 +1,5 @@
-// Defines the types that both versions of tile_instructions.h use: the real one and the simulated one in
-// tests_cpp/amx_sim.
+// Defines the types that both versions of tile_instructions.h use: the version beside this file, and the simulated
+// version in tests_cpp/amx_sim.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Wraps the instructions of AMX. Only this file names them. tests_cpp/amx_sim has a header of the same path that
-// simulates them on any processor. A thread must configure its tiles before it uses them. It should release them before
-// it waits, because the operating system saves registers that are in use.
+// Wraps the instructions of AMX. No other file names these instructions. tests_cpp/amx_sim has a header of the same
+// path that simulates them on any processor. A thread must configure its tiles before it uses them. It should release
+// its tiles before it waits, because the operating system saves tiles that are in use.
 #pragma once
 
 #include <cpuid.h>
@@ -15,7 +15,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 // Returns whether the processor has tiles and these products, and the system lets this process use the tile registers.
-// A hypervisor may still refuse them.
+// A hypervisor may still refuse the instructions.
 bool has_tiles(TileProducts products) {
   constexpr unsigned kTiles = 24;
   unsigned a = 0, b = 0, c = 0, d = 0;

@@ -1,5 +1,6 @@
-// Uses the tile registers of AMX for the units: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
-// W]. B consists of words of 4 bytes of k, one word per row of W. A row panel has the same order.
+// Wraps the tile registers of AMX for the units that compute products: C [16 rows of x][16 rows of W] += A [16 rows of
+// x][k] B [k][16 rows of W]. B consists of words of 4 bytes of k, one word per row of W. A row panel
+// (kernels/cpu/quant/panels.h) has the same order of words.
 #pragma once
 
 #include "kernels/cpu_simd/linear_source.h"
@@ -24,8 +25,8 @@ constexpr TileConfig kWholeTiles = whole_tiles();
 struct RowTiles {
   std::uint32_t n;
   ZRT_MEMBER std::uint32_t count() const { return (n + kTileRows - 1) / kTileRows; }
-  // Returns the first row of a tile. The last tile ends with the last row, so its first rows may also belong to the
-  // previous tile.
+  // Returns the first row of a tile. The last tile ends with the last row, so its first rows may also be the last rows
+  // of the previous tile.
   ZRT_MEMBER std::uint32_t first_of(std::uint32_t tile) const {
     return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
   }

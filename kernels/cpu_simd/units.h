@@ -22,15 +22,15 @@ bool has_amx_int8();
 // Returns whether the processor has AVX-512 BF16, VBMI and AMX's products of bf16, and the system lets this process use
 // the tile registers. Each call tries the instructions in a child process.
 bool has_amx_bf16();
-// Return whether a processor of 64-bit ARM has vectors (every one has), the dot product of bytes, or both the dot
-// product and the matrix product of bytes.
+// Return whether a 64-bit ARM processor has vectors (has_neon() is always true there), the dot product of bytes
+// (has_neon_dotprod()), or the dot product and the matrix product of bytes (has_neon_i8mm()).
 bool has_neon();
 bool has_neon_dotprod();
 bool has_neon_i8mm();
 
-// Each of these implements KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. They return
-// false and do nothing if the reference is as fast. That is the case for float activations (see float_linear), and for
-// plain matrices with fewer than 3 rows of x.
+// Each linear_rows_*() implements KernelSet::linear_rows: it multiplies rows [begin, end) of args.w by all rows of
+// args.x. If the reference is as fast, it returns false and does nothing. The reference is as fast for float
+// activations, for which float_linear_*() exist, and for matrices without panels with fewer than 3 rows of x.
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
@@ -52,13 +52,13 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// These are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and round_x, for bf16 weights
-// and for f16 weights with many rows of x. float_linear_avx512 computes everything else.
+// The next three functions are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and
+// round_x, for bf16 weights and for f16 weights with many rows of x. float_linear_avx512 computes everything else.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
 void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
-// These are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and round_x with AMX, for many
-// rows of x that were rounded before. The AVX-512 functions above compute everything else.
+// The next three functions are used in arithmetic `fast`. They implement RowKernels::float_linear, rounds_x and round_x
+// with AMX, for many rows of x that were rounded before. The AVX-512 functions above compute everything else.
 void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
 void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);

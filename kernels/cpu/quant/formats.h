@@ -1,4 +1,4 @@
-// Declares the rows of the table of weight formats. Each is defined in the file of its name.
+// Declares the rows of the table of weight formats. The file of a format's name defines its row.
 #pragma once
 
 #include "kernels/cpu/quant/quant.h"

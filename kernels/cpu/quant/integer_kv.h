@@ -29,8 +29,9 @@ struct IntegerQuery {
   alignas(64) std::int16_t low[kv_integer::kMaxHead];
 };
 
-// Computes the dots of q with the 16 keys of a page, including those of tokens that were never written: dots[j] =
-// fma(float(A), 256, float(B)) * d_j. A and B are the sums of key j's codes times the high and the low digits of q.
+// Computes the dots of q with the 16 keys of a page, including keys of tokens that were never written, whose dots are
+// not used: dots[j] = fma(float(A), 256, float(B)) * d_j. A and B are the sums of key j's codes times the high and the
+// low digits of q.
 void integer_dots(const IntegerQuery& q, const void* page, std::uint32_t head, const IntegerPart& part, float* dots);
 
 // Reads the scales of a page's 16 tokens into `d`.

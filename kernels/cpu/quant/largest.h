@@ -9,7 +9,7 @@
 namespace zinc_rt::cpu {
 
 struct Largest {
-  float magnitude;  // largest magnitude of all values but NaN
+  float magnitude;  // largest magnitude of all values that are not NaN
   bool is_finite;   // whether all values are finite
 };
 ZRT_INLINE Largest largest_of(const float* x, std::uint32_t n) {

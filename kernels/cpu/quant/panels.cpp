@@ -8,7 +8,8 @@
 namespace zinc_rt::cpu {
 namespace {
 
-// kGroup is in values. kLargestGroupRow is the most bytes that one row of a group takes, which is for FIXED16.
+// kGroup is the number of values in a group. kLargestGroupRow is the most bytes that one row of a group takes, in any
+// format (FIXED16 takes most).
 constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 514;
 
 // These are the fields of each format's block. Scales come before codes, so that codes are aligned to whole vectors.

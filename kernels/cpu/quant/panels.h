@@ -1,7 +1,7 @@
 // Row panels are the form in which the fast kernel sets read quantized weights. 16 rows of a matrix are interleaved, so
 // that a vector of 16 lanes holds one 32-bit word of each row (lane = row) and no sum crosses lanes. Bytes are
-// permuted, never changed: a matrix takes as many bytes as in its file, and panel p begins where row 16 p begins in the
-// file.
+// permuted, never changed. So a matrix takes as many bytes as in its file, and panel p begins at the offset at which
+// row 16 p begins in the file.
 //
 // A panel consists of its groups of 256 values in order; the last group may be shorter. A group is stored field by
 // field (the fields of the format's block are listed below). For each field the order is: block, element of the field,

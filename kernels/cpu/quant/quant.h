@@ -1,5 +1,6 @@
-// Defines the table of weight formats. Each format is a row, which its own file defines (q4_k.cpp defines the row of
-// q4_k). All functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
+// Defines the table of weight formats. Each format is a row of the table, and a file of its own defines the row
+// (q4_k.cpp defines the row of q4_k). All functions are pure and thread safe. k counts elements and is a multiple of
+// the format's block_elems.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct QuantFormat {
 };
 
 std::span<const QuantFormat* const> quant_formats();
-const QuantFormat* quant_format(DType dtype);  // returns nullptr if the dtype is no weight format
+const QuantFormat* quant_format(DType dtype);  // returns nullptr if the dtype is not a weight format
 
 // Returns the dot of a weight row with a float row, for float weights and for `activations = f32`. The weight row may
 // have any format; it is dequantized group by group. The order is that of rule 4: groups of 256, in each 16 lanes (lane

@@ -37,15 +37,15 @@ struct RotatedQuery {
 };
 void rotate_query(const float* q, std::uint32_t head_dim, RotatedQuery& out);
 
-// Computes the dots of q with all 16 keys of a page, including those of tokens that were never written. For each, v
-// begins at 0, and for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. The result is head_dim
-// times the dot of the vectors before rotation.
+// Computes the dots of q with all 16 keys of a page, including keys of tokens that were never written, whose dots are
+// not used. For each key, v begins at 0, and for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is
+// exact. The result is head_dim times the dot of the vectors before rotation.
 void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, const RotatedPart& part, float* dots);
 
 // Undoes the rotation of an output, in place: y = s H(y) * (1 / head_dim).
 void rotate_output_back(float* y, std::uint32_t head_dim);
 
-// RotatedBlock is one block of 64 columns of a head, in the values of a page's 16 tokens. Their type is kR4.
+// RotatedBlock is one block of 64 columns of a head, in the values of a page's 16 tokens. The values' type is kR4.
 struct RotatedBlock {
   RotatedPart part;
   std::uint32_t head, block;
