@@ -21,8 +21,8 @@ class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
 
-  // These calls declare buffers. `dims` is a weight's shape, outermost first. The tensor in the file must have the same
-  // shape.
+  // The following functions declare buffers. `dims` is a weight's shape, outermost first. The tensor in the file must
+  // have the same shape.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   // Declares rows [first, first + n) of a matrix with n_rows rows as a weight buffer. If the tensor is a stack of
@@ -121,7 +121,7 @@ class Builder {
 
   std::uint32_t width(BufferId buffer) const;  // extent of the last dimension, whose values are contiguous
   ir::Dim rows(BufferId buffer) const;         // returns the extent of the outermost dimension
-  // These return buffers of the step descriptor that every family reads.
+  // The following functions return buffers of the step descriptor that every family reads.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
   // Returns the buffer that contains, for each token, its row in a RoPE table with variants (RopeTable).

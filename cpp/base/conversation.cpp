@@ -46,7 +46,7 @@ Result<Conversation> take_conversation(Request& request) {
 }
 
 std::size_t text_bytes(const nlohmann::ordered_json& value) {
-  // These estimate how many bytes a pair of quotes or brackets takes, and a number.
+  // Estimates of the bytes that a pair of quotes or brackets takes, and of those that a number takes.
   constexpr std::size_t kPunctuation = 2, kNumber = 8;
   if (value.is_string()) return value.get_ref<const std::string&>().size() + kPunctuation;
   if (value.is_binary()) return value.get_binary().size();

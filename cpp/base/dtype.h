@@ -30,16 +30,16 @@ enum class DType : std::uint8_t {
   kI32,
   kU32,
   kU8,
-  // These types are for quantized activations, which the QUANTIZE op writes, with one scale per 32 or 256 values
-  // (kernels/common/act_q8.h).
+  // kQ8A32 and kQ8A256 are types of quantized activations, which the QUANTIZE op writes, with one scale per 32 or 256
+  // values (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
-  // These types are only for the KV cache. Each head's vector is rotated, then stored in 8 or in 4 bits per value
+  // kR8 and kR4 are used only in the KV cache. Each head's vector is rotated, then stored in 8 or in 4 bits per value
   // (kernels/common/kv_rotate.h).
   kR8,
   kR4,
-  // This type is only for the KV cache. It has 16-bit integers with one scale per head, which is one more element of
-  // the row (kernels/common/kv_integer.h).
+  // kI16 is used only in the KV cache. A row has 16-bit integers, and one more element per head that is the head's
+  // scale (kernels/common/kv_integer.h).
   kI16,
   // kFixed16 stores F16 or BF16 weights as 16-bit integers, with one scale per 256 of them (BlockFixed16,
   // kernels/common/quant_blocks.h). They are computed while a model is loaded; no file has them. kQ16A256 stores the

@@ -59,7 +59,7 @@ class JsonFormatter final : public spdlog::formatter {
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
-// These are the terminal codes that colour the levels from trace to critical. kPlain ends a colour.
+// Terminal codes that colour the levels from trace to critical. kPlain ends a colour.
 constexpr std::string_view kColours[] = {"\x1b[37m",        "\x1b[36m",        "\x1b[32m",
                                          "\x1b[33m\x1b[1m", "\x1b[31m\x1b[1m", "\x1b[1m\x1b[41m"};
 constexpr std::string_view kPlain = "\x1b[0m";

@@ -14,7 +14,7 @@ struct TokenBias {
   float bias = 0;
 };
 
-// This is the sampled token if the row's largest logit is not finite, so that no token can be chosen.
+// The result for a row from which no token can be sampled, because its largest logit is not finite.
 inline constexpr std::int32_t kNoToken = -1;
 
 struct Sampling : SamplingParams {

@@ -142,7 +142,7 @@ std::vector<EngineOption> make_rows() {
   };
 }
 
-// These overloads parse a text into an option, one overload per type of option. They return false if the text has
+// read() parses a text into an option's value; it has an overload per type of option. It returns false if the text has
 // another form.
 bool read(std::string_view text, std::string& out) {
   out = text;

@@ -1,8 +1,8 @@
 // Generation is one running completion: one of a request's n choices, from the checked request to its last event. The
-// step thread generates its tokens. The drainer turns them into text and events, and looks for stop strings. The client
-// reads the events.
-// Thread rule: any thread may call check(), take_prompt() and the functions below "Client". Only the drainer calls
-// those below "Drainer". Only the step thread calls those below "Step thread"; its helper threads may call
+// step thread generates its tokens. The drainer converts the tokens to text and events, and searches for stop strings.
+// The client reads the events.
+// Thread rule: any thread may call check(), take_prompt() and the functions below "Client". Only the drainer calls the
+// functions below "Drainer". Only the step thread calls the functions below "Step thread"; its helper threads may call
 // make_details() too.
 #pragma once
 

@@ -47,7 +47,7 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(given, fmt::format("{} is given without messages", given));
 }
 
-// Returns whether the end of the rendered prompt, which asks for an answer, opens the model's reasoning.
+// Returns whether the end of the rendered prompt, which begins the answer, opens the model's reasoning.
 bool opens_reasoning(const Model& model, std::string_view prompt) {
   const auto* format = model.formats().reasoning();
   const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };

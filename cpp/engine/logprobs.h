@@ -1,4 +1,4 @@
-// Computes the log-probabilities that a request asks for, from a row of logits.
+// Computes the log-probabilities for requests with logprobs, from a row of logits.
 // Thread rule: a pure function.
 #pragma once
 
@@ -9,11 +9,10 @@
 
 namespace zinc_rt {
 
-// Returns the log-probabilities of `token` and of the n_top most likely tokens. Of tokens with equal logits the lower
-// id comes first. The sum is computed in float64: first the terms whose ids are equal modulo 16 are added in order,
-// then the sixteen sums. So every processor gives the same bits. If all logits are finite or -inf and at least one is
-// finite, the results are within 1e-12 of the exact values; else they are NaN. REQUIRES: `token` is an index of the
-// row.
+// Returns the log-probabilities of `token` and of the n_top most likely tokens. If logits are equal, the lower id comes
+// first. The sum is computed in float64: first the terms whose ids are equal modulo 16 are added in order, then the
+// sixteen sums. So every processor gives the same bits. If all logits are finite or -inf and at least one is finite,
+// the results are within 1e-12 of the exact values; else they are NaN. REQUIRES: `token` is an index of the row.
 TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::uint32_t n_top);
 
 }  // namespace zinc_rt

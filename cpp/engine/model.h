@@ -108,7 +108,7 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   ChatTemplates templates_;
   output::Formats formats_;
-  // These tokens mark parts of the output (reasoning, tool calls) and do not end a generation. The list is sorted.
+  // Ids of the tokens that mark parts of the output (reasoning, tool calls) and do not end a generation, sorted.
   std::vector<std::int32_t> markers_;
   std::mutex vocabulary_mutex_;
   std::shared_ptr<const grammar::Vocabulary> vocabulary_;

@@ -29,7 +29,7 @@ class Maker {
   explicit Maker(const GrammarInput& input)
       : input_(input), format_(input.formats.calls()), builder_(grammar::Options{.cancel = input.request.cancel}) {}
 
-  // Compiles the grammar. An error names the field of the request that asks for something impossible.
+  // Compiles the grammar. An error names the field of the request that cannot be fulfilled.
   Result<grammar::Grammar> make() {
     auto made = make_any();
     if (made) return made;

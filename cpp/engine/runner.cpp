@@ -28,7 +28,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       const sched::PlanRow& of = plan_->rows[row];
       const bool is_prompt = row >= plan_->n_outputs;
       judge_rows(std::min(row + 1, plan_->n_outputs));
-      // This row has no token to score: it follows a wrong guess, or its request ends.
+      // Skips a row without a token to score: the row follows a wrong guess, or its request ends.
       if (!is_prompt && (!row_is_real_[row] || output_.tokens[row] == kNoToken)) continue;
       logits_rows_.push_back(
           {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
@@ -101,7 +101,7 @@ void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   bad_embeddings_.clear();
   if (executor_.info().pooling == Pooling::kNone) return;
   const Pooling pooling = executor_.info().pooling;
-  // These kinds of pooling use the row of the text's first token.
+  // kCls and kRank use the row of the text's first token, all other kinds the row of the last token.
   const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;
   std::uint32_t end = 0;  // index among the step's tokens, one behind the item's last token
   for (std::uint32_t i = 0; i < plan.items.size(); ++i) {

@@ -140,7 +140,8 @@ std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user,
   return generations_[user].mask_words(n_guessed);
 }
 
-// Decides where stale masks are computed: quick ones within the step, slow ones on MaskMaker's threads.
+// Decides where stale masks are computed: quick masks within the step (quick_masks_), slow masks on MaskMaker's
+// threads.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
   details_.clear();  // not empty if the previous step failed
   quick_masks_.clear();

@@ -63,7 +63,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   return error;
 }
 
-// If the request asks for a grammar, compiles it (or finds it in the cache) and sets the mask of the prompt's answer.
+// If the request needs a grammar, compiles it (or finds it in the cache) and sets the mask of the prompt's answer.
 Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, Prompt& prompt) {
   const output::ToolTypes no_tools;
   const GrammarInput input{model.formats(), request, prompt.bound_tools, prompt.tools ? *prompt.tools : no_tools,

@@ -88,7 +88,7 @@ class Timeline {
   // there may be records; the oldest are dropped.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
   std::uint64_t n_records() const;  // number of stored records
-  std::uint64_t n_dropped() const;  // records since start() that newer ones have overwritten
+  std::uint64_t n_dropped() const;  // number of records since start() that newer records have overwritten
 
   // Writes Trace Event JSON, one event per line. If writing fails, no file appears. May be called while recording.
   Status write_json(const std::string& path) const;

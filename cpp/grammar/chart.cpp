@@ -5,7 +5,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// This bit is added to a completed symbol, so that it differs from every item. No rule number has this bit.
+// Marks a completed symbol in the list of items, so that it differs from every item. No rule number has this bit.
 constexpr std::uint32_t kCompletedBit = 0x80000000u;
 
 }  // namespace

@@ -79,7 +79,7 @@ struct Marker {
   std::optional<std::int32_t> token;  // if this is set, `text` is unused
 };
 
-// These bits stand for the types of JSON values. A number is either whole (kIntegerType) or not (kFractionType).
+// The types of JSON values, as bits of a set. A number is either whole (kIntegerType) or not (kFractionType).
 enum TypeBits : std::uint8_t {
   kNullType = 1,
   kBooleanType = 2,
@@ -107,10 +107,10 @@ struct ArgumentForm {
   // `open` or `close`.
   Marker mark = {};
   std::string open = {}, name_end = {}, json_name_end = {}, close = {};
-  // This member is for kTags. It returns the types as which a reader may interpret the value of the member `name`; null
-  // means any member that the schema does not name. A text that would be read as another type is not allowed, and
-  // neither is a value that would be read as a text. If text is not among the types, a value that fits none is read as
-  // a text, and blanks as no value.
+  // Used only with kTags. Returns the types as which the output parser may interpret the value of the member `name`. If
+  // `name` is null, it stands for every member that the schema does not name. The grammar allows no text that would be
+  // read as another type, and no value that would be read as a text. If text is not among the types, a value that fits
+  // no type is read as a text, and blanks are read as no value.
   std::function<std::uint8_t(const std::string* name)> read_as = {};
 };
 

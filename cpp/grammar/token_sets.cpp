@@ -7,7 +7,7 @@
 namespace zinc_rt::grammar {
 namespace {
 
-// This number is greater than every group of plain tokens and less than kNotPlain. It means that no group was found.
+// Means that no group of plain tokens was found. The number is greater than every group and less than kNotPlain.
 constexpr std::uint8_t kNoGroup = 254;
 
 }  // namespace

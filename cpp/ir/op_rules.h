@@ -42,8 +42,7 @@ struct OpRule {
   std::string_view text;  // the source text of the row, for docs and messages
   std::vector<OperandRule> inputs, outputs;
   std::vector<AttrRule> attrs;
-  // This is the index of the operand whose type selects the kernel (a weight or cache). -1 means that the kernel for
-  // f32 is used.
+  // Index of the operand whose type selects the kernel (a weight or cache). -1: the kernel for f32 is used.
   std::int8_t key_input = -1;
 };
 

@@ -133,7 +133,7 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
   }
   const auto n = graph.buffers().size();
   std::vector<bool> written(n, false);  // whether any node so far wrote the buffer
-  // These tell whether a node since the last barrier has read or written the buffer.
+  // Index: buffer. True if a node since the last barrier has read or written the buffer.
   std::vector<bool> read_now(n, false), written_now(n, false);
   for (std::size_t index = 0; index < graph.nodes().size(); ++index) {
     const Node& node = graph.nodes()[index];

@@ -28,7 +28,7 @@ struct LoopObject : Object {
   Value iterable;
   Cursor cursor;
   std::int64_t index0 = -1;
-  std::int64_t length = -1;  // number of items; -1 until the template asks for the number
+  std::int64_t length = -1;  // number of items; -1 until the template reads the number
   std::int64_t depth0 = 0;
   Value previous_item;
   Value current_item;

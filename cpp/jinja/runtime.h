@@ -20,8 +20,8 @@ std::unexpected<Error> raise(fmt::format_string<Args...> format, Args&&... args)
   return fail(StatusCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
-// One step per this many bytes is counted for making or comparing text. So filters over a few long texts also check the
-// clock.
+// Making or comparing text counts as one step per kBytesPerStep bytes. So filters over a few long texts also check the
+// time limit.
 inline constexpr std::size_t kBytesPerStep = 256;
 
 class Runtime {
@@ -98,7 +98,7 @@ class Runtime {
   StatusCode exceeded_code_ = StatusCode::kExhausted;
 };
 
-// One parse or render may use this many bytes of stack. The bound holds whatever frame sizes the build has.
+// The most bytes of stack that one parse or render may use. The limit is independent of the frame sizes of the build.
 inline constexpr std::size_t kMaxStackBytes = 3u << 20;
 inline std::uintptr_t stack_position() {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

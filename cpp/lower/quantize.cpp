@@ -12,8 +12,8 @@
 namespace zinc_rt::lower {
 namespace {
 
-// This is the index of the operand x, which holds the rows that a product reads. x is the first input of every op that
-// takes quantized rows.
+// Index of the operand x, which holds the rows that a product reads. x is the first input of every op that takes
+// quantized rows.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);

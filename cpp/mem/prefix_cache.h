@@ -39,8 +39,8 @@ class PrefixCache {
     std::uint32_t n_pages = 0;      // depth of `node`: number of full pages that match
     Node state_node = kNone;        // deepest node between root and `node` that has a checkpoint; kNone: none
     std::uint32_t state_pages = 0;  // depth of state_node, in pages
-    // This page's first partial_tokens tokens (1 to 15) match the tokens after `node`. The caller may copy it. It stays
-    // in the cache until the next call that evicts or flushes.
+    // A page whose first partial_tokens tokens (1 to 15) match the tokens after `node`; kNone: no such page. The caller
+    // may copy the page. It stays in the cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
     std::uint32_t partial_tokens = 0;
   };

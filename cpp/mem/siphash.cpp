@@ -28,7 +28,7 @@ struct State {
 }  // namespace
 
 std::uint64_t siphash(SipKey key, std::span<const std::byte> data) {
-  // These are the four constants of the specification, which spell "somepseudorandomlygeneratedbytes".
+  // The four constants of SipHash's specification, which spell "somepseudorandomlygeneratedbytes".
   State state{key.k0 ^ 0x736f6d6570736575, key.k1 ^ 0x646f72616e646f6d, key.k0 ^ 0x6c7967656e657261,
               key.k1 ^ 0x7465646279746573};
   // The last word contains the length modulo 256 in its top byte, and below it the bytes that fill no whole word.

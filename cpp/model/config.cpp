@@ -19,7 +19,8 @@ namespace {
 
 using gguf::quoted;
 
-// These limits are far above every known model, yet so small that the product of any two fits in 63 bits.
+// Limits of the config's numbers. They are far above every known model, yet so small that the product of any two fits
+// in 63 bits.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxDim = 1U << 22;
 constexpr std::uint32_t kMaxHeads = 1U << 14;

@@ -24,7 +24,7 @@ struct ModelConfig {
   std::uint32_t file_type = 0;
   std::uint32_t quantization_version = 0;
 
-  // These members are the sizes of the whole model.
+  // The following members are the sizes of the whole model.
   std::uint32_t n_layers = 0;  // number of layers that the graph runs
   // number of multi-token prediction blocks that follow the layers in the file; they are not run
   std::uint32_t n_mtp_layers = 0;
@@ -71,7 +71,7 @@ struct ModelConfig {
   std::uint32_t shared_expert_ffn_dim = 0;
   double expert_weights_scale = 1;
 
-  // These members describe recurrent layers (gated delta net, as in Qwen3-Next).
+  // The following members describe recurrent layers (gated delta net, as in Qwen3-Next).
   std::vector<bool> is_recurrent;  // one flag per layer; empty if the file does not say
   std::uint32_t full_attention_interval = 0;
   std::uint32_t ssm_conv_width = 0;
@@ -83,7 +83,7 @@ struct ModelConfig {
   // size of this vector; 0 if the model has no such table.
   std::uint32_t per_layer_embedding_dim = 0;
 
-  // These members are used only by encoders, which make embeddings.
+  // The following members are used only by encoders, which compute embeddings.
   std::uint32_t n_token_types = 0;  // number of rows of the tensor token_types.weight; 0 if the file has no such tensor
   std::uint32_t pooling_type = 0;   // how token rows become one embedding, by base/pooling.h; 0 for no embedding
 

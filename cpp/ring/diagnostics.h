@@ -1,6 +1,6 @@
-// What a tier offers to people who search for a fault of a device or driver: tests, replays and reports. `zinc-rt
-// pm4-test`, `replay` and `tiers` call it.
-// Thread rule: plain functions; see Ring.
+// Diagnostics holds a tier's functions for people who search for a fault of a device or driver: tests, replays and
+// reports. `zinc-rt pm4-test`, `replay` and `tiers` call them.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <cstddef>

@@ -53,7 +53,7 @@ void HostMemory::mark_packed(const Buffer& buffer) {
   HostObject& object = at(buffer.id);
   if (object.packed) return;
   object.packed = true;
-  // This is only a hint to the kernel. Small pages work too.
+  // Large pages are faster. The call is only a hint to the kernel, so its result is ignored.
   if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
 }
 

@@ -1,5 +1,5 @@
 // HostMemory holds the buffer objects of tiers that compute on the host, T-CPU and null.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <cstddef>

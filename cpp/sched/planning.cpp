@@ -57,7 +57,7 @@ void Scheduler::plan_decodes(Micros now) {
       note_stall(*r);
       continue;
     }
-    // This may preempt other slots, even some that have grown already, so the loop below looks at all slots again.
+    // grow() may preempt other slots, even slots that have grown already, so the loop below visits all slots again.
     grow(*r, r->n_done + 1, true, now);
   }
   decoding_.clear();

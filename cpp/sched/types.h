@@ -33,7 +33,7 @@ struct Quota {
   std::uint32_t max_kv_pages = 4096;
   std::uint32_t reserved_kv_pages = 0;  // pages that only this tenant may take
   std::uint32_t max_context_tokens = 128000;
-  // Both rates are averaged over TokenBucket::kWindowSeconds.
+  // The two rate limits are averaged over TokenBucket::kWindowSeconds (5 s).
   double decode_tokens_per_s = 1000;
   double prefill_tokens_per_s = 100000;
   double weight = 1;  // relative to other tenants: twice the weight, twice the share

@@ -39,7 +39,8 @@ struct JobContext {
   MakeErrorResponse make_error = nullptr;
   AnswerHead head;                         // its `model` is the name that clients use
   std::string engine_model;                // the engine's name of the model
-  std::shared_ptr<const void> model_hold;  // see ServedModel::hold; held until all requests are submitted
+  // A copy of ServedModel::hold, so that the model is not removed before all requests are submitted.
+  std::shared_ptr<const void> model_hold;
   std::string endpoint;
   std::uint32_t max_context = 0;
   std::shared_ptr<TenantEntry> tenant;

@@ -195,7 +195,8 @@ std::string Metrics::scrape(const TransportCounts& transport, double engine_age_
   raise_to("zinc:http_timeouts_total", "connections that took too long", {}, "",
            static_cast<double>(transport.timed_out));
   auto families = registry_.Collect();
-  // The same histograms are repeated under vLLM's names and labels, for all tenants together.
+  // Some histograms are also published under vLLM's names and labels, summed over all tenants. Key: our name; value:
+  // vLLM's name.
   const std::map<std::string, std::string> kAlias{
       {"zinc:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
       {"zinc:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},

@@ -70,7 +70,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     return true;
   }
 
-  // This is the last pair of symbols whose check succeeded. An equal pair is not checked again.
+  // The last pair of symbols whose check succeeded. An equal pair is not checked again.
   Merged good_left, good_right;
   const auto holds = [&](const Merged& left, const Merged& right) {
     if (left.id >= 0 && right.id >= 0 && left.id == good_left.id && right.id == good_right.id) return true;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace nfc_tables;
 
-// These are the first code points and the numbers of Hangul letters and syllables. A syllable consists of a leading
+// The first code points of Hangul syllables and letters, and the numbers of letters. A syllable consists of a leading
 // consonant, a vowel and possibly a trailing consonant, in this order.
 constexpr char32_t kSyllable = 0xAC00, kLead = 0x1100, kVowel = 0x1161, kTrail = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28;

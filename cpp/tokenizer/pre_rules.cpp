@@ -88,7 +88,7 @@ constexpr std::string_view kBloom = " ?[^(\\s|.,!?\u2026\u3002\uFF0C\u3001\u0964
 // scan the rest of the number for each group. In this pattern only the first group does. The other groups begin where
 // the previous match ended (\G).
 constexpr std::string_view kDigitTriplesFromRight = "(?<!\\d)\\d{1,3}(?=(?:\\d{3})*+\\b)|(?<=\\d)\\G\\d{3}";
-// This is equivalent to \s+$, but is tried only where a run of spaces begins, so that the time is linear.
+// Equivalent to \s+$, but tried only where a run of spaces begins, so that the time is linear.
 constexpr std::string_view kTrailingSpace = "(?<!\\s)\\s++$";
 
 // Returns the rule with normalization to form C. It is for vocabularies whose own tokenizers normalize text first:
@@ -101,7 +101,7 @@ constexpr PreRule with_nfc(PreRule rule) {
 
 constexpr PreRule kRules[] = {
     {"default", {kPunctuation, kGpt2, "\\p{N}+", kThreeAsciiDigits}},
-    // These rules use only GPT-2's split.
+    // The following rules split only as GPT-2 does.
     {"gpt-2", {kGpt2}},
     {"phi-2", {kGpt2}},
     with_nfc({"mpt", {kGpt2}}),
@@ -130,7 +130,7 @@ constexpr PreRule kRules[] = {
     {"minerva-7b", {kOneDigit, kGpt2}},
     {"mellum2", {kOneDigit, kGpt2}},
     {"falcon", {kPunctuationFalcon, kGpt2, kThreeAsciiDigits}},
-    // These rules are Llama 3's split, which makes pieces of up to three digits, or variants of it.
+    // The following rules split as Llama 3 does, with pieces of up to three digits, or with small differences.
     {"llama-bpe", {kLlama3}, true, true},
     {"llama3", {kLlama3}, true, true},
     {"llama-v3", {kLlama3}, true, true},

@@ -63,7 +63,7 @@ class Tokenizer {
   // Returns whether encode() puts a space before text at the start and after special tokens.
   bool adds_space_prefix() const;
 
-  // These functions accept any id. An id outside the vocabulary is not special and has no text.
+  // The following functions accept any id. An id outside the vocabulary is not special and has no text.
   bool is_special(std::int32_t id) const;  // whether the token is a control or unknown token
   bool is_end_of_generation(std::int32_t id) const;
   // Returns whether encode() would put a space before text that follows this token.

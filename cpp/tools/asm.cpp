@@ -50,7 +50,7 @@ constexpr ClassRow kInstructionClasses[] = {{"v_wmma", "wmma"},
                                             {"scratch_", "scratch"}};
 constexpr const char* kColumns[] = {"valu", "wmma", "approximate", "salu", "smem", "vmem", "lds", "wait", "scratch"};
 
-// These are limits per SIMD (LDS: per unit) of RDNA3 and RDNA4 cards with 192 KiB of registers, for waves of 32 lanes.
+// Limits per SIMD (LDS: per compute unit) of RDNA3 and RDNA4 cards with 192 KiB of registers, for waves of 32 lanes.
 constexpr std::uint32_t kVgprsOfASimd = 1536, kVgprStep = 24, kMostWaves = 16, kLdsOfAUnit = 64 << 10;
 std::uint32_t waves_by_vgprs(std::uint32_t n) {
   return std::min(kMostWaves, kVgprsOfASimd / ((n + kVgprStep - 1) / kVgprStep * kVgprStep));
@@ -90,7 +90,7 @@ class Listing {
       const std::uint64_t end = i + 1 < object.kernels.size() ? object.kernels[i + 1].entry : object.image.size();
       if (options_.text) print_out("{}:\n", kernel.name);
       auto counts = count(disassembler, object.image, kernel.entry, end, options_.text);
-      // This many workgroups fit into a compute unit because of their LDS. It is 0 if the kernel uses no LDS.
+      // Number of workgroups that fit into a compute unit's LDS; 0 if the kernel uses no LDS.
       const std::uint32_t groups = kernel.lds_bytes == 0 ? 0 : kLdsOfAUnit / kernel.lds_bytes;
       std::vector<std::string> row{kernel.name,
                                    std::to_string(kernel.n_vgprs()),

@@ -53,7 +53,7 @@ struct BenchRow {
   std::uint32_t context = 0;  // tokens in a stream's context when the measurement begins
   Samples tokens_per_s;       // tokens per second, summed over all streams
   std::uint64_t n_steps = 0;  // engine steps per repetition; only for prefill
-  // These are the tokens per second of the runs without guesses; only with BenchOptions::guess_right.
+  // Tokens per second of the runs without guesses; set only with BenchOptions::guess_right.
   Samples without_guesses;
 };
 
@@ -96,7 +96,8 @@ struct RooflineRow {
   // products.
   double gop = 0, matrix_gop = 0;
   double gb_per_s = 0, gop_per_s = 0;  // 0 if not known
-  // These two are gb_per_s divided by the rate of a buffer of the weights' size, and by the rate of the large buffer.
+  // gb_per_s divided by the rate of a buffer of the weights' size (of_own_size) and by the rate of the large buffer
+  // (of_large).
   double of_own_size = 0, of_large = 0;
   double of_int8_peak = 0;  // rate of matrix operations divided by int8_peak; 0 if int8_peak is absent
 };

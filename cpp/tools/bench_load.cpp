@@ -164,7 +164,8 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0, {}});
   if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0, {}});
   for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0, {}});
-  // There is one row per context. A context that is too long for the model is cut so that the timed tokens still fit.
+  // Each context of --context becomes a row. A context that is too long for the model is shortened so that the timed
+  // tokens still fit.
   const std::uint32_t window = std::min(o.gen, kWindow), all = kWarmTokens + o.reps * window + 1;
   for (const auto wanted : o.context) {
     const std::uint32_t context = std::min(wanted, max_context > all ? max_context - all : 1);

@@ -1,4 +1,4 @@
-// This is the entry point of the program zinc-rt. `python -m zinc_rt` calls it too.
+// Declares the entry point of the program zinc-rt. `python -m zinc_rt` calls it too.
 #pragma once
 
 #include <string>

@@ -85,7 +85,8 @@ struct LineEditor::Editor {
   EditLine* line = nullptr;
   HistoryW* history = nullptr;
   bool has_marks = understands_marks();
-  // This is static, because editline passes nothing else to the function that returns the prompt.
+  // Whether the next line continues a text. Static, because editline passes no user data to the function that returns
+  // the prompt.
   static inline bool goes_on = false;
 
   Editor() {

@@ -225,7 +225,7 @@ Result<int> serve(ServeOptions& o) {
   signal(SIGPIPE, SIG_IGN);
   limit_waiting_of_messages();
   give_free_memory_back();
-  // This must come before any code reads the variable.
+  // The variable must be set before any code reads it.
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);
   raise_descriptor_limit();
   if (o.ready_fd >= 0)

@@ -1,7 +1,7 @@
 // Forward records the commands that run a model on a Vulkan device: the body (embeddings and layers) and the head
 // (logits). Both are recorded once, when the model is opened. The recorded commands read what changes from step to
 // step, including the numbers of workgroups, from the step descriptor in device memory.
-// Thread rule: see Device.
+// Thread rule: one thread at a time, as for Device.
 #pragma once
 
 #include "vulkan/model_memory.h"

@@ -1,6 +1,6 @@
 // ModelMemory is the device memory of an opened model: its regions, which are planned before anything is allocated, and
 // the place of each item in them.
-// Thread rule: see Device.
+// Thread rule: one thread at a time, as for Device.
 #pragma once
 
 #include <array>
@@ -88,7 +88,7 @@ struct ModelMemory {
   std::uint32_t n_split_tokens = 0;
   StepLocations step;
   Location logits;  // the logits of the output rows, in device memory
-  // These are in host memory: a copy of the logits, and the token with the largest logit of each row.
+  // In host memory: a copy of the logits, and the token with the largest logit of each row.
   Location host_logits, best_tokens;
 
   std::uint64_t state_bytes() const;  // bytes of one slot's entries in all layers

@@ -39,7 +39,7 @@ float Sampler::total() const {
 }
 
 // Changes the logits of tokens in the history, once per token: the repetition penalty applies to all tokens, presence
-// and frequency penalties to generated ones.
+// and frequency penalties to generated tokens.
 void Sampler::penalize(const OutputRow& row) {
   const Sampling& s = row.sampling;
   const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::size_t>(id) < logits_.size(); };

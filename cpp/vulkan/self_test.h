@@ -1,6 +1,6 @@
-// Tests an open device before any model runs on it: does it keep the arithmetic contract (docs/arithmetic.md)? For some
-// thousand values, each function must have the same bits as in kernels/common.
-// Thread rule: see Device.
+// Tests, before any model runs on an open device, whether the device keeps the arithmetic contract
+// (docs/arithmetic.md). For some thousand values, each function must have the same bits as in kernels/common.
+// Thread rule: one thread at a time, as for Device.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // VulkanExecutor is a peer backend. It runs a model on a Vulkan device by itself, without graphs and rings, and
 // computes the same bits as T-CPU (docs/arithmetic.md).
-// Thread rule: see Executor.
+// Thread rule: one thread at a time, as for Executor.
 #pragma once
 
 #include "executor/executor.h"

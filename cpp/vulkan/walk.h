@@ -1,6 +1,6 @@
 // Walk goes through a model once and issues the dispatches and barriers of each layer. Each part of a layer has its own
 // .cpp file.
-// Thread rule: see Device.
+// Thread rule: one thread at a time, as for Device.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,7 @@ struct Forward::Walk {
   void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
   void scale(Location x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
   void add(Location x, Location y, std::uint32_t width);
-  // Computes act(gate) * up, in the type that the reader needs. As floats, the result overwrites the gate.
+  // Computes act(gate) * up, in the type that the product `reader` needs. As floats, the result overwrites the gate.
   Source glu_for(const Product& reader, Location gate, Location up, std::uint32_t width, std::uint32_t activation,
                  Rows rows = Rows::kTokens);
   // Copies the columns [first, first + width) of each group of x to y.

@@ -118,9 +118,9 @@ struct LinearArgs {
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// These types and functions are for ops that fuse RMS_NORM with LINEARs (linear.cpp). norm_linear_prepare computes h =
-// RMS_NORM(x, norm_w) once per token. If `quantize` is set, it also quantizes h to the type that each part's format
-// needs. norm_linear then computes rows [begin, end) of each part's LINEAR(h).
+// The following types and functions are for ops that fuse RMS_NORM with LINEARs (linear.cpp). norm_linear_prepare
+// computes h = RMS_NORM(x, norm_w) once per token. If `quantize` is set, it also quantizes h to the type that each
+// part's format needs. norm_linear then computes rows [begin, end) of each part's LINEAR(h).
 struct NormLinearPart {
   const void* w;
   DType w_dtype;

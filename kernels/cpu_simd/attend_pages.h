@@ -26,7 +26,8 @@ ZRT_SIMD std::uint32_t padded(std::uint32_t n) {
 struct Cache {
   const std::byte* memory;
   const std::int32_t* pages;
-  // These are distances in bytes: between pages, between tokens, and from a token's cell to the kv head's part.
+  // Distances in bytes: between pages (pitch), between the cells of two tokens (cell), and from the start of a cell to
+  // the kv head's part (head).
   std::uint64_t pitch, cell, head;
   DType kv;
   std::uint32_t dim;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kTile = 8;      // how many rows of x are multiplied by a vector of codes at once
 constexpr int kPairTile = 8;  // how many rows of x are multiplied by 16-bit codes at once
-// This many rows of x are multiplied by the vectors of two panels at once. That makes 12 sums, and each load serves two
-// products.
+// How many rows of x are multiplied by the vectors of two panels at once. With 6 rows there are 12 sums, and each load
+// of x serves two products.
 constexpr int kWideTile = 6;
 constexpr bool kHasWordPairs = false;
 

@@ -23,7 +23,8 @@ bool has_tiles(TileProducts products) {
   return (d >> kTiles & d >> static_cast<unsigned>(products) & 1) != 0 && allow_tile_registers();
 }
 
-// These are inline assembly, because GCC 12's intrinsics do not tell the compiler that a load reads memory.
+// The following functions are inline assembly, because GCC 12's intrinsics do not tell the compiler that a load reads
+// memory.
 ZRT_SIMD void configure_tiles(const TileConfig& config) {
   asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
 }

@@ -69,7 +69,7 @@ std::uint64_t int8_products_avx2(std::uint64_t rounds);
 std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
 std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
-// These tables are for KernelSet::rows.
+// The tables to which KernelSet::rows points.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
 extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // used only in arithmetic `fast`
 

@@ -1,6 +1,6 @@
 // RingExecutor runs a model on a tier that has a ring (a queue of kernel packets). When a model is opened, it builds
 // and lowers one graph per stage. A step then only fills the step descriptor and submits the prepared packets.
-// Thread rule: see Executor.
+// Thread rule: one thread at a time, as for Executor.
 #pragma once
 
 #include "executor/executor.h"

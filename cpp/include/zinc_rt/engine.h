@@ -77,7 +77,7 @@ class Engine {
   Result<std::vector<std::int32_t>> prompt_tokens(Request request, std::optional<bool> add_special = {}) const;
   // Renders a chat with the model's template and returns the prompt. `messages` is a JSON list. `tools` is a JSON list
   // or empty. `extra` is a JSON object of further template variables, or empty. With continue_final_message the prompt
-  // ends with the content of the last message (see Request).
+  // ends with the content of the last message, so that a generation continues this text.
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;

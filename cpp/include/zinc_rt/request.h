@@ -1,4 +1,4 @@
-// A Request asks for a generation. The other types in this file are what the engine returns for it.
+// Request describes a generation that a client wants. The engine returns the other types in this file for it.
 // Thread rule: plain values.
 #pragma once
 
@@ -67,8 +67,8 @@ struct Request : SamplingParams {
   bool continue_final_message = false;
 
   std::string model;  // name of the model; empty for the engine's first model
-  // This is the service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. It cannot be
-  // more urgent than the tenant's class.
+  // The service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. A class more urgent
+  // than the tenant's class is refused.
   std::string qos;
   // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means up to that many
   // in every step. "auto" means as many as save time. A guess changes no token and no logit. If empty, the engine's
@@ -84,15 +84,15 @@ struct Request : SamplingParams {
   // isolation group). Tenant::flush_prefix_cache removes the prefixes of all salts.
   std::string cache_salt;
   std::string request_id;  // up to 256 bytes; the request's name in the step timeline
-  // This is the W3C trace context, of up to 256 bytes, that links the request to the caller's trace. The step timeline
-  // shows it too.
+  // The W3C trace context, of up to 256 bytes, that links the request to the caller's trace. The step timeline shows it
+  // too.
   std::string traceparent;
 
-  // This value of max_tokens means: as many as context and quota allow.
+  // The value of max_tokens that means: as many as context and quota allow.
   static constexpr std::uint32_t kAllThatFit = UINT32_MAX;
   std::uint32_t max_tokens = 128;  // 0 generates nothing, and is allowed only with prompt_logprobs or embed
-  // This many tokens must be generated before a stop token or the model's end token can be picked. Stop strings are
-  // searched only in the text of later tokens. At most max_tokens.
+  // Number of tokens that must be generated before a stop token or the model's end token can be picked; at most
+  // max_tokens. Stop strings are searched only in the text of later tokens.
   std::uint32_t min_tokens = 0;
   // Maps a token id to a value of -100 to 100 that is added to its logit, before penalties and sampling. The reported
   // logprobs are computed from the model's logits, without the bias. Up to 1024 entries.
@@ -185,7 +185,7 @@ struct Completion {
   // Says why the request ended: stop, length, cancelled, deadline, client_too_slow or sink_failed. If an error ended
   // it: bad_logits, processor_failed, device_fault, shutdown or out_of_pages. Empty while the request runs.
   std::string finish_reason;
-  std::vector<TokenLogprob> logprobs;         // one per token, if the request asks for them
+  std::vector<TokenLogprob> logprobs;         // one per token; empty if the request has no logprobs
   std::vector<TokenLogprob> prompt_logprobs;  // one per prompt token, if requested; set before the first token's event
   std::vector<std::uint64_t> logits_hashes;   // one per token, if requested: XXH3-64 of the logits' float32 bytes
   // The embedding, normalized to Euclidean length 1. Empty if it was not requested, or if the request ended early.
@@ -208,10 +208,10 @@ struct StreamEvent {
   bool is_token = true;       // false if the event has only text that was held back until the end, or if `preempted`
   std::uint32_t index = 0;    // which of the n completions the event belongs to
   std::uint64_t time_us = 0;  // when the token's step ended, on a monotonic clock
-  std::optional<TokenLogprob> logprob;  // set for tokens, if the request asks for it
+  std::optional<TokenLogprob> logprob;  // set for tokens, if requested
   // Set with parse_output: all pieces; `text` contains only the pieces of the answer.
   std::vector<OutputPiece> pieces;
-  std::optional<std::uint64_t> logits_hash;  // set for tokens, if the request asks for it
+  std::optional<std::uint64_t> logits_hash;  // set for tokens, if requested
 };
 
 }  // namespace zinc_rt

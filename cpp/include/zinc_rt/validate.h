@@ -37,7 +37,7 @@ struct ValidateOptions {
   std::vector<std::int32_t> token_ids;  // used instead of `prompt` if not empty
   std::vector<std::string> tiers;       // two sides, or one if `against` is given
   std::string layers = "all";
-  // This is the path of an .npz file, not compressed, of float16/32/64 and int32/64 arrays:
+  // Path of an uncompressed .npz file with float16/32/64 and int32/64 arrays, with which the tier is compared:
   std::string against;
   double tolerance = 0;  // largest |a - b| that counts as equal; 0: only equal bits count as equal
   StopAsked is_stopped;  // called before each layer

@@ -5,8 +5,8 @@ namespace zinc_rt {
 
 inline constexpr const char* kVersion = "0.1.0";
 
-// This is the version of the arithmetic contract (docs/arithmetic.md). It rises when the same model and text give other
-// bits in arithmetic `exact` than before.
+// The version of the arithmetic contract (docs/arithmetic.md). It is raised when, in arithmetic `exact`, the bits of
+// the results for the same model and text change.
 inline constexpr unsigned kArithmeticVersion = 3;
 
 }  // namespace zinc_rt

@@ -12,7 +12,7 @@
 namespace zinc_rt::mlc {
 namespace {
 
-// These limits are far above every real model. The product of any two limits fits in 63 bits.
+// Limits of the index, far above every real model. The product of any two limits fits in 63 bits.
 constexpr std::size_t kMaxShards = 1U << 16;
 constexpr std::size_t kMaxRecords = 1U << 20;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;

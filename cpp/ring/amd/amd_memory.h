@@ -1,5 +1,5 @@
 // AmdMemory holds a ring's buffer objects on an AMD GPU.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include "ring/amd/device.h"

@@ -1,6 +1,6 @@
 // AmdDevice is what the AMD tiers need from a kernel driver: memory, and a path that runs packets. ring/kfd and
 // ring/umq implement it; AmdRing does the rest.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // DrmDevice is the memory part of a GPU that is used through its render node: GEM buffer objects, at device addresses
 // chosen here. CsDevice and UmqDevice derive from it and add their ways to run packets.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <map>

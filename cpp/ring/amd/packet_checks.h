@@ -1,5 +1,5 @@
 // Diagnostics: tests every kind of packet that the AMD tiers use, on a device and without a kernel.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <vector>

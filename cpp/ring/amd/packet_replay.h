@@ -1,5 +1,5 @@
 // Runs a packet log again, on a device where memory has other addresses than in the log.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <vector>

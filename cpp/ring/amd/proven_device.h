@@ -1,5 +1,5 @@
 // ProvenDevice is a device whose queue has been tested with packets, so that a ring can be built on it.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <memory>

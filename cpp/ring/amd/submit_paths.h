@@ -1,5 +1,5 @@
 // Finds out by which paths (driver and kind of queue) this machine can submit packets to an AMD GPU.
-// Thread rule: see Ring.
+// Thread rule: one thread at a time, as for Ring.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@
 namespace zinc_rt::sched::sim {
 
 struct CampaignOptions {
-  std::uint64_t seed = 1;  // seed of the first scenario; the next ones use seed + 1, seed + 2, ...
+  std::uint64_t seed = 1;  // seed of the first scenario; the following scenarios use seed + 1, seed + 2, ...
   std::uint64_t n_steps = 1'000'000;
   RandomOptions random;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // called after each scenario; in steps

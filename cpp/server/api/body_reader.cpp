@@ -125,7 +125,7 @@ ApiResult<void> BodyReader::finish() {
 void read_members(BodyReader& r, RequestField::TakenBy taker, Request& request) {
   for (const RequestField& field : request_fields())
     if ((field.taken_by & taker) != 0) std::visit(IntoMember{r, field, request}, field.member);
-  // So low a temperature is the same as greedy sampling.
+  // With so low a temperature, sampling would always pick the most likely token, so it is set to 0 (greedy).
   if (request.temperature > 0 && request.temperature < 1e-4f) request.temperature = 0;
 }
 

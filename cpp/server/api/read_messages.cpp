@@ -212,8 +212,8 @@ ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaul
   });
   if (const auto tier = r.take(r.fields().get_choice("service_tier", {"auto", "standard_only"})))
     call.service_tier = *tier;
-  // These fields have no effect here. Some are for the sender's records. Some are about caching, which is always on.
-  // Some edit the history, which is used as it was sent.
+  // The following fields are accepted without an effect. Some are for the sender's records. Some are about caching,
+  // which is always on. Some request edits of the history, which is used as it was sent.
   read_metadata(r);
   r.pass_over({"cache_control", "context_management", "speed"});
   r.refuse("container", "this server runs no code");

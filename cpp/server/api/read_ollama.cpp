@@ -61,8 +61,8 @@ void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
     if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0)
       q.max_tokens = static_cast<std::uint32_t>(*n);
     if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
-    // These options have no effect, because the server decides how models are loaded, and penalties here cover the
-    // whole text.
+    // The following options are accepted without an effect, because the server decides how models are loaded, and
+    // penalties here cover the whole text.
     r.pass_over({"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap", "use_mlock",
                  "numa", "low_vram", "penalize_newline", "draft_num_predict", "mirostat_tau", "mirostat_eta"});
     r.refuse("mirostat", "it is not served", {0});

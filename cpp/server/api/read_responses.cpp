@@ -164,7 +164,8 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.object("reasoning", [&](BodyReader& one) {
     read_effort(one, "effort", chat.variables);
-    // These fields have no effect, because answers have the whole reasoning and never a summary.
+    // The following fields are accepted without an effect, because answers contain the whole reasoning and never a
+    // summary.
     for (const char* name : {"summary", "generate_summary", "context"}) static_cast<void>(one.fields().get(name));
   });
   r.object("text", [&](BodyReader& one) {
@@ -186,7 +187,7 @@ ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defau
   r.refuse("background", "an answer ends with its connection", {false});
   r.refuse("truncation", "a conversation that is too long is refused", {"disabled"});
   r.refuse("prompt", "there are no stored prompts here");
-  // This field limits tool calls that the server itself runs. This server runs none.
+  // max_tool_calls limits the tool calls that the server itself runs. It has no effect, because this server runs none.
   static_cast<void>(r.integer("max_tool_calls", 1, 1 << 20));
   r.refuse("top_logprobs", "logprobs are served by chats and completions", {0});
   read_service_tier(r, {"auto", "default", "flex", "priority"}, call, q);

@@ -228,7 +228,7 @@ void BatchRun::start(BatchLine line) {
 
 void BatchRun::cancel_lines() {
   drops_ = true;
-  // These are released without the lock, because the release of the last reference sends the answer.
+  // The calls are released while the lock is not held, because the release of the last reference sends the answer.
   std::vector<std::shared_ptr<InnerCall>> calls;
   {
     const std::lock_guard lock(mutex_);

@@ -34,8 +34,8 @@ class Batches {
   void close();
   std::uint32_t n_under_way() const;  // how many lines are being run
 
-  // These functions take and return OpenAI's batch objects. Errors: 400 that names the field; 404; 409 for a batch that
-  // has ended; 429 for too many.
+  // The following functions take and return OpenAI's batch objects, as JSON. Errors: 400 that names the field; 404; 409
+  // for a batch that has ended; 429 for too many.
   ApiResult<Json> create(const std::string& tenant, const Json& body);
   ApiResult<Json> find(const std::string& tenant, const std::string& id);
   ApiResult<std::string> list(const std::string& tenant, const ListPage& page);

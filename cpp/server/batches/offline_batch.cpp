@@ -50,7 +50,7 @@ Result<OfflineResult> run_lines(ServerCore& core, const Router& router, const Of
   result.before = run->counts();
   auto looked_ms = steady_ms();
   for (;;) {
-    // This thread sets the time of the last sign of life itself, because it only waits for the engine.
+    // No watching thread runs here, so this loop updates the time of the last sign of life.
     core.last_alive_ms = steady_ms();
     if (run->step()) break;
     if (steady_ms() > looked_ms + ServerCore::kWatchMs) {

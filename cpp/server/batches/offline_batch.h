@@ -15,7 +15,7 @@ namespace zinc_rt::server {
 struct OfflineBatch {
   ModelSpec model;
   std::string input, output, errors;  // paths, as in BatchRun::Plan
-  // This function is called periodically with the progress so far.
+  // Called periodically with the counts so far and the number of all lines.
   std::function<void(const BatchCounts& counts, std::uint64_t total)> show;
 };
 

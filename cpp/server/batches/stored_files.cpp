@@ -31,7 +31,7 @@ Status StoredFiles::open(const std::string& folder) {
   if (folder.empty()) return {};
   std::error_code failure;
   fs::create_directories(folder, failure);
-  // So that only the owner may read the tenants' texts.
+  // Only the owner of the folder may read the tenants' texts.
   if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);
   if (failure)
     return fail(StatusCode::kUnavailable,

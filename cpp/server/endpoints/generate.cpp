@@ -44,7 +44,7 @@ constexpr std::uint64_t kBytesOfHash = 19;
 // Errors: 400 if the answer would be too large.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
-  // This lists how many bytes each field adds to the answer, in the order in which an error names the fields.
+  // Bytes that each field adds to the answer, in the order in which an error names the fields.
   std::pair<const char*, std::uint64_t> parts[] = {
       {"prompt_logprobs", 0}, {logprobs, 0}, {"return_logits_hash", 0}, {"echo", 0}};
   for (const Request& request : call.requests) {

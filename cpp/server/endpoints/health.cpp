@@ -17,7 +17,8 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-// A probe waits this long before it counts steps. By then all steps that ended before the probe have been counted.
+// A probe waits this long, in ms, before it counts steps. After this time, all steps that ended before the probe began
+// have been counted.
 constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
 // Takes one token that the engine generates for a probe. The probe ends within kProbeMs, whatever the engine does.
@@ -216,7 +217,7 @@ void add_health_routes(Router& router, ServerCore& core) {
                        fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
                                    or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
-  // This server never sleeps, but routers ask for it.
+  // Routers request this path of vLLM. This server never sleeps.
   router.add({"GET", "/is_sleeping", Access::kOpen, true,
               [&core](Exchange& exchange) { answer(core, exchange, R"({"is_sleeping":false})"); }});
   add_load_and_metrics(router, core, Access::kAdmin, true);

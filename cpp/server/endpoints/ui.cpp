@@ -8,8 +8,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// This policy lets the page load nothing from other servers and run nothing inline. So even if a model's text gets past
-// the page's sanitizer, it cannot run a script or reach another server.
+// The Content-Security-Policy of the page: it lets the page load nothing from other servers and run no inline scripts.
+// So even if a model's text gets past the page's sanitizer, it cannot run a script or reach another server.
 constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

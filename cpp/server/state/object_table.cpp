@@ -53,7 +53,7 @@ Result<std::optional<ObjectPage>> ObjectTable::page(const ObjectQuery& query) {
     else
       return file_.unreadable(reading);
   }
-  // This index has the wanted order, so SQLite does not read the rows before the page.
+  // The index objects_by_tenant has the order of the pages, so SQLite need not read the rows before the page.
   const auto sql = fmt::format(
       "SELECT id, time_s, label, size, body FROM objects INDEXED BY objects_by_tenant WHERE tenant = ?1 AND kind = ?2 "
       "AND (?4 = '' OR label = ?4){} ORDER BY time_s {}, id {} "

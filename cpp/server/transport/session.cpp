@@ -1,4 +1,4 @@
-// This file has the parts of SessionOf that start, read from and end a connection.
+// Implements the functions of SessionOf that start, read from and end a connection.
 #include <poll.h>
 
 #include "base/log.h"

@@ -1,4 +1,4 @@
-// This file has the parts of SessionOf that take a connection's requests and send their answers.
+// Implements the functions of SessionOf that take a connection's requests and send their answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -202,7 +202,7 @@ template <class Stream>
 std::size_t SessionOf<Stream>::limit_of(const HeadVerdict& verdict) const {
   const std::size_t most = shared_->options.max_body_bytes;
   if (verdict.max_body_bytes <= most) return most;
-  // This checks first whether the body could ever fit the budget. The statuses below tell the client to retry.
+  // A body that could never fit the budget is refused first, because the statuses below tell the client to retry.
   const auto& budget = shared_->bodies->limits();
   return std::max(most, std::min({verdict.max_body_bytes, budget.in_all, budget.per_address, budget.per_owner}));
 }

@@ -77,8 +77,8 @@ class Transport {
 
   virtual std::uint16_t port() const = 0;
   virtual TransportCounts counts() const = 0;
-  // Accepts no more connections and no more requests on open ones, and waits until all answers have been sent. Returns
-  // false if some answers were not sent in time.
+  // Accepts no more connections, and no more requests on open connections, and waits until all answers have been sent.
+  // Returns false if some answers were not sent in time.
   virtual bool drain(double timeout_s) = 0;
   virtual void close() = 0;
 };

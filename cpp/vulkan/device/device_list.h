@@ -16,7 +16,7 @@ struct DeviceInfo {
   bool is_processor = false, is_discrete = false;
   std::string missing;  // required features that the device lacks; empty: the device can be used
   bool has_doubles = false;
-  // These tell which execution modes for 32-bit floats the device has.
+  // Whether the device has each of three execution modes for 32-bit floats (device/strict.h).
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
   std::uint32_t subgroup_size = 0;  // the subgroup size of pipelines
   // True: pipelines must request subgroup_size, because the driver may choose another size.

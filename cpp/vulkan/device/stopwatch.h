@@ -1,5 +1,5 @@
 // Stopwatch measures how a step's time is spent: it writes a timestamp after each dispatch.
-// Thread rule: see Device.
+// Thread rule: one thread at a time, as for Device.
 #pragma once
 
 #include <string>

@@ -12,7 +12,8 @@ namespace {
 // format (FIXED16 takes most).
 constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 514;
 
-// These are the fields of each format's block. Scales come before codes, so that codes are aligned to whole vectors.
+// The fields of each format's block, in the order in which a panel stores them. Scales come before codes, so that codes
+// are aligned to whole vectors.
 constexpr PanelField kQ4_0[] = {{0, 2, 1}, {2, 4, 4}};
 constexpr PanelField kQ4_1[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 4}};
 constexpr PanelField kQ5_0[] = {{0, 2, 1}, {2, 4, 1}, {6, 4, 4}};

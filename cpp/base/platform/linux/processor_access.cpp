@@ -32,7 +32,7 @@ std::vector<int> usable_processors() {
 }
 
 bool survives(bool (*test)()) {
-  // This is a fork whose child sends no SIGCHLD when it ends, because a program that uses this library might handle
+  // The call is a fork whose child sends no SIGCHLD when it ends, because a program that uses this library might handle
   // that signal.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return false;
