@@ -42,7 +42,7 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
     prompt_logprobs_.push_back({prompt.ids[0], std::numeric_limits<double>::quiet_NaN(), {}});
   }
   sampling_ = {request_, seed};
-  // A logits processor may store state that a wrong guess would spoil, so requests with a processor get no guesses.
+  // A logits processor may keep state that a wrong guess would spoil, so its requests get no guesses.
   if (!request_.embed && !has_processor()) {
     const std::lock_guard lock(tenant_->mutex);
     speculation_ = model_->speculation(request_, tenant_->quota.speculate);

@@ -67,8 +67,8 @@ struct Request : SamplingParams {
   bool continue_final_message = false;
 
   std::string model;  // name of the model; empty for the engine's first model
-  // The service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. A class more urgent
-  // than the tenant's class is refused.
+  // The service class: "interactive", "standard" or "batch". If empty, the tenant's class is used. A class that is more
+  // urgent than the tenant's class counts as the tenant's class.
   std::string qos;
   // Says how many tokens a step may guess (draft) for this request. "off" means none. "1" to "32" means up to that many
   // in every step. "auto" means as many as save time. A guess changes no token and no logit. If empty, the engine's
