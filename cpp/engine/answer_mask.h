@@ -58,15 +58,19 @@ class AnswerMask {
 
   grammar::Matcher matcher_;
   std::shared_ptr<MaskPace> pace_;
+  // The mask that get() returns, one bit per token.
   std::vector<std::uint32_t> words_;
   std::vector<std::int32_t> taken_;  // picked tokens that matcher_ has not processed yet
+  // The last result of guess() or guess_forced().
   std::vector<std::int32_t> guess_;
   // A copy of the matcher that has also processed the first n_ahead_ tokens of the guess.
   std::optional<grammar::Matcher> ahead_;
   std::size_t n_ahead_ = 0;
   // words_ahead_[i] is the mask after the first i + 1 tokens of the guess.
   std::vector<std::vector<std::uint32_t>> words_ahead_;
+  // The first error of the matcher. Once it is set, get() returns it.
   Status status_;
+  // kStale: a token was picked since the mask was computed. kMaking: a thread of MaskMaker computes the mask.
   std::atomic<std::uint32_t> state_{kStale};
 };
 

@@ -150,9 +150,12 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   const Drive drive_;
   std::mutex pump_mutex_;  // held by the thread that runs pump()
   mutable std::mutex names_mutex_;
+  // The loaded models, the oldest first. Guarded by names_mutex_.
   std::vector<std::shared_ptr<Model>> models_;
+  // Key: the tenant's name. Guarded by names_mutex_.
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
   const std::shared_ptr<FreeTenants> free_tenants_ = std::make_shared<FreeTenants>();
+  // Isolation groups. Key: the group's name; value: its number. Guarded by names_mutex_.
   std::map<std::string, std::uint32_t> groups_;
   std::atomic<std::uint32_t> next_replica_id_{0};
 

@@ -144,7 +144,7 @@ class Generation {
   std::uint32_t n_prompt_, second_text_, index_;
   std::uint64_t prompt_hash_;
   sched::Micros started_, last_;
-  double interval_ms_ = 0;  // ms between the tokens of the last step
+  double interval_ms_ = 0;  // ms per token in the last step that produced tokens
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
   const std::shared_ptr<AnswerMask> mask_;
@@ -155,10 +155,13 @@ class Generation {
   // Only the drainer uses the members from here down to finish_.
   OutputStage output_;
   std::deque<StreamEvent> held_;  // events for which the sink had no room; the drainer offers them again
+  // Set if the text has ended or the sink has failed. take_end() passes it to the step loop.
   std::optional<sched::Finish> wanted_end_;
   bool has_text_end_ = false, sink_failed_ = false;
   bool has_finish_ = false;  // the scheduler has ended the request; the final event is sent after held_ is empty
   sched::Finish finish_ = sched::Finish::kStop;
+  // is_held_up_: held_ is not empty, so the step loop leaves the request out of steps. is_abandoned_: no client reads
+  // the events.
   std::atomic<bool> is_held_up_{false}, is_abandoned_{false};
 
   mutable std::mutex mutex_;

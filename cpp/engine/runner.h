@@ -119,21 +119,26 @@ class ModelRunner {
   StepTrace trace_;
   StepInput input_, leased_input_;
   StepOutput output_;
+  // Scratch memory: the copies of the current plan, in the form that the executor takes.
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> in_slots_;     // `user` of each request that is in a slot
   std::vector<std::uint32_t> failed_rows_;  // output rows whose mask or processor failed
-  // Entry i tells whether output row i of the step continues the request's own text. It is false if the row follows a
-  // wrong guess. judge_rows() fills it.
+  // row_is_real_[i] tells whether output row i of the step continues the request's own text. It is false if the row
+  // follows a wrong guess. judge_rows() fills it.
   std::vector<bool> row_is_real_;
-  // Only for models with pooling. Entry i is the index of the plan's item whose embedding is output row i.
+  // Only for models with pooling. embedded_[i] is the index of the plan's item whose embedding is output row i.
   std::vector<std::uint32_t> embedded_;
+  // Requests whose embedding had no direction in this step. on_embeddings fills it; they end as bad_logits after the
+  // step.
   std::vector<sched::RequestId> bad_embeddings_;
   std::vector<LogitsRow> logits_rows_;
+  // RoPE variants for steps of leased slots. Index: slot.
   std::vector<std::uint32_t> leased_variants_;
   // turn() sets listener_ and plan_ at its beginning and resets them at its end.
   StepListener* listener_ = nullptr;
   const sched::StepPlan* plan_ = nullptr;
+  // Time in us that this model's steps took so far. StepLoop runs the replica with the least.
   double busy_us_ = 0;
   std::atomic<std::uint64_t> failed_steps_{0}, failed_in_a_row_{0}, bad_logits_{0};
 };

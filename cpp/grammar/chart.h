@@ -88,8 +88,10 @@ class Chart {
   void predict(Symbol symbol, std::uint32_t row);
 
   const Rules* rules_;
+  // All rows, and their items one row after another. A Row has the index of its first item.
   std::vector<Row> rows_;
   std::vector<Item> items_;
+  // Lexemes that are single tokens and may come next, one row after another.
   std::vector<std::uint32_t> token_lexemes_;
   // The following members are used only while a row is built.
   Seen seen_;

@@ -31,6 +31,7 @@ class ListTable {
   std::size_t n_bytes() const { return values_.capacity() * 4 + begins_.capacity() * 4 + numbers_.size() * 40; }
 
  private:
+  // All lists one after another; list i begins at values_[begins_[i]].
   std::vector<std::uint32_t> values_;
   std::vector<std::uint32_t> begins_ = {0};
   std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // maps the hash of a list to its number
@@ -96,7 +97,9 @@ class Lexer {
   std::size_t base_bytes_;
   ListTable lists_;
   std::vector<State> states_;
+  // next_[state * n_classes_ + class] is the state after a byte of this class; kUnknown: not computed yet.
   std::vector<std::uint32_t> next_;
+  // Key: State::parts; value: the state's number.
   std::unordered_map<std::uint32_t, std::uint32_t> state_of_parts_;
   std::uint64_t walk_ = 1;
   bool is_full_ = false;

@@ -60,6 +60,7 @@ class Parse {
   std::vector<Thread> next_threads_, levels_;
   std::vector<std::uint32_t> level_begins_;
   std::vector<Chart::Ended> ended_;
+  // Cache of row_behind().
   std::unordered_map<std::uint64_t, std::uint32_t> rows_behind_;
 };
 

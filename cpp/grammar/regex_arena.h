@@ -113,12 +113,14 @@ class RegexArena {
   std::size_t max_nodes_;
   bool is_full_ = false;
   std::uint64_t work_ = 0, work_limit_ = UINT64_MAX;
+  // Index: the regex. lists_ holds the parts of any_of and all_of, sets_ the byte sets.
   std::vector<Node> nodes_;
   std::vector<Regex> lists_;
   std::vector<ByteSet> sets_;
   std::map<ByteSet, std::uint32_t> set_numbers_;
   // slots_ is a hash table over nodes_ with open addressing. A slot holds the number of a node + 1, or 0 if it is free.
   std::vector<std::uint32_t> slots_;
+  // Cache of derivatives. Key: the regex and the class of the byte.
   std::unordered_map<std::uint64_t, Regex> derivatives_;
   std::size_t n_classed_sets_ = 0;
   std::array<std::uint8_t, 256> class_of_ = {};

@@ -141,7 +141,10 @@ class Rules {
   std::vector<ObjectRule> objects_;
   std::uint32_t n_symbols_ = 0;
   Symbol root_ = kNoSymbol;
+  // finish() sorts the rules by their left symbol: those of symbol s are by_symbol_[symbol_begins_[s]] to
+  // by_symbol_[symbol_begins_[s + 1] - 1].
   std::vector<std::uint32_t> by_symbol_, symbol_begins_;
+  // Index: symbol or lexeme. finish() computes which symbols may be empty, and which can be completed.
   std::vector<bool> nullable_, symbol_can_end_, lexeme_can_end_;
 };
 

@@ -169,6 +169,7 @@ class SchemaCompiler {
   int depth_ = 0;
   std::map<std::pair<Claim, bool>, Symbol> symbols_;  // keyed by the claim, and whether white space may come first
   std::map<std::pair<Claim, bool>, Symbol> bodies_;   // contents after the opening { or [, by the same key
+  // Caches of kinds_of(), kept_members_of() and the functions that read keywords, by claim or schema.
   std::map<Claim, Kinds> kinds_;
   std::map<Claim, Members> members_;
   std::map<const Json*, Regex> patterns_;

@@ -168,11 +168,14 @@ class PrefixCache {
   SipKey key_;
   std::uint32_t hash_mask_;
   std::vector<Entry> nodes_;  // one entry per page, then one per root
+  // Ids of dropped roots, which add_scope() uses again.
   std::vector<Node> free_roots_;
+  // Finds the full children of a node by the hash of (parent, tokens).
   ChildTable full_nodes_;
   LruHeap leaves_;                            // the leaves that may be evicted, by time of use
   std::uint32_t n_nodes_ = 0, n_locked_ = 0;  // number of nodes and of locked nodes; roots do not count
   std::uint64_t clock_ = 0;                   // number of uses so far, which serves as the time
+  // Index: the checkpoint's id.
   std::vector<Checkpoint> checkpoints_;
   std::vector<std::uint32_t> free_checkpoints_;  // ids of free checkpoints, used as a stack
 };

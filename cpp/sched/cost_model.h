@@ -42,12 +42,14 @@ class CostModel {
   struct Class {
     double n = 0;  // steps in the mean, up to kCounted
     double tokens = 0, pairs = 0, us = 0;
+    // Value of n_observed_ when the class was last observed.
     std::uint64_t seen = 0;
   };
   void fit();
 
   static constexpr std::size_t kSizes = 14, kDepths = 6;
   std::array<Class, kSizes * kDepths> classes_{};
+  // base, per_token and per_pair, in us. fit() computes them.
   std::array<double, 3> coefficients_{};
   std::uint64_t n_observed_ = 0;
 };

@@ -30,6 +30,7 @@ class RowPrice {
     double n = 0, rows = 0, us = 0;
     bool has_begun = false;  // true after a first step that was ignored because it took too long
   };
+  // Index: class_of(rows).
   std::array<Class, kClasses> classes_{};
   bool is_known_ = false;
 };

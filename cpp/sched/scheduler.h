@@ -230,16 +230,24 @@ class Scheduler {
   Shares shares_;                                   // counts the slots of this replica only
   const std::shared_ptr<Shares> all_shares_;        // null if this is the model's only replica
   std::vector<std::unique_ptr<Request>> requests_;  // index: Request::index; null: no request has this index
+  // Indexes of null elements in requests_, which new requests get.
   std::vector<std::uint32_t> free_indices_;
+  // Index: slot. Null: the slot holds no request.
   std::vector<Request*> slot_requests_;
   std::vector<Request*> decoding_, prompts_;  // scratch of plan()
+  // cancel() adds to it, and the next admit() ends these requests.
   std::vector<RequestId> cancelled_;
+  // Events since the runner took them last, in order.
   std::vector<Event> events_;
   std::vector<Verdict> verdicts_;  // scratch of commit(), one per item
+  // The plan of the current step, which plan() fills.
   StepPlan plan_;
+  // Numbers of requests with a slot, of requests with protected_until, of requests with a deadline, and of leased
+  // slots.
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0;
   std::uint64_t preemptions_planned_ = 0;  // value of Stats::preemptions when the last step was planned
+  // Smoothed time in us between two ends of requests, and the time of the last end. retry_after() reads them.
   double finish_interval_us_ = 0;
   Micros last_finish_ = 0;
 };

@@ -112,6 +112,7 @@ class SlotPages {
   Stats& stats_;
   mem::PagePool pool_;
   mem::PrefixCache prefixes_;
+  // The root in the prefix cache of each scope.
   std::map<Scope, Node> roots_;
   std::size_t most_roots_ = 1024;  // if more scopes exist, the scopes without prefixes are dropped
   mem::PrefixCache::Match found_;  // set by find_room(), used by bind()

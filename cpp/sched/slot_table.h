@@ -59,6 +59,8 @@ class SlotTable {
  private:
   std::uint32_t width_;
   std::vector<Slot> slots_;
+  // page_ids_ has width_ elements per slot. page_counts_ and rope_variants_ have one per slot. free_ lists the free
+  // slots.
   std::vector<std::uint32_t> page_ids_, page_counts_, rope_variants_, free_;
 };
 

@@ -94,10 +94,12 @@ class TenantBook {
 
  private:
   mutable std::mutex mutex_;
+  // Index: the tenant's id. removed_ lists ids that may be used again.
   std::deque<Tenant> tenants_;
   std::vector<TenantId> removed_;
   double least_service_ = 0;
   std::uint64_t total_reserved_ = 0;  // pages reserved by all quotas together
+  // Rises whenever slots or pages become free, so that a request that found no room is tried again.
   std::uint64_t room_epoch_ = 1;
 };
 

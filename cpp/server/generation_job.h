@@ -37,8 +37,8 @@ struct WantedLatency {
 struct JobContext {
   MakeWriter make_writer = nullptr;
   MakeErrorResponse make_error = nullptr;
-  AnswerHead head;                         // its `model` is the name that clients use
-  std::string engine_model;                // the engine's name of the model
+  AnswerHead head;           // its `model` is the name that clients use
+  std::string engine_model;  // the engine's name of the model
   // A copy of ServedModel::hold, so that the model is not removed before all requests are submitted.
   std::shared_ptr<const void> model_hold;
   std::string endpoint;
@@ -95,12 +95,14 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::uint32_t n_ = 1;          // choices per prompt
 
   std::mutex mutex_;  // guards handles_ while requests are submitted, and the ends of choices
+  // Handles of the submitted requests, by which the job cancels them.
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
   std::atomic<bool> has_stream_begun_{false};  // true after the head and the events before the first choice were sent
   // The last events of the stream, which are sent after the ledger has stored the call's row.
   std::string last_events_;
+  // The answer if it is not streamed. It is sent after the ledger has stored the call's row.
   HttpResponse whole_;
 };
 

@@ -57,8 +57,11 @@ class Metrics {
 
   std::mutex mutex_;
   prometheus::Registry registry_;
+  // Key: the label of the tenant, and the model.
   std::map<std::pair<std::string, std::string>, std::unique_ptr<Series>> series_;
+  // Tenants that have a label of their own. Key: the tenant's name.
   std::map<std::string, bool> labels_;
+  // The families of all metrics. Key: the metric's name.
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;

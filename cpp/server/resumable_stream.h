@@ -64,13 +64,17 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   StreamRegistry& registry_;
   const std::string id_, owner_;
   std::mutex mutex_;
+  // The connected client; null while no client is connected.
   std::shared_ptr<Connection> client_;
   HttpResponse head_;
   std::deque<std::string> events_;  // the stored events; their numbers are first_, first_ + 1, ...
+  // Numbers of the oldest stored event, and of the next event to send to the client.
   std::uint64_t first_ = 1, next_sent_ = 1;
   std::size_t kept_bytes_ = 0, unsent_bytes_ = 0;
+  // is_over_: finish() or abort() was called. is_whole_: it was finish().
   bool is_started_ = false, is_over_ = false, is_whole_ = false;
   std::chrono::steady_clock::time_point alone_since_, over_since_;
+  // The callback of on_gone().
   std::function<void()> left_;
 };
 
@@ -121,12 +125,14 @@ class StreamRegistry {
   static constexpr std::size_t kOfStream = 4096;     // bytes that count per stream in addition to its events
   const Limits limits_;
   std::mutex mutex_;
+  // Key: the stream's id.
   std::map<std::string, Entry> streams_;
   std::map<std::string, std::size_t> by_owner_;  // key: owner; only owners with streams
   std::size_t n_bytes_ = 0;
   std::uint64_t n_over_ = 0;
   // Ended streams. Key: the owner and Entry::over_as; value: the stream's id.
   std::map<std::pair<std::string, std::uint64_t>, std::string> over_;
+  // Streams that were dropped to make room. Key: the stream's id.
   std::map<std::string, Dropped> dropped_;
 };
 

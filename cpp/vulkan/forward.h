@@ -69,6 +69,8 @@ class Forward {
   struct Walk;  // defined in walk.h
 
   ModelMemory const* memory_ = nullptr;
+  // The dispatches' numbers of workgroups that each step must compute; entry i belongs to place i in the step
+  // descriptor.
   std::vector<Counts> counts_;
   std::uint32_t n_choices_ = 0;  // how many experts each token chooses
   bool is_quantized_ = false;

@@ -59,6 +59,7 @@ class PacketBuilder {
   void set(pm4::Register first, std::initializer_list<std::uint32_t> values);
 
   std::vector<std::uint32_t> dwords_;
+  // The values of the registers after the packets so far; known_ says which of them were set.
   std::array<std::uint32_t, pm4::kShEnd - pm4::kShBase> values_{};
   std::bitset<pm4::kShEnd - pm4::kShBase> known_;
 };

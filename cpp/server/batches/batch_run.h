@@ -99,10 +99,12 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   std::unordered_set<std::string> done_;  // custom_ids whose result is in a file
   // Lines that the engine refused for now, because a queue or limit was full. step() tries them again.
   std::deque<BatchLine> waiting_;
+  // Answers that could not be written to a file yet. step() tries again.
   std::deque<std::pair<BatchLine, HttpResponse>> unwritten_;
   std::unordered_map<std::uint64_t, UnderWay> under_way_;  // key: number; guarded by mutex_
   std::uint64_t n_started_ = 0;
   std::uint64_t told_at_bytes_ = 0;  // when the output file has this many bytes, plan_.has_room is called again
+  // is_read_: all lines of the input were read. has_complained_: the log has the error of the last failed write.
   bool is_read_ = false, has_complained_ = false;
   Clock::time_point paused_until_{};
 
@@ -112,6 +114,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   // If drops_ is true, answers are ignored, because the calls were cancelled.
   std::atomic<bool> is_abandoned_{false}, drops_{false};
   mutable std::mutex mutex_;
+  // Answers that calls have received since step() last took them. Guarded by mutex_.
   std::vector<Answered> inbox_;
   BatchUsage usage_;
 };

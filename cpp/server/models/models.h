@@ -101,6 +101,7 @@ class Models {
 
   Engine engine_;
   mutable std::mutex mutex_;
+  // The served models, in the order in which lists show them.
   std::vector<ServedModel> models_;
   std::map<std::string, std::uint32_t> n_loads_;  // key: id
   // Cached results about templates; key: id, and the request's template variables. Their number is limited, because

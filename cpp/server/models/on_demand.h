@@ -109,6 +109,7 @@ class OnDemand {
   WorkQueue &work_, &slow_;
   const std::atomic<bool>& is_draining_;
   mutable std::mutex mutex_;
+  // Nullopt: models are not loaded on demand. Guarded by mutex_, like the members below.
   std::optional<OnDemandOptions> options_;
   // The requests that wait for a model. Key: the model's id. A model has an element while it is being loaded or waits
   // for its load.

@@ -89,10 +89,14 @@ class TenantRegistry {
   StateStore& store_;
   std::mutex changing_;  // serializes changes; locked before mutex_
   mutable std::mutex mutex_;
+  // Key: the tenant's name. Guarded by mutex_, like the members below.
   std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
   Objectives objectives_;
+  // Keys of the configuration file, and keys made at run time.
   std::vector<Key> configured_keys_, stored_keys_;
+  // Names of the tenants in the last configuration, to find which of them a reload no longer lists.
   std::set<std::string> configured_names_;
+  // True after tenants and keys were read from the state file.
   bool has_stored_ = false;
 };
 
