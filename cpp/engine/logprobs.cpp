@@ -98,7 +98,8 @@ TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::
   const double log_sum = log_sum_of(logits);
   TokenLogprob out{token, logits[static_cast<std::size_t>(token)] - log_sum, {}};
   if (n_top == 0) return out;
-  // Ids ascend. So if the list is full, a value no larger than its last is left out.
+  // Tokens are visited in the order of their ids. So if the list is full, a value no larger than its last value does
+  // not enter the list.
   auto& top = out.top;
   top.reserve(std::min<std::size_t>(n_top, logits.size()) + 1);
   const auto offer = [&](std::size_t id) {

@@ -120,7 +120,7 @@ class RegexArena {
   std::map<ByteSet, std::uint32_t> set_numbers_;
   // slots_ is a hash table over nodes_ with open addressing. A slot holds the number of a node + 1, or 0 if it is free.
   std::vector<std::uint32_t> slots_;
-  // Cache of derivatives. Key: the regex and the class of the byte.
+  // Cache of derivatives. Key: regex << 8 | byte.
   std::unordered_map<std::uint64_t, Regex> derivatives_;
   std::size_t n_classed_sets_ = 0;
   std::array<std::uint8_t, 256> class_of_ = {};

@@ -17,8 +17,8 @@ struct MacroStmt;
 struct MacroProto {
   std::string name;  // the macro's name; empty for a call block
   std::vector<std::string> arguments;
-  // The body uses `caller`, but has no parameter of that name. accepts_kwargs and accepts_varargs mean the same for
-  // `kwargs` and `varargs`.
+  // True if the macro's body uses `caller`, but the macro has no parameter of that name. accepts_kwargs and
+  // accepts_varargs mean the same for `kwargs` and `varargs`.
   bool accepts_caller = false;
   bool accepts_kwargs = false;
   bool accepts_varargs = false;

@@ -72,7 +72,7 @@ struct ModelConfig {
   double expert_weights_scale = 1;
 
   // The following members describe recurrent layers (gated delta net, as in Qwen3-Next).
-  std::vector<bool> is_recurrent;  // one flag per layer; empty if the file does not say
+  std::vector<bool> is_recurrent;  // one flag per layer; empty if the file has no such list
   std::uint32_t full_attention_interval = 0;
   std::uint32_t ssm_conv_width = 0;
   std::uint32_t ssm_k_heads = 0, ssm_v_heads = 0;

@@ -40,7 +40,8 @@ void ResumableStream::start_stream(HttpResponse head) {
     is_started_ = true;
     head_ = std::move(head);
     client = client_;
-    registry_.add(shared_from_this());  // before the client receives the stream's id
+    // Registered before the client receives the id, so that it can reconnect at once.
+    registry_.add(shared_from_this());
     client->start_stream(head_);
   }
   watch(client);

@@ -411,7 +411,7 @@ class ServerImpl final : public Server {
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false;
-  OwnSite site_, status_site_;  // listens_on is set if the host is a loopback address
+  OwnSite site_, status_site_;  // OwnSite::listens_on is set only if the server listens on a loopback address
   std::vector<std::string> cors_origins_;
   std::thread watch_;
 };

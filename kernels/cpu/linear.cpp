@@ -114,7 +114,7 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 std::uint64_t norm_linear_shared(std::uint32_t d) {
   std::uint64_t bytes = 0;
   for (const Form& form : kForms) bytes += bytes_of(form, d);
-  return bytes | 64;  // an odd number of cache lines, as in bf16_row_bytes
+  return bytes | 64;  // an odd number of cache lines, which spreads the rows of tokens over the sets of a cache
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {

@@ -42,13 +42,13 @@ bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uin
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// Each of these implements KernelSet::attend. The AVX-512 version needs a processor with has_avx512_vnni().
+// Each attend_*() implements KernelSet::attend. The AVX-512 version needs a processor with has_avx512_vnni().
 void attend_avx2(const cpu::AttendTile& tile);
 void attend_avx_vnni(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
 void attend_neon(const cpu::AttendTile& tile);
 
-// Each of these implements RowKernels::float_linear.
+// Each float_linear_*() implements RowKernels::float_linear.
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);

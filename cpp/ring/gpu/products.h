@@ -90,7 +90,8 @@ Products<Ref> moe_linear_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e, c.template constants<push::MoeLinear>().rows}};
 }
 
-// Returns the product of a MOE_DOWN_ACC. Its y has one row per choice.
+// Returns the product that MOE_DOWN_ACC computes before it sums over the experts. The product's y has one row per
+// choice.
 template <class Ref>
 Products<Ref> down_products(const Call<Ref>& c, Ref y) {
   const auto o = c.template operands<operand::MoeDownAcc>();

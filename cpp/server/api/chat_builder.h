@@ -60,7 +60,7 @@ class ChatReader {
 };
 
 // Reads the body's tools into `chat`, in the form of OpenAI's chats. `read` converts the tool at a position, or returns
-// null if the tool is not passed on.
+// null for a tool that is not passed to the model.
 void read_tools(BodyReader& body, Conversation& chat,
                 const std::function<Json(const Json& entry, const std::string& at)>& read);
 // Returns a tool in the form of OpenAI's chats. `schema` is the name of the field that holds the parameters' schema.

@@ -109,7 +109,7 @@ ApiResult<EmbeddingCall> parse_ollama_embed(const Json& body, const Request& def
   BodyReader r(body, ignored);
   read_ollama(r, q, call);
   r.into(q.dimensions, r.integer("dimensions", 1, INT32_MAX));
-  // Has no effect: a text that is too long is an error and is never truncated.
+  // `truncate` has no effect: a text that is too long is an error and is never truncated.
   static_cast<void>(r.boolean("truncate"));
   read_inputs(r, "input", q, call);
   ZRT_CHECK_OK(r.finish());
