@@ -79,7 +79,7 @@ class OutputRing {
 
   // The members from here on are in the producer's cache line. Other threads read tail_ only in size().
   alignas(64) std::atomic<std::uint64_t> tail_{0};
-  std::uint64_t head_seen_ = 0;  // a copy of head_, updated only when the ring looks full
+  std::uint64_t head_seen_ = 0;  // a copy of head_, updated only when the ring seems full
   // Number of events that were popped. Only the consumer writes it, so it has a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> head_{0};
   // Written when the consumer falls asleep or is woken, and by close(). Otherwise both threads only read it.

@@ -6,11 +6,10 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How much prompts may lengthen a step if no more urgent class has work in it. The numbers are per class: the most
-// urgent class that decodes in the step decides. The larger of two limits holds:
+// By how much prompts may lengthen a step in which no class that is more urgent than theirs has work. The numbers are
+// per class: the most urgent class that decodes in the step selects them. The larger of two limits holds:
 //   - A time in us. For batch it also holds while nobody decodes, because the next request has to wait for the step.
-//     For
-//     standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
+//     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
 //   - A multiple of the time that decoding alone takes: kStepGrowth x n / (n + 1) beside n decoding slots. With many
 //     slots, admitted prompts get at least half of the machine. With few slots, most of a step's time goes into reading
 //     the weights, and each slot feels all that is added.

@@ -10,7 +10,7 @@
 //   - If a model has several replicas, shares are counted over the slots of all replicas together. A slot is yielded on
 //     the replica where the request waits.
 //   - If the tenants of several requests are owed a slot, the request whose tenant and class got no slot for longest is
-//   next.
+//     next.
 #include <algorithm>
 
 #include "sched/scheduler.h"

@@ -5,7 +5,7 @@
 // These are the steps for a row, where l is its logits and i counts candidates from 0:
 //   0 Mask, if the row has one: the logits of tokens that the mask forbids become minus infinity.
 //   1 Bias: the float of each pair in `bias` is added to its token's logit, in the order of the pairs. Minus infinity
-//   forbids a token.
+//     forbids a token.
 //   2 Penalties, once for each token of the row's history.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
 //     Presence, then count * frequency, are subtracted for generated tokens.

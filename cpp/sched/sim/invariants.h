@@ -24,16 +24,15 @@
 //               `starvation`, no younger request is admitted for the first time before it. Exceptions: a request of a
 //               more urgent class in an admission that preempted, and a request whose tenant is owed a slot.
 //   share       If the first requests of two tenants have the same class, both could start and neither is owed a slot,
-//               the one of lower standing is admitted. So right after an admission the winner's standing, less the slot
-//               and pages that this admission gave it, is at most that of any tenant that goes on waiting.
-//   turns       A request that yields its slot to a tenant that is owed one has had it for a turn, and its tenant had
-//               more than its share.
-//   bound       A tenant has a request that could start, and none of that class or a less urgent one in a slot. It
-//   waits
-//               no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three turns.
-//               Its part is its share of a slot, at most 1, and at most slots / lines of the level. (A line is a
-//               tenant's
-//               requests of one class.) Checked only where pages cannot be short.
+//               the tenant of lower standing gets the slot. So right after an admission, the standing of the admitted
+//               tenant, without the slot and pages of this admission, is at most the standing of any tenant that still
+//               waits.
+//   turns       A request that yields its slot to a tenant that is owed a slot (sched/turns.cpp) has held the slot for
+//               at least a turn, and its tenant had more than its share.
+//   bound       A tenant with a request that could start, but without a slot for this class or a less urgent class,
+//               waits no longer than docs/tenancy.md says: turn_after, then a time in which the tenant's part adds up
+//               to three turns. The part is the tenant's share of a slot, at most 1, and at most slots / lines of the
+//               level. (A line is a tenant's requests of one class.) Checked only where pages cannot be short.
 //   text        A request receives the tokens of its own text, in order and each once, whatever happened to it.
 //   progress    While something can run, something runs; and every scenario ends.
 //   end         When all requests have ended, every slot is free and every page is free or cached. A flush of the cache

@@ -202,7 +202,7 @@ class Replicas {
     replica.wake_at = now_;
     take_events(replica);
     if (book_.room_epoch() == epoch) return;
-    // Requests elsewhere may wait for a quota that was freed here, so the idle replicas look again.
+    // Requests on other replicas may wait for a quota that was freed on this one, so the idle replicas plan again.
     for (const auto& other : replicas_)
       if (other->free_at == kNever) other->wake_at = now_;
   }
