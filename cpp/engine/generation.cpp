@@ -190,7 +190,7 @@ void Generation::offer_held() {
     SinkResult result = SinkResult::kFailed;
     try {
       result = sink_->push(held_.front());
-    } catch (...) {  // a client's sink threw; the other streams must not notice
+    } catch (...) {  // a client's sink threw an exception, which must not affect other streams
     }
     if (result == SinkResult::kFailed) {
       sink_failed_ = true;

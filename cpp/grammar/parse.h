@@ -24,7 +24,7 @@ class Parse {
   Status fill(std::span<std::uint32_t> mask);
   bool is_complete() const { return here_ && chart_.is_complete(*here_); }
   bool is_ended() const { return is_ended_; }
-  // Returns the error because of which the parse cannot continue, if there is one.
+  // Returns an error if the parse cannot continue, for example because a limit was exceeded.
   Status status() const;
   std::size_t n_bytes() const { return sizeof(Parse) + chart_.n_bytes() + threads_.capacity() * sizeof(Thread); }
   MatcherCache& cache() const { return *cache_; }

@@ -1,7 +1,7 @@
-// PrefixCache knows which pages hold the KV of which token prefixes, so that a request reuses the pages of an earlier
-// one. Each scope has a radix tree with one node per page. A node stands for the 16 tokens of its page, after the
-// tokens of its ancestors. A scope is a tenant or an isolation group, with one variant of the position encoding. Scopes
-// never see each other's nodes.
+// PrefixCache records which pages hold the KV of which token prefixes, so that a request can reuse the pages of an
+// earlier request. Each scope has a radix tree with one node per page. A node stands for the 16 tokens of its page,
+// after the tokens of its ancestors. A scope is a tenant or an isolation group, with one variant of the position
+// encoding. Scopes never see each other's nodes.
 //
 // Children are found by SipHash-2-4 of (parent, tokens) with a random key per process, and then compared token by
 // token. So a hash collision costs only a comparison and never returns the pages of another prefix. A leaf may be

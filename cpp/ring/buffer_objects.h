@@ -1,4 +1,4 @@
-// BufferObjects keeps the buffer objects that a ring has created, and finds them by id. Each tier's memory class
+// BufferObjects holds the buffer objects that a ring has created, and finds them by id. Each tier's memory class
 // derives from it. The template parameter Object is the tier's record of an object's memory. An id is an index into a
 // list, so that resolving a binding is one look-up. Ids are not reused.
 // Thread rule: one thread at a time, as for Ring.

@@ -12,7 +12,7 @@ namespace {
 //     For standard it is kOfGap of the gap that streams are promised (Options::standard_gap).
 //   - A multiple of the time that decoding alone takes: kStepGrowth x n / (n + 1) beside n decoding slots. With many
 //     slots, admitted prompts get at least half of the machine. With few slots, most of a step's time goes into reading
-//     the weights, and each slot feels all that is added.
+//     the weights, and whatever prompts add delays each slot.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
 // The factors by which prompts may lengthen a step in which a more urgent class decodes or computes its prompt. For

@@ -78,7 +78,7 @@ Products<Ref> gate_up_products(const Call<Ref>& c) {
           {o.ids, s.k, s.e}};
 }
 
-// Returns the product of a MOE_LINEAR.
+// Returns the product that MOE_LINEAR computes.
 template <class Ref>
 Products<Ref> moe_linear_products(const Call<Ref>& c) {
   const auto o = c.template operands<operand::MoeLinear>();

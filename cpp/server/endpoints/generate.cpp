@@ -183,8 +183,8 @@ void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, P
   }
 }
 
-// Answers a request that only unloads a model. This loads no model and does not affect the requests of other tenants. A
-// model that requests had loaded is unloaded if the caller may unload models.
+// Answers a request that only unloads a model. No model is loaded, and requests of other tenants are not affected. A
+// model that a request had loaded is unloaded if the caller may unload models.
 void give_back(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, const GenerationCall& call) {
   const auto& name = call.requests.front().model;
   const auto id = [&]() -> ApiResult<std::string> {

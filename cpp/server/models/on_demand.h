@@ -38,8 +38,8 @@ struct OnDemandOptions {
 class OnDemand {
  public:
   using Then = std::function<void(ApiResult<ServedModel>)>;
-  // Asker holds what loading a model depends on of the request that names the model: its tenant, who pays, and whether
-  // it is a line of a batch.
+  // Asker describes the request that needs a model: its tenant (owner), the tenant whose rate of loads is limited
+  // (payer), and whether the request is a line of a batch.
   struct Asker {
     std::string owner;
     std::stop_token gone;
