@@ -8,128 +8,51 @@
 #pragma once
 
 #include "kernels/cpu_simd/linear_fixed.h"
-#include "kernels/cpu_simd/linear_source.h"
+#include "kernels/cpu_simd/linear_groups.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
-
-template <int kSteps, int kRows>
-struct PairSum;  // only sets with kHasWordPairs define it
 
 // How many rows of x are multiplied by a group before it must be unpacked again; a multiple of the tile sizes.
 constexpr std::uint32_t kTileRows = kWideTile != 0 ? kWideTile : kTile;
 constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
 static_assert(kTokens % kTileRows == 0);
-// The number of panels for which the numbers of a group's activations are computed at once. A single row computes them
-// in its tile.
-constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
 // Up to this many tiles of rows of x, each tile reads the group from its panel.
 template <class F>
 constexpr std::uint32_t kFewTiles = kWideTile != 0 || !F::kIsK ? 2 : 1;
 // From this many rows of x on, it is faster to interleave a plain matrix.
 constexpr std::uint32_t kFewestPlain = 3;
-constexpr std::uint64_t kAhead = 2;  // groups by which prefetching is ahead
+constexpr std::uint64_t kAhead = 3;  // groups by which prefetching is ahead
 
-// A word of codes from each of kP panels.
-template <int kP>
-struct Codes {
-  Ints of[kP];
-};
-
-// A group that is read in its panel, without unpacking.
-template <class Format>
-struct Packed : Group {
-  using F = Format;
-  static constexpr bool kWordPairs = false, kHasNumbers = false;
-  static constexpr int kP = 1;
-  template <class Fn>
-  ZRT_MEMBER void each_word(int s, Fn&& fn) const {
-    F::each_word(*this, s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
-      if constexpr (kShifted<F>)
-        fn(w, Codes<1>{{codes ^ every_byte(128)}});
-      else
-        fn(w, Codes<1>{{codes}});
-    });
-  }
-  ZRT_MEMBER Floats d(int, int s) const { return F::d(*this, s); }
-  ZRT_MEMBER Floats m(int, int s) const { return F::m(*this, s); }
-  ZRT_MEMBER Ints scale(int, int j) const { return as_scale(F::sc(*this, j)); }
-  // Returns numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
-  ZRT_MEMBER Ints sum_factors(int, int p) const {
-    if constexpr (F::kHasMin)
-      return as_pairs(F::min(*this, 2 * p), F::min(*this, 2 * p + 1));
-    else
-      return as_pairs(F::sc(*this, 2 * p), F::sc(*this, 2 * p + 1));
-  }
-
-  ZRT_SIMD Ints as_pairs(const Ints& low, const Ints& high) { return (low & splat(0xFFFF)) | shift_left(high, 16); }
-  ZRT_SIMD Ints as_scale(const Ints& sc) { return kScalesArePairs ? as_pairs(sc, sc) : sc; }
-};
-
-// The unpacked groups of kPanelsAtOnce panels. They are in plain memory and read as whole vectors, because the compiler
-// would copy a struct of vectors in halves, and reading a vector that was written in halves is slow.
-template <class Format, int kPanelsAtOnce>
-struct Unpacked {
-  using F = Format;
-  static constexpr bool kWordPairs = kHasWordPairs, kHasNumbers = kPanels > 1;
-  static constexpr int kP = kPanelsAtOnce;
-  static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
-  static constexpr int kFloats = F::kIsK ? 1 : 8;
-  struct Panel {
-    alignas(64) std::int32_t words[kGroupValues / 4][16];
-    alignas(64) std::int32_t scales[kScales][16], factors[kScales / 2][16];
-    alignas(64) float ds[kFloats][16], ms[kFloats][16];
-  } panels[kP];
-  int n_blocks;
-
-  ZRT_MEMBER void fill(int p, const Packed<F>& group) {
-    Panel& to = panels[p];
-    n_blocks = group.n_blocks;
-    for (int s = 0; s < n_blocks; ++s) {
-      group.each_word(
-          s, [&](auto w, const Codes<1>& codes) ZRT_INLINE_LAMBDA { store(to.words[8 * s + w], codes.of[0]); });
-      if constexpr (kWordPairs)
-        for (int w = 8 * s; w < 8 * s + 8; w += 2) PairSum<F::kSub / 4, 1>::interleave(to.words[w], to.words[w + 1]);
-      if (F::kIsK && s > 0) continue;
-      store(to.ds[F::kIsK ? 0 : s], group.d(0, s));
-      if constexpr (F::kHasMin) store(to.ms[F::kIsK ? 0 : s], group.m(0, s));
-    }
-    if constexpr (F::kIsK) {
-      for (int j = 0; j < kScales; ++j) store(to.scales[j], group.scale(0, j));
-      if constexpr (F::kHasMin || kOffsetOf<F> != 0)
-        for (int i = 0; i < kScales / 2; ++i) store(to.factors[i], group.sum_factors(0, i));
-    }
-  }
-  template <class Fn>
-  ZRT_MEMBER void each_word(int s, Fn&& fn) const {
-    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
-      Codes<kP> codes;
-      repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA { codes.of[p] = load_ints(panels[p].words[8 * s + w]); });
-      fn(w, codes);
-    });
-  }
-  ZRT_MEMBER Floats d(int p, int s) const { return load(panels[p].ds[F::kIsK ? 0 : s]); }
-  ZRT_MEMBER Floats m(int p, int s) const { return load(panels[p].ms[F::kIsK ? 0 : s]); }
-  ZRT_MEMBER Ints scale(int p, int j) const { return load_ints(panels[p].scales[j]); }
-  ZRT_MEMBER Ints sum_factors(int p, int i) const { return load_ints(panels[p].factors[i]); }
-};
+// Call fn(p, t) for kP panels and kT rows: each_sum by panels, each_row by rows. They are loops that GCC unrolls after
+// inlining, and not `repeat`, because GCC optimizes what is inlined again at each level of inlining: a set of tiles would
+// take twice as long to compile.
+template <int kP, int kT, class Fn>
+ZRT_SIMD void each_sum(Fn&& fn) {
+#pragma GCC unroll 16
+  for (int p = 0; p < kP; ++p)
+#pragma GCC unroll 16
+    for (int t = 0; t < kT; ++t) fn(p, t);
+}
+template <int kP, int kT, class Fn>
+ZRT_SIMD void each_row(Fn&& fn) {
+#pragma GCC unroll 16
+  for (int t = 0; t < kT; ++t)
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p) fn(p, t);
+}
 
 // The sums of kT rows of x over the words of a Source. add(w, codes, x, total): x(t) returns the 32 values of row t for
 // the 8 words. When a sum is full, total(p, t, sum) is called.
-template <class Source, int kT>
+template <class Source, int kT, bool kStarted = false>
 struct Sums {
   using F = typename Source::F;
-  Sum<steps_of(F::kLargest, F::kSigned, F::kSub / 4), F::kSigned && kTakesSignedCodes> of[Source::kP][kT];
-  ZRT_MEMBER Sums() {
-    repeat<Source::kP>([&](auto p)
-                           ZRT_INLINE_LAMBDA { repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { of[p][t].n = 0; }); });
-  }
-  template <class X, class AddTo>
-  ZRT_MEMBER void add(int w, const Codes<Source::kP>& codes, X&& x, AddTo&& total) {
-    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
-      repeat<Source::kP>([&](auto p) ZRT_INLINE_LAMBDA {
-        of[p][t].add(codes.of[p], x(t) + 4 * w, [&](const Ints& full) ZRT_INLINE_LAMBDA { total(p, t, full); });
-      });
+  Sum<steps_of(F::kLargest, F::kSigned, F::kSub / 4), F::kSigned && kTakesSignedCodes, kStarted> of[Source::kP][kT];
+  template <class W, class X, class AddTo>
+  ZRT_MEMBER void add(W w, const Codes<Source::kP>& codes, X&& x, AddTo&& total) {
+    each_row<Source::kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
+      of[p][t].template add<W::kNth>(codes.of[p], x(t) + 4 * w,
+                                     [&](const Ints& full) ZRT_INLINE_LAMBDA { total(p, t, full); });
     });
   }
 };
@@ -138,21 +61,15 @@ template <class Source, int kT>
 struct Sums<Source, kT> {
   static constexpr int kRows = kT == 1 ? 1 : 2;
   PairSum<Source::F::kSub / 4, kRows> of[kT / kRows];
-  template <class X, class AddTo>
-  ZRT_MEMBER void add(int w, const Codes<1>& codes, X&& x, AddTo&& total) {
-    repeat<kT / kRows>([&](auto i) ZRT_INLINE_LAMBDA {
+  template <class W, class X, class AddTo>
+  ZRT_MEMBER void add(W w, const Codes<1>& codes, X&& x, AddTo&& total) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kT / kRows; ++i)
       of[i].add(
           w, codes.of[0], [&](int r) ZRT_INLINE_LAMBDA { return x(kRows * i + r); },
           [&](int r, const Ints& full) ZRT_INLINE_LAMBDA { total(0, kRows * i + r, full); });
-    });
   }
 };
-
-// Calls fn(p, t) for kP panels and kT rows.
-template <int kP, int kT, class Fn>
-ZRT_SIMD void each_sum(Fn&& fn) {
-  repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA { repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { fn(p, t); }); });
-}
 
 // Multiplies kT rows of x, in q8a32, by one group of 32-blocks. x[t] points to the group in row t, numbers[t] to its
 // numbers. acc has 16 floats per row, and kTokens rows per panel.
@@ -164,11 +81,12 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
   const auto number = [&](int t, int s)
                           ZRT_INLINE_LAMBDA { return Source::kHasNumbers ? numbers[t].of[s] : number_of<F>(x[t][s]); };
   Floats v[kP][kT];
-  each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA { v[p][t] = splat(0.0f); });
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA { v[p][t] = splat(0.0f); });
   for (int s = 0; s < group.n_blocks; ++s) {
-    Sums<Source, kT> sums;
+    group.prefetch(s);
+    Sums<Source, kT, kStarted> sums;
     Ints isum[kP][kT];
-    each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
+    each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
       if constexpr (kStarted)
         sums.of[p][t].start(splat(number(t, s)));
       else
@@ -184,18 +102,20 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
               add_to(isum[p][t], plain_sum(full));
           });
     });
-    repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA {
+#pragma GCC unroll 16
+    for (int p = 0; p < kP; ++p) {
       const Floats d = group.d(p, s);
       [[maybe_unused]] Floats m;
       if constexpr (F::kHasMin) m = group.m(p, s);
-      repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
+#pragma GCC unroll 16
+      for (int t = 0; t < kT; ++t) {
         const Floats d_x = splat(x[t][s].d);
         v[p][t] = fma(to_floats(isum[p][t]) * d, d_x, v[p][t]);
         if constexpr (F::kHasMin) v[p][t] = fma(splat(__builtin_bit_cast(float, number(t, s))) * m, d_x, v[p][t]);
-      });
-    });
+      }
+    }
   }
-  each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
     float* to = acc[p * kTokens + t];
     store(to, load(to) + v[p][t]);
   });
@@ -209,8 +129,9 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
   constexpr int kP = Source::kP;
   constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // scales per 32 values
   Ints isum[kP][kT];
-  each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA { isum[p][t] = splat(0); });
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA { isum[p][t] = splat(0); });
   for (int s = 0; s < 8; ++s) {
+    group.prefetch(s);
     Sums<Source, kT> sums;
     // Formats with two scales per 32 values return their words in order, so that a sum never mixes codes with different
     // scales.
@@ -222,16 +143,23 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
           });
     });
   }
+  // Sums of 16 values are read where they are. GCC would hold a copy of them in scalar registers, and spill those.
+  constexpr bool kInPlace = !Source::kHasNumbers && F::kSub == 16;
   Numbers made[kT];
-  if constexpr (!Source::kHasNumbers && (F::kHasMin || kOffset != 0))
+  if constexpr (!Source::kHasNumbers && !kInPlace && (F::kHasMin || kOffset != 0))
     repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { prepare<F>(x[t], 8, made[t]); });
   const Numbers* own = Source::kHasNumbers ? numbers : made;
-  each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
+  const auto pair = [&](int t, int i) ZRT_INLINE_LAMBDA {
+    std::int32_t both;
+    std::memcpy(&both, kInPlace ? static_cast<const void*>(x[t]->sums + 2 * i) : own[t].of + i, sizeof(both));
+    return splat(both);
+  };
+  each_sum<kP, kT>([&](int p, int t) ZRT_INLINE_LAMBDA {
     const Floats d = group.d(p, 0);
     [[maybe_unused]] Ints msum = splat(0);
     if constexpr (F::kHasMin || kOffset != 0)
-      repeat<128 / F::kSub>(
-          [&](auto i) ZRT_INLINE_LAMBDA { msum = add_dot_pairs(msum, group.sum_factors(p, i), splat(own[t].of[i])); });
+#pragma GCC unroll 8
+      for (int i = 0; i < 128 / F::kSub; ++i) msum = add_dot_pairs(msum, group.sum_factors(p, i), pair(t, i));
     Floats v;
     if constexpr (F::kHasMin)
       v = fma(to_floats(isum[p][t]), d, to_floats(msum) * group.m(p, 0));
@@ -273,10 +201,12 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
   }
 }
 
-// Multiplies at most kTokens rows of x by at most kPanels panels.
+// Multiplies at most kTokens rows of x by at most kPanels panels. It is not inlined: with the loops of its caller around
+// them, GCC 12 takes the loops of tiles for less frequent than they are, and copies their sums between registers
+// (docs/notes/compile-time.md).
 template <class F>
-void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
-                int n_panels) {
+__attribute__((noinline)) void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first,
+                                          std::uint32_t n, const PanelRows* panels, int n_panels) {
   const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
   const std::uint32_t n_groups = (a.k + kGroupValues - 1) / kGroupValues;
   const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
@@ -296,7 +226,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
       for (int p = 0; p < n_unpacked; p += kP) {
         const bool is_last = p + kP == n_unpacked;
         for (int i = 0; i < kP; ++i) {
-          unpacked.fill(i, {groups.at(panels[p + i], g)});
+          unpacked.fill(i, {groups.at(panels[p + i], g), nullptr});
           groups.ask_for(panels[is_last ? i : p + kP + i], is_last ? g + 1 : g);
         }
         if (unpacked.kHasNumbers && p == 0) prepare_rows(g, unpacked.n_blocks);
@@ -307,8 +237,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
   // page boundaries, where the processor's own prefetcher stops. A panel without a neighbour is read the same way.
   for (int p = n_unpacked; p < n_panels; ++p)
     for (std::uint32_t g = 0; g < n_groups; ++g) {
-      const Packed<F> group{groups.at(panels[p], g)};
-      groups.ask_for(panels[p], g + kAhead);
+      const Packed<F> group{groups.at(panels[p], g), groups.address(panels[p], g + kAhead)};
       tiles(group, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
     }
   // Row by row, because panels are neighbours in a row of y, and the rows of y are in different memory pages.

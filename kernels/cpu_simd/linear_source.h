@@ -40,7 +40,11 @@ ZRT_SIMD void prepare(const ActOf<F>* x, int n_blocks, Numbers& to) {
   else if constexpr (F::kIsK)
     add_neighbours(x->sums, to.of);
   else if constexpr (F::kHasMin || kOffsetOf<F> != 0)
-    for (int s = 0; s < n_blocks; ++s) to.of[s] = number_of<F>(x[s]);
+    for (int s = 0; s < n_blocks; ++s) {
+      to.of[s] = number_of<F>(x[s]);
+      // Keeps the loop scalar. GCC 12 would gather the sums of blocks into a vector by way of memory.
+      asm("" : "+m"(to.of[s]));
+    }
 }
 
 // Adds the bias and stores rows [begin, end) of the panel whose first row is `panel`.
@@ -73,10 +77,15 @@ struct Groups {
     interleave(rows, w + g * w_group, n_blocks);
     return {interleaved, n_blocks};
   }
-  // Prefetches memory of group g, which may be past the end.
+  // Returns an address to prefetch: that of group g, which may be past the end.
+  ZRT_MEMBER const std::byte* address(const PanelRows& rows, std::uint32_t g) const {
+    if (!a.packed) return interleaved;
+    return static_cast<const std::byte*>(a.w) + rows.first * w_row + g * w_group * cpu::kPanelRows;
+  }
+  // Prefetches all of group g, which may be past the end.
   ZRT_MEMBER void ask_for(const PanelRows& rows, std::uint32_t g) const {
     if (!a.packed) return;
-    const auto* at = static_cast<const std::byte*>(a.w) + rows.first * w_row + g * w_group * cpu::kPanelRows;
+    const std::byte* at = address(rows, g);
     for (std::uint64_t i = 0; i < w_group * cpu::kPanelRows; i += 64) __builtin_prefetch(at + i);
   }
   void interleave(const PanelRows& rows, const std::byte* w, int n_blocks) {

@@ -1,11 +1,12 @@
 // Reads each weight format's codes, scales and minimums from a group of a row panel (kernels/cpu/quant/panels.h). A
 // vector holds one word for each of 16 rows. The units of kernels/cpu_simd include this after their dots_<isa>.h.
 //
-// A format is a struct F with these members:
+// A format F has
+//   Block             its block in a row of W
 //   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
 //   kSigned           codes are signed bytes; else unsigned, at most kLargest, and the value is code - kOffset
 //   kSub              K-quants: values that share a scale, 16 or 32
-//   each_word(g, s, fn)  fn(word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
+//   each_word(g, s, fn)  fn(Word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
 //   d(g, s), m(g, s)  scale and minimum by which the reference multiplies (K-quants: the group's, with m = -dmin)
 //   sc(g, j)          K-quants: scale j in each lane;  min(g, j): minimum j
 // where g is the group: its first byte, and its number of blocks of 32.
@@ -15,6 +16,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/value_tables.h"
 
 namespace zinc_rt::cpu_simd {
@@ -36,6 +38,16 @@ ZRT_SIMD void repeat(Fn&& fn) {
 }
 #define ZRT_INLINE_LAMBDA __attribute__((always_inline))
 
+// The word of a sub-block's codes that each_word passes: word kIndex of the values, and the kNth one passed. It is a
+// type, so that the sums know which products are their first and last before anything is inlined.
+template <int kNthPassed, int kIndex>
+struct Word {
+  static constexpr int kNth = kNthPassed;
+  constexpr operator int() const { return kIndex; }
+};
+template <int kIndex>
+using InOrder = Word<kIndex, kIndex>;
+
 constexpr int kVector = 64;  // bytes of a vector, which holds one word for each of 16 rows
 constexpr int kHalfVector = 32;
 
@@ -54,8 +66,8 @@ template <class Fn>
 ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
   repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {
     const Ints bytes = load_ints(qs + kVector * i);
-    fn(i, low_nibbles(bytes));
-    fn(std::integral_constant<int, i + 4>{}, high_nibbles(bytes));
+    fn(Word<2 * i, i>{}, low_nibbles(bytes));
+    fn(Word<2 * i + 1, i + 4>{}, high_nibbles(bytes));
   });
 }
 // Returns bits 4 w to 4 w + 3 of each lane, each as 0 or 16, in bytes 0 to 3.
@@ -77,6 +89,7 @@ struct WithMin : Small {
   ZRT_SIMD Floats m(const Group& g, int s) { return load_f16(g.at + kHalfVector * (g.n_blocks + s)); }
 };
 struct Q4_0 : Small {
+  using Block = BlockQ4_0;
   static constexpr int kOffset = 8, kLargest = 15;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
@@ -84,6 +97,7 @@ struct Q4_0 : Small {
   }
 };
 struct Q4_1 : WithMin {
+  using Block = BlockQ4_1;
   static constexpr int kLargest = 15;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
@@ -96,6 +110,7 @@ ZRT_SIMD void each_five_bit_word(const std::byte* qh, const std::byte* qs, Fn&& 
   each_nibble_word(qs, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, codes | fifth_bits(bits, w)); });
 }
 struct Q5_0 : Small {
+  using Block = BlockQ5_0;
   static constexpr int kOffset = 16, kLargest = 31;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
@@ -104,6 +119,7 @@ struct Q5_0 : Small {
   }
 };
 struct Q5_1 : WithMin {
+  using Block = BlockQ5_1;
   static constexpr int kLargest = 31;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
@@ -112,15 +128,17 @@ struct Q5_1 : WithMin {
   }
 };
 struct Q8_0 : Small {
+  using Block = BlockQ8_0;
   static constexpr bool kSigned = true;
   static constexpr int kLargest = 128;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kHalfVector * g.n_blocks + 8 * kVector * s;
-    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load_ints(qs + kVector * w)); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(InOrder<w>{}, load_ints(qs + kVector * w)); });
   }
 };
 struct Iq4Nl : Small {
+  using Block = BlockIQ4_NL;
   static constexpr bool kSigned = true;
   static constexpr int kLargest = 128;
   template <class Fn>
@@ -130,6 +148,7 @@ struct Iq4Nl : Small {
   }
 };
 struct Mxfp4 : Small {
+  using Block = BlockMXFP4;
   static constexpr int kOffset = 12, kLargest = 24;
   ZRT_SIMD Floats d(const Group& g, int s) {  // d = 2^(e - 128); it is subnormal for e = 0 and 1
     const Ints e = load_u8(g.at + 16 * s), two = splat(2);
@@ -173,16 +192,19 @@ struct SixBitScales : Super {
   }
 };
 struct Q4K : SixBitScales {
+  using Block = BlockQ4_K;
   static constexpr int kLargest = 15;
   static constexpr int kQs = kScales + 3 * kVector;
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kQs + 8 * kVector * (s / 2);
-    repeat<8>([&](auto w)
-                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load_ints(qs + kVector * w), 4 * (s % 2)) & every_byte(15)); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      fn(InOrder<w>{}, shift_right(load_ints(qs + kVector * w), 4 * (s % 2)) & every_byte(15));
+    });
   }
 };
 struct Q5K : SixBitScales {
+  using Block = BlockQ5_K;
   static constexpr int kLargest = 31;
   static constexpr int kQh = kScales + 3 * kVector, kQs = kQh + 8 * kVector;
   template <class Fn>
@@ -190,11 +212,12 @@ struct Q5K : SixBitScales {
     const std::byte *qh = g.at + kQh, *qs = g.at + kQs + 8 * kVector * (s / 2);
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
       const Ints low = shift_right(load_ints(qs + kVector * w), 4 * (s % 2)) & every_byte(15);
-      fn(w, low | shift_left(shift_right(load_ints(qh + kVector * w), s) & every_byte(1), 4));
+      fn(InOrder<w>{}, low | shift_left(shift_right(load_ints(qh + kVector * w), s) & every_byte(1), 4));
     });
   }
 };
 struct Q6K : Super {
+  using Block = BlockQ6_K;
   static constexpr int kSub = 16, kOffset = 32, kLargest = 63;
   static constexpr int kScales = kHalfVector, kQh = kScales + 4 * kVector, kQl = kQh + 16 * kVector;
   ZRT_SIMD Ints sc(const Group& g, int j) {
@@ -206,11 +229,12 @@ struct Q6K : Super {
     const std::byte *ql = g.at + kQl + kVector * (16 * half + 8 * (part % 2)), *qh = g.at + kQh + 8 * kVector * half;
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
       const Ints low = shift_right(load_ints(ql + kVector * w), 4 * (part / 2)) & every_byte(15);
-      fn(w, low | shift_left(shift_right(load_ints(qh + kVector * w), 2 * part) & every_byte(3), 4));
+      fn(InOrder<w>{}, low | shift_left(shift_right(load_ints(qh + kVector * w), 2 * part) & every_byte(3), 4));
     });
   }
 };
 struct Q2K : Super {
+  using Block = BlockQ2_K;
   static constexpr bool kHasMin = true;
   static constexpr int kSub = 16, kLargest = 3;
   static constexpr int kScales = 2 * kHalfVector, kQs = kScales + 4 * kVector;
@@ -223,11 +247,13 @@ struct Q2K : Super {
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kQs + 8 * kVector * (s / 4);
-    repeat<8>([&](auto w)
-                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load_ints(qs + kVector * w), 2 * (s % 4)) & every_byte(3)); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      fn(InOrder<w>{}, shift_right(load_ints(qs + kVector * w), 2 * (s % 4)) & every_byte(3));
+    });
   }
 };
 struct Q3K : Super {
+  using Block = BlockQ3_K;
   static constexpr int kSub = 16, kOffset = 4, kLargest = 7;
   static constexpr int kScales = kHalfVector, kMask = kScales + 3 * kVector, kQs = kMask + 8 * kVector;
   ZRT_SIMD Ints sc(const Group& g, int j) {
@@ -241,11 +267,12 @@ struct Q3K : Super {
     const std::byte *mask = g.at + kMask, *qs = g.at + kQs + 8 * kVector * (s / 4);
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
       const Ints low = shift_right(load_ints(qs + kVector * w), 2 * (s % 4)) & every_byte(3);
-      fn(w, low | shift_left(shift_right(load_ints(mask + kVector * w), s) & every_byte(1), 2));
+      fn(InOrder<w>{}, low | shift_left(shift_right(load_ints(mask + kVector * w), s) & every_byte(1), 2));
     });
   }
 };
 struct Iq4Xs : Super {
+  using Block = BlockIQ4_XS;
   static constexpr bool kSigned = true;
   static constexpr int kSub = 32, kLargest = 128;
   static constexpr int kHigh = kHalfVector, kLow = 2 * kHalfVector, kQs = kLow + kVector;

@@ -26,7 +26,7 @@ ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence
   const Bytes x = every_four(kOnes);
   Bytes codes = x, sums[] = {(static_cast<void>(kChain), x)...};
   for (std::uint64_t round = 0; round < rounds; ++round)
-    ((codes = others(codes), sums[kChain] = add_products<false>(sums[kChain], false, codes, x)), ...);
+    ((codes = others(codes), sums[kChain] = add_products<false, false>(sums[kChain], codes, x)), ...);
   (want(sums[kChain]), ...);
   return rounds * chains.size() * sizeof(Bytes);
 }
