@@ -25,8 +25,8 @@ constexpr std::uint32_t kFewestPlain = 3;
 constexpr std::uint64_t kAhead = 3;  // groups by which prefetching is ahead
 
 // Call fn(p, t) for kP panels and kT rows: each_sum by panels, each_row by rows. They are loops that GCC unrolls after
-// inlining, and not `repeat`, because GCC optimizes what is inlined again at each level of inlining: a set of tiles would
-// take twice as long to compile.
+// inlining, and not `repeat`, because GCC optimizes what is inlined again at each level of inlining: a set of tiles
+// would take twice as long to compile.
 template <int kP, int kT, class Fn>
 ZRT_SIMD void each_sum(Fn&& fn) {
 #pragma GCC unroll 16
@@ -201,8 +201,8 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
   }
 }
 
-// Multiplies at most kTokens rows of x by at most kPanels panels. It is not inlined: with the loops of its caller around
-// them, GCC 12 takes the loops of tiles for less frequent than they are, and copies their sums between registers
+// Multiplies at most kTokens rows of x by at most kPanels panels. It is not inlined: with the loops of its caller
+// around them, GCC 12 takes the loops of tiles for less frequent than they are, and copies their sums between registers
 // (docs/notes/compile-time.md).
 template <class F>
 __attribute__((noinline)) void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first,

@@ -27,8 +27,8 @@ struct Packed : Group {
   static constexpr int kP = 1;
   const std::byte* ahead;  // the group to prefetch
   // Prefetches the part of that group which corresponds to sub-block s. A few lines with each sub-block: all lines of a
-  // group at once would wait for each other, and the products behind them (docs/notes/cpu-prefetch.md). To the L2 cache,
-  // because L1 can expect fewer lines.
+  // group at once would wait for each other, and the products behind them would wait too (docs/notes/cpu-prefetch.md).
+  // To the L2 cache, because L1 can expect fewer lines.
   ZRT_MEMBER void prefetch(int s) const {
     constexpr int kLine = 64, kPart = static_cast<int>(sizeof(typename F::Block)) * (F::kIsK ? 16 / 8 : 16);
 #pragma GCC unroll 16
