@@ -87,7 +87,8 @@ struct HttpAnswer {
 // Returns the standard phrase for an HTTP status, such as "Bad Gateway"; empty for an unknown status.
 std::string_view words_of_status(int status);
 
-// Makes the call and waits for the whole answer. Errors: kUnavailable for every end other than kWhole.
+// Makes the call and waits for the whole answer. Errors: kUnavailable if the answer did not arrive whole (an HttpEnd other
+// than kWhole). An answer with an HTTP error status is no error here.
 Result<HttpAnswer> fetch(HttpClient& client, HttpCall call);
 
 }  // namespace zinc_rt::client

@@ -1,5 +1,5 @@
-// Saves the KV cache of a prompt as a file, and loads such a file into a prefix cache. Only whole pages are saved,
-// because the rest of a page may belong to another tenant.
+// Saves the KV cache of a prompt as a file, and loads such a file into a prefix cache. If the prompt
+// ends within a page, that page is not saved, because its later cells may hold another tenant's tokens.
 //
 // Format: one line of JSON that says what the rest was computed for:
 //   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,

@@ -25,7 +25,8 @@ int order_wide(const Value& a, const Value& b) {
   return order == 0 ? 0 : (order < 0 ? -sign(a) : sign(a));
 }
 
-// Compares two numbers. Returns -1, 0 or 1, or 2 if they have no order (NaN). REQUIRES: both are results of counted().
+// Compares two numbers. Returns -1, 0 or 1, or 2 if they have no order (NaN). REQUIRES: both have passed through counted()
+// (value.h), so that a kNumber among them is an int beyond 64 bits.
 int order_numbers(const Value& a, const Value& b) {
   if ((is_beyond_ints(a) && !b.is(Kind::kFloat)) || (is_beyond_ints(b) && !a.is(Kind::kFloat))) return order_wide(a, b);
   if (a.is_integral() && b.is_integral()) return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int();

@@ -49,8 +49,8 @@ class CallReader {
   void begin(std::string name);
   void end();
   void done() { state_ = State::kDone; }
-  // Called for text that is not a call. All text since the end of the last call is then plain text, and an open call
-  // ends.
+  // Called when the text turns out not to be a tool call. If a tool call has begun, it ends here, and the text after it is
+  // plain text. Otherwise all text since the end of the last complete tool call becomes plain text.
   void failed();
   void skip_spaces();
   void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }

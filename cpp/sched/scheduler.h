@@ -44,8 +44,8 @@ struct Event {
   EventKind kind = EventKind::kToken;
   Finish reason = Finish::kStop;  // kFinished: why the request ended
   bool is_first = false;          // kAdmitted: for the first time; kToken: the request's first token
-  // kAdmitted: the request's tenant was owed the slot (turns.cpp); kPreempted: a request of such a tenant took the
-  // slot.
+  // True if the event happened because a tenant was owed a slot (turns.cpp). kAdmitted: the request's own tenant was;
+  // kPreempted: the tenant whose request took the slot was.
   bool is_turn = false;
   std::uint32_t slot = 0;  // kFinished: kNone if the request had no slot
   TenantId tenant = 0;

@@ -149,7 +149,9 @@ void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   }
 }
 
-// Performs steps 3 to 5 for a temperature above 0. spare, distance and order are scratch memory for v entries each.
+// Picks a token for a temperature above 0 and returns its id: it scales, filters and draws (steps 3 to 5 of the file's
+// head). `all` holds v candidates, one per entry of the vocabulary. spare, distance and order are scratch memory for v
+// entries each.
 std::int32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
                   std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);

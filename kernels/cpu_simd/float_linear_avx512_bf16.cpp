@@ -48,7 +48,8 @@ ZRT_SIMD void fill_up(const Bf16* from, std::uint32_t n, Bf16* to) {
   for (std::uint32_t i = n; i % kStep != 0; ++i) to[i] = 0;
 }
 
-// WeightGroup is a group of kTileRows rows of W, with n values of k each. n is a whole number of registers.
+// WeightGroup points to kTileRows rows of W, and covers n values of each row along the dimension that is summed over. n
+// is a multiple of the values that a register holds.
 struct WeightGroup {
   const Bf16* row[kTileRows];
   std::uint32_t n;

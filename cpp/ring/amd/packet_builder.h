@@ -24,7 +24,8 @@ class PacketBuilder {
   // Waits until all earlier dispatches have ended, and invalidates caches, so that later dispatches see what earlier
   // ones have written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
-  // Flushes what the host has written through the device's window. Each `way` takes the same number of dwords.
+  // Appends a packet that makes the host's writes to device memory (through the PCIe BAR) visible to the GPU. The packet
+  // has kFlushDwords dwords, whatever `way` is.
   static constexpr std::uint32_t kFlushDwords = 7;
   void flush_host_writes(HostWrites way);
   // Runs groups[0] x groups[1] x groups[2] workgroups of `threads` threads. The kernel's arguments are at the address
