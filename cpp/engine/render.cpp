@@ -99,12 +99,12 @@ Status Model::probe_templates() {
   const auto find = [&](std::string_view text) { return tokenizer_->find(text); };
   for (NamedTemplate& chat : templates_.all()) {
     if (!chat.parsed) continue;
-    chat.traits = output::probe_template([&](const std::string& messages, const std::string& tools) {
-      auto probe = read_conversation(messages, tools, {});
-      if (!probe) return std::optional<std::string>();
-      auto text = render_with(chat, *std::move(probe), {.is_probe = true});
-      return text ? std::optional(text->take_text()) : std::nullopt;
-    });
+    const auto render = [&](const std::string& messages, const std::string& tools) -> Result<std::string> {
+      ZRT_TRY(auto probe, read_conversation(messages, tools, {}));
+      ZRT_TRY(auto text, render_with(chat, std::move(probe), {.is_probe = true}));
+      return text.take_text();
+    };
+    chat.traits = output::probe_template(render);
   }
   // For requests with tools the template with tools renders calls. The template without tools renders everything else.
   const auto traits = [&](bool has_tools) {

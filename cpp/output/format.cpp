@@ -166,7 +166,17 @@ const CallFormat* find_call_format(std::string_view name) {
   return it == std::end(kCalls) ? nullptr : &*it;
 }
 
-TemplateTraits probe_template(const Render& render_text) {
+TemplateTraits probe_template(const Render& render_once) {
+  // If the first conversation already passes a limit, the others are not tried: each can take as long as a render may.
+  std::optional<Error> spent;
+  bool is_first = true;
+  const Render render_text = [&](const std::string& messages, const std::string& tools) -> Result<std::string> {
+    if (spent) return std::unexpected(*spent);
+    auto text = render_once(messages, tools);
+    if (is_first && !text && text.error().code == StatusCode::kExhausted) spent = text.error();
+    is_first = false;
+    return text;
+  };
   TemplateTraits traits;
   traits.content = probe_content(render_text);
   const auto render = [&](Json messages, const char* tools) {

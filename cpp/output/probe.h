@@ -4,15 +4,16 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
+
 namespace zinc_rt::output {
 
-// Renders messages and tools, which are JSON lists (tools may be empty), to a prompt. Returns nullopt if the template
-// refuses them.
-using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
+// Renders messages and tools, which are JSON lists (tools may be empty), to a prompt. Returns an error if the template
+// refuses them; its code is kExhausted if the template passes a limit of a render.
+using Render = std::function<Result<std::string>(const std::string& messages, const std::string& tools)>;
 
 inline constexpr std::string_view kProbeName = "zrt_probe_name";
 inline constexpr std::string_view kProbeCallId = "zrtcall01";

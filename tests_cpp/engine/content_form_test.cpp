@@ -81,11 +81,10 @@ struct Tried {
 Tried tried(const std::string& source) {
   auto chat = ChatTemplate::parse(source);
   EXPECT_TRUE(chat) << source;
-  const auto render = [&](const std::string& messages, const std::string& tools) -> std::optional<std::string> {
+  const auto render = [&](const std::string& messages, const std::string& tools) -> Result<std::string> {
     Ordered context{{"messages", Ordered::parse(messages)},
                     {"tools", tools.empty() ? Ordered() : Ordered::parse(tools)}};
-    auto text = chat->render(std::move(context), {});
-    return text ? std::optional(*text) : std::nullopt;
+    return chat->render(std::move(context), {});
   };
   auto traits = output::probe_template(render);
   return {std::move(*chat), traits};

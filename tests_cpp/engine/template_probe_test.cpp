@@ -21,13 +21,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::optional<std::string> render(const ChatTemplate& chat, const std::string& messages, const std::string& tools) {
+Result<std::string> render(const ChatTemplate& chat, const std::string& messages, const std::string& tools) {
   Json context{{"messages", Json::parse(messages)}, {"add_generation_prompt", true}};
   context["tools"] = tools.empty() ? Json() : Json::parse(tools);
   context["bos_token"] = "<s>";
   context["eos_token"] = "</s>";
-  auto text = chat.render(std::move(context), {});
-  return text ? std::optional(*text) : std::nullopt;
+  return chat.render(std::move(context), {});
 }
 
 std::string traits_of(const std::filesystem::path& file) {
@@ -120,8 +119,7 @@ TEST(TemplateProbe, TellsWhetherTextsOfArgumentsArePrinted) {
     const auto found = output::probe_template([&](const std::string& messages, const std::string& tools) {
       Json context{{"messages", Json::parse(messages)}, {"tools", Json::parse(tools, nullptr, false)}};
       if (tools.empty()) context.erase("tools");
-      auto text = parsed->render(context);
-      return text ? std::optional(std::move(*text)) : std::nullopt;
+      return parsed->render(context);
     });
     return std::pair(found.prints_texts, found.takes_objects);
   };
@@ -133,6 +131,18 @@ TEST(TemplateProbe, TellsWhetherTextsOfArgumentsArePrinted) {
   EXPECT_EQ(prints("{{ 'x' ~ c.function.arguments.strip() }}"), std::pair(true, false));
   EXPECT_EQ(prints("{% for k, v in c.function.arguments | items %}{{ k }}={{ v }}{% endfor %}"),
             std::pair(false, true));
+}
+
+TEST(TemplateProbe, AsksNoMoreOfATemplateThatPassesALimitAtOnce) {
+  const auto n_tries = [](StatusCode first, StatusCode later) {
+    int n = 0;
+    output::probe_template([&](const std::string&, const std::string&) -> Result<std::string> {
+      return fail(++n == 1 ? first : later, "no text");
+    });
+    return n;
+  };
+  EXPECT_EQ(n_tries(StatusCode::kExhausted, StatusCode::kExhausted), 1);
+  EXPECT_GT(n_tries(StatusCode::kInvalidArgument, StatusCode::kExhausted), 10);
 }
 
 TEST(ChatHistory, IdsBecomeThoseThatMistralDemands) {
