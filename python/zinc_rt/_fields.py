@@ -39,6 +39,7 @@ class ServerFields(TypedDict, total=False):
     add_generation_prompt: bool
     continue_final_message: bool
     reasoning_effort: str
+    reasoning: dict[str, Any]
     include_reasoning: bool
     service_tier: str
     cache_salt: str
