@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string_view>
 
 #include "base/speculate.h"
 #include "engine/chat_templates.h"
@@ -77,9 +78,9 @@ class Model {
   // Returns how many tokens a step may guess for a request. `of_tenant` is TenantQuota::speculate. The request's setting
   // goes before the tenant's, and the tenant's before the model's. Each may lower the limit of those after it, but not
   // raise it.
-  Speculation speculation(const Request& request, const std::string& of_tenant) const {
+  Speculation speculation(const Request& request, std::string_view of_tenant) const {
     Speculation wanted = speculation_;
-    for (const std::string& text : {of_tenant, request.speculate})
+    for (const std::string_view text : {of_tenant, std::string_view(request.speculate)})
       if (const auto own = find_speculation(text)) wanted = {std::min(own->most, wanted.most), own->is_fixed};
     return wanted;
   }

@@ -3,7 +3,7 @@
 // that follow each other, with the query heads of a kv head: its columns. They share one read of K and V. The
 // workgroups of a run take its chunks by turns, and each chunk of a token leaves a record for flash_attn_merge.
 // Scores and values are those of integer_chunk.cuh, kTiles times four columns at a time out of the same registers.
-// Weights: a warp has a column, or several in turn.
+// Weights: a warp has four columns at once, or several times four in turn.
 // Grid: workgroups that are shared out among the runs, of which only the step knows the number, at least one a token;
 // kv heads.
 #include "kernels/cuda/integer_chunk.cuh"
@@ -27,7 +27,6 @@ struct Attend : IntegerChunk {
   const Run of;
   const uint32_t group;
 
-  __device__ __forceinline__ float* record(uint32_t head, uint32_t chunk) const { return record_at(args, head, chunk); }
   // q of the columns as digits, and what their scores are multiplied by. Columns that only fill four have digits that
   // are 0.
   __device__ __forceinline__ void quantize_q(const Shared& shared, uint32_t n_columns, uint2* q, float* scales) const {
@@ -51,7 +50,7 @@ struct Attend : IntegerChunk {
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s)
         for (const float of : {v[s].x, v[s].y, v[s].z, v[s].w}) most = max_or_nan(most, of < 0 ? -of : of);
-      const CodeScale scale = code_scale(FourColumns::all(most, [](float a, float b) { return max_or_nan(a, b); }));
+      const CodeScale scale = code_scale(FourColumns::largest_or_nan(most));
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s) {
         if (s >= steps) continue;
@@ -83,13 +82,13 @@ struct Attend : IntegerChunk {
     shared.is_seen[column] = seen.begin < seen.end;
     shared.d[column] = d;
     if (seen.begin >= seen.end) return;
-    float* to = record(shared.heads[column], chunk) + c.v_head_dim;
+    float* to = record_at(args, shared.heads[column], chunk) + c.v_head_dim;
     to[0] = scores.most, to[1] = scores.sum;
   }
 
   __device__ __forceinline__ void run(Shared& shared, uint2* memory) const {
     const uint32_t n_columns = of.n * group, q_steps = (c.head_dim + 31) / 32;
-    const RunChunks chunks(args, c.window, of);
+    const RunChunks chunks(args, c, of);
     uint32_t chunk = chunks.first_chunk;
     const bool is_early = chunks.is_early(of, chunk);
     if (!is_early) wait_for_inputs();
@@ -101,8 +100,7 @@ struct Attend : IntegerChunk {
     Codes codes = {};
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
-    if (threadIdx.x < n_columns)
-      shared.heads[threadIdx.x] = (of.first + threadIdx.x / group) * c.n_heads + kv_head * group + threadIdx.x % group;
+    if (threadIdx.x < n_columns) shared.heads[threadIdx.x] = head_of_column(c, of, kv_head, group, threadIdx.x);
     __syncthreads();
     if (is_early) wait_for_inputs();
     quantize_q(shared, n_columns, memory, scales_of_q);
@@ -156,7 +154,7 @@ struct Attend : IntegerChunk {
             if (column >= n_columns || i >= c.v_head_dim || !shared.is_seen[column]) continue;
             const float4 o = join(sums[tile]);
             const float d = shared.d[column];
-            *reinterpret_cast<float4*>(record(shared.heads[column], chunk) + i) =
+            *reinterpret_cast<float4*>(record_at(args, shared.heads[column], chunk) + i) =
                 make_float4(o.x * d, o.y * d, o.z * d, o.w * d);
           }
         }
@@ -185,15 +183,9 @@ template <uint32_t kDim>
 __device__ __forceinline__ void attend_integer_runs(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint2, memory);
   __shared__ __align__(16) Shared shared;
-  let_next_start();
-  wait_for_places(args);
-  const auto c = with_heads_of<kDim>(args.constants<push::FlashAttn>());
-  const Run run = find_run(args, c.window);
-  if (run.n == 0) {
-    wait_for_inputs();
-    return;
-  }
-  Attend{{args, c, blockIdx.y}, run, args.symbols[symbol::Attention::group]}.run(shared, memory);
+  with_own_run<kDim>(args, [&](const push::FlashAttn& c, const Run& run) {
+    Attend{{args, c, blockIdx.y}, run, args.symbols[symbol::AttentionRuns::group]}.run(shared, memory);
+  });
 }
 
 // Of heads of 128 values, of 64, and of others.

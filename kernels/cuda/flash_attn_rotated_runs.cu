@@ -99,7 +99,7 @@ struct Attend : RotatedChunk<kIsR8> {
 
   __device__ __forceinline__ void run(Shared& shared, uint8_t* memory) const {
     const uint32_t n_columns = of.n * group, n_blocks = c.head_dim / kv::kBlock, q_words = n_blocks * 2 * 32;
-    const RunChunks chunks(args, c.window, of);
+    const RunChunks chunks(args, c, of);
     uint32_t chunk = chunks.first_chunk;
     const bool is_early = chunks.is_early(of, chunk);
     if (!is_early) wait_for_inputs();
@@ -114,8 +114,7 @@ struct Attend : RotatedChunk<kIsR8> {
     Keys keys = {};
     ask_keys(keys, own_pages, range, 0);
     ask_values(values, own_pages, range);
-    if (threadIdx.x < n_columns)
-      shared.heads[threadIdx.x] = (of.first + threadIdx.x / group) * c.n_heads + kv_head * group + threadIdx.x % group;
+    if (threadIdx.x < n_columns) shared.heads[threadIdx.x] = head_of_column(c, of, kv_head, group, threadIdx.x);
     __syncthreads();
     if (is_early) wait_for_inputs();
     const float* rows = args.template buffer<const float>(binding::Attention::q);
@@ -163,16 +162,10 @@ template <bool kIsR8, uint32_t kDim>
 __device__ __forceinline__ void attend_rotated_runs(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) Shared shared;
-  let_next_start();
-  wait_for_places(args);
-  const auto c = with_heads_of<kDim>(args.constants<push::FlashAttn>());
-  const Run run = find_run(args, c.window);
-  if (run.n == 0) {
-    wait_for_inputs();
-    return;
-  }
-  Attend<kIsR8>{{args, c, blockIdx.y}, run, args.symbols[symbol::Attention::group]}.run(
-      shared, reinterpret_cast<uint8_t*>(memory));
+  with_own_run<kDim>(args, [&](const push::FlashAttn& c, const Run& run) {
+    Attend<kIsR8>{{args, c, blockIdx.y}, run, args.symbols[symbol::AttentionRuns::group]}.run(
+        shared, reinterpret_cast<uint8_t*>(memory));
+  });
 }
 
 // Of heads of 128 values, and of others.

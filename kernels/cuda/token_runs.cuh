@@ -79,6 +79,10 @@ struct FourColumns {
     for (uint32_t width = 4; width > 0; width /= 2) v = join(v, __shfl_xor_sync(0xFFFFFFFFu, v, width));
     return v;
   }
+  // NaN if a lane has NaN.
+  static __device__ __forceinline__ float largest_or_nan(float v) {
+    return all(v, [](float a, float b) { return max_or_nan(a, b); });
+  }
 };
 
 // What a token sees of a chunk.
@@ -133,7 +137,7 @@ __device__ __forceinline__ float make_digits_of_four(const ColumnScores& of, con
     weights[i] = seen.has(token) ? of.p[i] * d(token) : 0.0f;
     largest = max_or_nan(largest, weights[i]);
   }
-  const CodeScale scale = code_scale(FourColumns::all(largest, [](float a, float b) { return max_or_nan(a, b); }));
+  const CodeScale scale = code_scale(FourColumns::largest_or_nan(largest));
   // The first of two lanes stores the word of high digits, the second that of low ones.
   const uint32_t lane = FourColumns::lane();
   const bool is_second = lane % 2 != 0;
@@ -150,27 +154,41 @@ __device__ __forceinline__ float make_digits_of_four(const ColumnScores& of, con
   return scale.d;
 }
 
-// A run in its slot's history.
-struct RunChunks {
-  const int32_t* pages;  // of the slot
-  uint32_t pos, first_pos, last_pos, first_chunk, last_chunk;
+// The chunks of a run that a workgroup takes, from first_chunk on.
+struct RunChunks : TokenChunks {
+  uint32_t last_pos;
 
-  __device__ __forceinline__ RunChunks(const OpArgs& args, uint32_t window, const Run& run) {
-    pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[run.first]);
-    const auto slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::slot)[run.first]);
-    pages = args.buffer<const int32_t>(binding::Attention::page_table) +
-            static_cast<uint64_t>(slot) * args.symbols[symbol::Attention::m];
-    first_pos = first_seen(window, pos), last_pos = pos + run.n - 1;
-    first_chunk = first_pos / kChunk + run.part, last_chunk = last_pos / kChunk;
+  __device__ __forceinline__ RunChunks(const OpArgs& args, const push::FlashAttn& c, const Run& run)
+      : TokenChunks(args, c, run.first), last_pos(pos + run.n - 1) {
+    first_chunk += run.part, last_chunk = last_pos / kChunk;
   }
   // What some token of the run sees of a chunk.
   __device__ __forceinline__ Range range_of(uint32_t chunk) const {
-    return Range{max(chunk * kChunk, first_pos) - chunk * kChunk, min(kChunk, last_pos + 1 - chunk * kChunk)};
+    return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, last_pos + 1 - chunk * kChunk)};
   }
   // Whether all of a chunk is of earlier steps, so that it may be read before the step's inputs are there.
   __device__ __forceinline__ bool is_early(const Run& run, uint32_t chunk) const {
     return chunk * kChunk + kChunk + run.before <= pos;
   }
 };
+
+// The head of q that a run's column is, counted through all tokens of the step. group: query heads of a kv head.
+__device__ __forceinline__ uint32_t head_of_column(const push::FlashAttn& c, const Run& run, uint32_t kv_head,
+                                                   uint32_t group, uint32_t column) {
+  return (run.first + column / group) * c.n_heads + kv_head * group + column % group;
+}
+
+// use(c, run) with the run of this workgroup, if it has one. use() waits for the inputs. kDim: with_heads_of.
+template <uint32_t kDim, class Use>
+__device__ __forceinline__ void with_own_run(const OpArgs& args, const Use& use) {
+  let_next_start();
+  wait_for_places(args);
+  const auto c = with_heads_of<kDim>(args.constants<push::FlashAttn>());
+  const Run run = find_run(args, c.window);
+  if (run.n == 0)
+    wait_for_inputs();
+  else
+    use(c, run);
+}
 
 }  // namespace zinc_rt::cuda

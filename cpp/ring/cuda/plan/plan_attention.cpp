@@ -126,7 +126,6 @@ std::optional<Plan> runs_of_codes(const Planner& p, const OpCall& c, Kind kind, 
     return std::nullopt;
   const Plan plan{.kind = kind,
                   .tokens = tokens,
-                  .width = width_of(std::max(push.head_dim, push.v_head_dim)),
                   .parts = c.rows() * parts_of(p, c, push.n_kv_heads, records.chunks),
                   .shared = bytes(tokens * group)};
   if (plan.shared + cuda::kAttendRunShared > p.most_shared()) return std::nullopt;
