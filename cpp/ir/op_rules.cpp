@@ -38,7 +38,7 @@ constexpr std::string_view kAttention =
     "n_heads:u32 n_kv_heads:u32 head_dim:u32 v_head_dim:u32 scale:f32 window:u32 softcap:f32";
 
 constexpr Row kRows[] = {
-    {Op::EMBED, "ids:i32[n] !table:W[v,d] -> y:f32[n,d] ; scale:f32"},
+    {Op::EMBED, "ids:i32[n] !table:W[v,d] slot?:i32[n] slots?:u32[s,fields] -> y:f32[n,d] ; scale:f32"},
     {Op::RMS_NORM, "x:f32[n,d] w?:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
     {Op::RMS_NORM_FUSED_QKV,
      "x:f32[n,d] norm_w:f32[d] !q_w:W[nq,d] k_w:W[nk,d] v_w:W[nv,d] q_b?:f32[nq] k_b?:f32[nk] v_b?:f32[nv] -> "
@@ -81,8 +81,8 @@ constexpr Row kRows[] = {
     {Op::MATMUL_WMMA_Q4K, "a:q8a256[n,k] !b:q4_k[m,k] -> c:f32[n,m]"},
     {Op::BARRIER, "->"},
     {Op::STREAM_OUT, "token:i32[n] slot:i32[n] ring:u32[entries,4] -> out=ring"},
-    {Op::LOAD_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] -> value:u32[n] ; field:u32"},
-    {Op::STORE_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] value:u32[n] -> out=slots ; field:u32"},
+    {Op::LOAD_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] -> value:u32|i32[n] ; field:u32"},
+    {Op::STORE_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] value:u32|i32[n] -> out=slots ; field:u32"},
     {Op::VERIFY_K, "draft:i32[b,k] logits:f32[b,k,v] -> accept_len:i32[b]"},
     {Op::LINEAR, "x:A[n,k] !w:W[m,k] bias?:f32[m] -> y:f32[n,m]"},
     {Op::QUANTIZE, "x:f32[n,k] -> y:q8a32|q8a256|q16a256[n,k]"},

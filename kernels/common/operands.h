@@ -29,7 +29,7 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
 
 // X(OPCODE, Name, operands...). BARRIER has none.
 #define ZRT_OPERANDS(X)                                                                                           \
-  X(EMBED, Embed, ids, table, y)                                                                                  \
+  X(EMBED, Embed, ids, table, slot, slots, y)                                                                     \
   X(RMS_NORM, RmsNorm, x, w, y)                                                                                   \
   X(RMS_NORM_FUSED_QKV, RmsNormFusedQkv, x, norm_w, q_w, k_w, v_w, q_b, k_b, v_b, q, k, v)                        \
   X(RMS_NORM_FUSED_MLP_GATE_UP, RmsNormFusedMlpGateUp, x, norm_w, gate_w, up_w, gate, up)                         \

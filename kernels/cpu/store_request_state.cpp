@@ -1,5 +1,6 @@
 // This is the CPU reference kernel of the op STORE_REQUEST_STATE. It sets slots[slot[r]][field] = value[r], a word of
-// the slot table, in place. A slot or field outside the table is not written. No two rows have the same slot.
+// the slot table, in place. A slot or field outside the table is not written. If rows have the same
+// slot, the value of one of them stays.
 // Shapes: slots [s, fields] u32, slot [n], value [n].
 // Order of sums: there are none.
 #include "base/name_list.h"

@@ -99,14 +99,25 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
     put(args, job, first_column + column, m, acc);
 }
 
-// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN.
+// Returns the id of token t (kernels/cpu/embed.cpp), or -1 if it names no word of the slot table.
+__device__ __forceinline__ int32_t id_of(const OpArgs& args, uint32_t t) {
+  const int32_t id = args.buffer<const int32_t>(binding::Embed::ids)[t];
+  const auto* slots = args.buffer<const int32_t>(binding::Embed::slots);
+  if (id >= 0 || slots == nullptr) return id;
+  const uint32_t s = args.dim(symbol::Embed::s), fields = args.dim(symbol::Embed::fields);
+  const auto slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Embed::slot)[t]);
+  const auto field = static_cast<uint32_t>(-1 - id);
+  return slot < s && field < fields ? slots[static_cast<uint64_t>(slot) * fields + field] : -1;
+}
+
+// EMBED: y[t] = scale * table[id_of(t)]; an id outside the table gives NaN.
 template <Format F>
 __device__ __forceinline__ void embed_row(const OpArgs& args) {
   wait_for_inputs();
   let_next_start();
   const uint32_t t = blockIdx.x, v = args.dim(symbol::Embed::v), d = args.dim(symbol::Embed::d);
   if (t >= args.dim(symbol::Embed::rows)) return;
-  const auto id = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Embed::ids)[t]);
+  const auto id = static_cast<uint32_t>(id_of(args, t));
   const float scale = args.constants<push::Embed>().scale;
   float* y = args.buffer<float>(binding::Embed::y) + static_cast<uint64_t>(t) * d;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x) {

@@ -105,6 +105,8 @@ ZRT_NAMES(NormRows, x, w, floats, q8a32, q8a256, q16a256, added, digits, fixed_t
           expert_scale, z)
 ZRT_NAMES(GluQuantize, gate, up, y, quantized, digits)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
+// STREAM_OUT, with the slot table in which the STORE_REQUEST_STATE of the same rows stores the tokens; null: no table.
+ZRT_NAMES(StreamOut, token, slot, ring, out, slots)
 }  // namespace binding
 
 // The names of symbols, rows first. Where a kernel has the symbols of its op behind the rows
@@ -112,7 +114,7 @@ ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 namespace symbol {
 ZRT_NAMES(Rows, rows)
 ZRT_NAMES(Row, rows, width)  // values of a row
-ZRT_NAMES(Embed, rows, v, d)
+ZRT_NAMES(Embed, rows, v, d, s, fields)
 ZRT_NAMES(Rope, rows, d, p)
 ZRT_NAMES(KvWrite, rows, nk, nv, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
 // v_part: values of v that a warp has. q_parts, k_parts: of a row, each of whole heads, where heads are larger than a
@@ -138,7 +140,7 @@ ZRT_NAMES(Quantize, rows, k, dtype_y)
 ZRT_NAMES(GluQuantize, rows, k, dtype_y, digit_columns)
 ZRT_NAMES(SsmConv1d, rows, c)
 ZRT_NAMES(PoolMean, rows, d)
-ZRT_NAMES(StreamOut, rows, entries)
+ZRT_NAMES(StreamOut, rows, entries, s, fields)
 ZRT_NAMES(RequestState, rows, s, fields)
 ZRT_NAMES(VerifyK, rows, k, v)
 ZRT_NAMES(GatherRows, rows, d, n)

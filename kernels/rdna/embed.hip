@@ -1,13 +1,25 @@
-// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN (kernels/cpu/embed.cpp).
+// EMBED: y[t] = scale * table[id]; an id outside the table gives NaN. kernels/cpu/embed.cpp says which id a token has.
 #include "kernels/rdna/formats.h"
 
 namespace zinc_rt::rdna {
+
+// Returns the id of token t, or -1 if it names no word of the slot table.
+ZRT_DEVICE int32_t id_of(const OpArgs& args, uint32_t t) {
+  using Operand = operand::Embed;
+  const int32_t id = buffer<const int32_t>(args, Operand::ids)[t];
+  const auto* slots = buffer<const int32_t>(args, Operand::slots);
+  if (id >= 0 || slots == nullptr) return id;
+  const uint32_t s = dim(args, symbol::Embed::s), fields = dim(args, symbol::Embed::fields);
+  const auto slot = (uint32_t)buffer<const int32_t>(args, Operand::slot)[t];
+  const auto field = (uint32_t)(-1 - id);
+  return slot < s && field < fields ? slots[(uint64_t)slot * fields + field] : -1;
+}
 
 template <class F>
 ZRT_DEVICE void embed(const OpArgs& args) {
   using Operand = operand::Embed;
   const uint32_t v = dim(args, symbol::Embed::v), d = dim(args, symbol::Embed::d), t = group(0);
-  const auto id = (uint32_t)buffer<const int32_t>(args, Operand::ids)[t];
+  const auto id = (uint32_t)id_of(args, t);
   const float scale = constants<push::Embed>(args).scale;
   float* y = buffer<float>(args, Operand::y) + (uint64_t)t * d;
   const uint8_t* row = buffer<const uint8_t>(args, Operand::table) + (uint64_t)(id < v ? id : 0) * row_bytes_of<F>(d);

@@ -55,7 +55,7 @@ ZRT_NAMES(AttentionParts, q, kv_k, kv_v, pos, slot, page_table, y, quantized)
 // The names of symbols. A kernel of an op has the op's first, in the order of its row (cpp/ring/amd/ops.cpp).
 namespace symbol {
 ZRT_NAMES(Row, width)  // values of a row
-ZRT_NAMES(Embed, v, d)
+ZRT_NAMES(Embed, v, d, s, fields)
 ZRT_NAMES(Rope, d, p)
 ZRT_NAMES(GateTopk, d, e)
 ZRT_NAMES(SsmConv1d, c, n)

@@ -47,6 +47,34 @@ TEST_P(TierOtherOps, WordsOfTheSlotTable) {
     }
 }
 
+// Tokens of ids that the host knows, and of ids that the slot table has: a token is stored and read again, as a step that
+// begins before the step before it has ended does.
+TEST_P(TierOtherOps, TokensOfTheSlotTable) {
+  constexpr std::uint32_t kSlots = 5, kRows = 6, kVocabulary = 50, kWidth = 64;
+  const std::vector<std::int32_t> ids{7, -1, -1, 3, -1, -2}, slots{4, 0, 3, 1, 2, 0}, picked{11, 22, 33, 44, 60, 1};
+  std::vector<float> rows(kVocabulary * kWidth);
+  for (float& value : rows) value = static_cast<float>(rng_() % 1000);
+  ir::Graph graph("slots", ir::Stage::kBoth);
+  const auto all = declare(graph, "state.slots", kState, DType::kU32, {kSlots, 1}),
+             slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+             token = declare(graph, "act.token", kActivation, DType::kI32, {ir::kTokens}),
+             ring = declare(graph, "host_ring.tokens", kOutput, DType::kU32, {9, 4}),
+             id = declare(graph, "request.id", kRequest, DType::kI32, {ir::kTokens}),
+             table = declare(graph, "act.table", kActivation, DType::kF32, {kVocabulary, kWidth}),
+             y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, kWidth});
+  add_node(graph, ir::Op::STREAM_OUT, {token, slot, ring}, {ring}).inplace = true;
+  auto& store = add_node(graph, ir::Op::STORE_REQUEST_STATE, {all, slot, token}, {all});
+  store.inplace = true;
+  ir::set_attr(store, "field", 0u);
+  ir::set_attr(add_node(graph, ir::Op::EMBED, {id, table, slot, all}, {y}), "scale", 1.0f);
+  expect_same(ir::Op::EMBED, graph, kRows,
+              {{"request.slot", bytes_of(slots)},
+               {"act.token", bytes_of(picked)},
+               {"request.id", bytes_of(ids)},
+               {"act.table", bytes_of(rows)}},
+              {"state.slots", "host_ring.tokens", "act.y"});
+}
+
 TEST_P(TierOtherOps, DraftsThatAreRight) {
   constexpr std::uint32_t kDrafts = 9, kTokens = 5, kVocabulary = 333;
   std::vector<float> logits(kDrafts * kTokens * kVocabulary);

@@ -137,7 +137,11 @@ TEST(Embed, WidensRowsOfEveryFormat) {
       std::vector<double> expected;
       for (const auto id : ids)
         for (std::uint32_t i = 0; i < d; ++i) expected.push_back(wide[std::size_t(id) * d + i] * scale);
-      const Case c{Op::EMBED, {i32({kTokens}, ids), table}, {{DType::kF32, {kTokens, d}}}, {{"scale", scale}}, {4, 0}};
+      const Case c{Op::EMBED,
+                   {i32({kTokens}, ids), table, absent(), absent()},
+                   {{DType::kF32, {kTokens, d}}},
+                   {{"scale", scale}},
+                   {4, 0}};
       expect_near(run(c)[0], expected, 0, scale == 1.0f ? 0 : 6e-8, std::string(to_string(format->dtype)));
       expect_rows_independent(c);
     }
@@ -145,13 +149,35 @@ TEST(Embed, WidensRowsOfEveryFormat) {
 
 TEST(Embed, BadIdsGiveNan) {
   Random random(4);
-  const auto y =
-      as<float>(run({Op::EMBED,
-                     {i32({kTokens}, {1, -1, 5, INT32_MAX, INT32_MIN, 0}), weights(random, DType::kF32, {5, 8})},
-                     {{DType::kF32, {kTokens, 8}}},
-                     {{"scale", 1.0f}},
-                     {6, 0}})[0]);
+  const auto y = as<float>(run(
+      {Op::EMBED,
+       {i32({kTokens}, {1, -1, 5, INT32_MAX, INT32_MIN, 0}), weights(random, DType::kF32, {5, 8}), absent(), absent()},
+       {{DType::kF32, {kTokens, 8}}},
+       {{"scale", 1.0f}},
+       {6, 0}})[0]);
   for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 8 >= 1 && i / 8 <= 4) << i;
+}
+
+TEST(Embed, ANegativeIdNamesAFieldOfTheSlotTable) {
+  Random random(6);
+  const auto table = weights(random, DType::kF32, {5, 8});
+  const auto embed = [&](const std::vector<std::int32_t>& ids, bool has_slots) {
+    const Case c{Op::EMBED,
+                 {i32({kTokens}, ids), table, has_slots ? i32({kTokens}, {2, 0, 2, 1, 3, -1, 2}) : absent(),
+                  has_slots ? u32({3, 2}, {4, 1, 0xFFFFFFFF, 2, 3, 9}) : absent()},
+                 {{DType::kF32, {kTokens, 8}}},
+                 {{"scale", 1.0f}},
+                 {7, 0}};
+    expect_rows_independent(c);
+    return as<float>(run(c)[0]);
+  };
+  // Fields 0 and 1 of slots 2 and 0; an id outside the table, field 2 of 2, slots 3 and -1; an id that needs no slot.
+  const auto got = embed({-1, -2, -2, -3, -1, -1, 3}, true), wanted = embed({3, 1, 9, 9, 9, 9, 3}, false);
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(std::isnan(got[i]), i / 8 >= 2 && i / 8 <= 5) << i;
+    if (!std::isnan(got[i])) EXPECT_EQ(got[i], wanted[i]) << i;
+  }
 }
 
 TEST(GatherRows, TakesRowsAndMarksBadOnes) {

@@ -111,6 +111,11 @@ std::size_t write_and_attend(Planner& planner, Calls calls, std::size_t n) {
   return 2;
 }
 
+std::size_t stream_out_and_store(Planner& planner, Calls calls, std::size_t n) {
+  plan_stream_out(planner, calls[0], &calls[1]);
+  return n;
+}
+
 constexpr CudaJoin kJoins[] = {
     {"MOE_GATE_TOPK", choices},
     // For one token: the router's workgroups normalize the row themselves, after adding the previous product's result
@@ -141,6 +146,7 @@ constexpr CudaJoin kJoins[] = {
      "FLASH_ATTN|FLASH_ATTN_BATCHED q:q kv_k:k kv_v:v pos:i slot:s page_table:t y:row; keep a b c; "
      "?QUANTIZE x:row y:n; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
      write_and_attend},
+    {"STREAM_OUT token:t slot:s; STORE_REQUEST_STATE slot:s value:t", stream_out_and_store},
 };
 
 }  // namespace

@@ -32,15 +32,14 @@ void thread(Planner& p, const OpCall& c) {
   p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), ceil_div(c.rows(), 128), 1, 1, 128, 0, p.args_of_op(c));
 }
 void stream_out(Planner& p, const OpCall& c) {
-  const auto s = c.symbols<op_symbol::StreamOut>();
-  const auto args = p.args<symbol::StreamOut>(c, {.rows = s.n, .entries = s.entries});
-  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), 1, 1, 1, 128, 0, args);
+  plan_stream_out(p, c);
 }
 
 void embed(Planner& p, const OpCall& c) {
   const auto s = c.symbols<cuda_symbol::Embed>();
   p.launch("linear." + std::string(to_string(type_of(s.dtype_table))), "embed", c.rows(), ceil_div(s.d, 1024), 1,
-           kThreads, 0, p.args<symbol::Embed>(c, {.rows = c.rows_symbol, .v = s.v, .d = s.d}));
+           kThreads, 0,
+           p.args<symbol::Embed>(c, {.rows = c.rows_symbol, .v = s.v, .d = s.d, .s = s.s, .fields = s.fields}));
 }
 
 void quantize(Planner& p, const OpCall& c) {
@@ -154,6 +153,18 @@ void copy_rows(Planner& p, const OpCall& c) {
 
 void plan_linear_op(Planner& p, const OpCall& c, const LinearWith& with) {
   plan_linear(p, c, gpu::linear_products(c), with);
+}
+
+void plan_stream_out(Planner& p, const OpCall& c, const OpCall* store) {
+  const auto s = c.symbols<op_symbol::StreamOut>();
+  const auto table =
+      store != nullptr ? store->symbols<cuda_symbol::RequestState>() : cuda_symbol::RequestState::Of<std::uint32_t>{};
+  auto args = p.args<symbol::StreamOut>(c, {.rows = s.n, .entries = s.entries, .s = table.s, .fields = table.fields});
+  if (store != nullptr) {
+    args.buffers[cuda::binding::StreamOut::slots] = store->buffers[operand::StoreRequestState::slots];
+    args.set_constants(store->constants<push::RequestState>());
+  }
+  p.launch(gpu::kernel_name(c.op), gpu::kernel_name(c.op), 1, 1, 1, 128, 0, args);
 }
 
 DigitRows digits_before(Planner& p, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices) {

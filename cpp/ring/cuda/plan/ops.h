@@ -22,6 +22,8 @@ void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with
 // result is empty with arithmetic `fast`, whose products read another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
+// Plans STREAM_OUT. store: null, or the STORE_REQUEST_STATE of the same rows, which the launch then runs too.
+void plan_stream_out(Planner& planner, const OpCall& call, const OpCall* store = nullptr);
 // Plans a GLU together with the QUANTIZE of its rows to rows.y. rows.x is not read.
 void plan_glu_quantize(Planner& planner, const OpCall& call, const gpu::Glu<Place>& glu,
                        const gpu::Quantized<Place>& rows, const DigitRows& digits = {});
