@@ -17,6 +17,9 @@ using ir::BufferId;
 
 struct Matrix;  // defined in arch/blocks.h
 
+// The name, without its prefix, of the state buffer that holds the slot table (kernels/common/slot_field.h).
+inline constexpr std::string_view kSlotTable = "slot_table";
+
 class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
@@ -149,6 +152,7 @@ class Builder {
   // Adds y = LINEAR(x). Families must call project() instead.
   void linear(BufferId y, BufferId x, BufferId w, BufferId bias);
   friend void project_into(Builder& b, BufferId y, BufferId x, const Matrix& matrix);
+  BufferId slot_table();
   std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // returns width / part; records a mistake if part is 0
 
   const ModelConfig& config_;

@@ -5,6 +5,7 @@
 #include "ir/op_rules.h"
 #include "kernels/common/kv_page.h"
 #include "kernels/common/sample_params.h"
+#include "kernels/common/slot_field.h"
 
 namespace zinc_rt::arch {
 
@@ -13,7 +14,10 @@ using ir::Op;
 
 BufferId Builder::embed(std::string name, BufferId ids, BufferId table, float scale) {
   const BufferId y = activation(std::move(name), {rows(ids), width(table)});
-  Node n = node(Op::EMBED, {ids, table}, {y});
+  const bool may_name_fields = options_.keeps_tokens && ids == token_ids_;
+  Node n =
+      node(Op::EMBED,
+           {ids, table, may_name_fields ? slots_ : ir::kNoBuffer, may_name_fields ? slot_table() : ir::kNoBuffer}, {y});
   ir::set_attr(n, "scale", scale);
   push(n);
   return y;
@@ -268,6 +272,14 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   push(node(Op::SAMPLE, {logits, sampling, history, bias, mask}, {token}));
   const BufferId ring = output("tokens", DType::kU32, {options_.ring_entries, 4});
   push(node(Op::STREAM_OUT, {token, output_slots, ring}, {ring}));
+  if (!options_.keeps_tokens) return;
+  Node store = node(Op::STORE_REQUEST_STATE, {slot_table(), output_slots, token}, {slot_table()});
+  ir::set_attr(store, "field", kLastToken);
+  push(store);
+}
+
+BufferId Builder::slot_table() {
+  return state(std::string(kSlotTable), DType::kU32, {options_.max_slots, kSlotFields});
 }
 
 }  // namespace zinc_rt::arch

@@ -29,6 +29,8 @@ struct GraphOptions {
   std::uint32_t ring_entries = 0;    // number of entries of the buffer host_ring.tokens
   KvType kv = *find_kv_type("f16");
   Pooling pooling = Pooling::kNone;  // kNone: the graph picks tokens; else it computes embeddings
+  // Whether the graph stores each picked token in the slot table, from which the next step can read it (StepInput).
+  bool keeps_tokens = false;
 };
 
 // Holds the angles from which one RoPE table is computed. Position p turns pair i by p * inverse_frequencies[i]. cos

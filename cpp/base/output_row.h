@@ -9,6 +9,10 @@
 
 namespace zinc_rt {
 
+// A token id that stands for the token that was picked last for the same slot. A step that begins before the step
+// before it has ended uses it for the tokens that the host does not know yet. All other steps refuse it.
+inline constexpr std::int32_t kLastPick = -1;
+
 // An OutputRow in a step requests the logits after one token, and a token sampled from these logits. A slot may have
 // several rows in a step, one after each of its last tokens, to verify drafted tokens.
 struct OutputRow {

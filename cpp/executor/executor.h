@@ -42,7 +42,9 @@ struct ExecutorOptions {
   Arithmetic arithmetic = Arithmetic::kExact;
   std::uint32_t chunk_cap = 0;  // the most query tokens per step; 0: the tier's default
   std::string fusion = "1";     // which nodes are fused, as text for lower::parse_fusion(); "1": all
-  bool aliasing = true;         // whether activations may share memory
+  // Whether a step may begin before the step before it has ended, on tiers that can do that (ExecutorInfo::runs_ahead).
+  bool run_ahead = true;
+  bool aliasing = true;  // whether activations may share memory
   // If true, weights are converted to the layout that the tier's kernels prefer, if there is one.
   bool repack = true;
   // If weights are not repacked: true reads them in the mapped file, on tiers that can do that; false copies them.
@@ -68,6 +70,7 @@ struct ExecutorInfo {
   bool needs_whole_texts = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
+  bool runs_ahead = false;  // begin() accepts a step while another one runs
   std::uint32_t n_state_checkpoints = 0;
   std::uint64_t state_bytes_per_slot = 0;  // bytes of recurrent state; 0 if the model has none
   // The text lengths at which the RoPE variant changes, ascending. Texts of up to rope_limits[i] tokens use variant i.
@@ -94,6 +97,8 @@ class Executor {
   // grown to their size. Errors of begin(): kInvalidArgument with the value and the limit if the input is outside the
   // limits of info() (step_check.h); finish() must then not be called. Errors of finish(): what failed in the step; the
   // step is then over.
+  // If info().runs_ahead, begin() may be called for one more step before finish(), with another StepInput that fits
+  // can_run_ahead() (step.h). Then finish() ends the steps in the order in which they began.
   virtual Status begin(const StepInput& input) = 0;
   virtual Status finish(StepOutput& output) = 0;
   // Calls begin() and finish(), for callers that have nothing to do in between.

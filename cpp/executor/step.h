@@ -3,6 +3,7 @@
 // Thread rule: plain values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -69,6 +70,18 @@ struct StepInput {
     outputs.clear();
   }
 };
+
+// Returns whether the step may begin while another one runs, on an executor that runs ahead: the host takes part in none
+// of its picks and wants none of its logits, and each slot has one token. The device picks each token by itself then,
+// from operands that are small enough to be kept twice.
+inline bool can_run_ahead(const StepInput& input) {
+  const auto is_simple = [](const OutputRow& row) {
+    return row.history.empty() && row.bias.empty() && row.banned.empty() && !row.is_masked && !row.is_processed &&
+           !row.wants_logits;
+  };
+  const bool one_each = std::ranges::adjacent_find(input.slots) == input.slots.end();
+  return one_each && std::ranges::all_of(input.outputs, is_simple);
+}
 
 // StateCopy requests a copy of recurrent state from entry `from` to entry `to`. Entries below max_slots are the states
 // of slots. All further entries are checkpoints.

@@ -18,13 +18,13 @@ StepCheck::StepCheck(const Limits& limits) : limits_(limits), slot_seen_(limits.
   named_.reserve(2 * std::size_t{limits.sizes.max_tokens});
 }
 
-Status StepCheck::check(const StepInput& input) {
-  ZRT_CHECK_OK(check_tokens(input));
+Status StepCheck::check(const StepInput& input, bool is_ahead) {
+  ZRT_CHECK_OK(check_tokens(input, is_ahead));
   ZRT_CHECK_OK(check_slots(input));
   return check_outputs(input);
 }
 
-Status StepCheck::check_tokens(const StepInput& input) const {
+Status StepCheck::check_tokens(const StepInput& input, bool is_ahead) const {
   const std::size_t n = input.token_ids.size();
   if (n == 0 || n > limits_.sizes.max_tokens)
     return refuse(fmt::format("a step of {} tokens, 1 to {} allowed", n, limits_.sizes.max_tokens));
@@ -46,7 +46,7 @@ Status StepCheck::check_tokens(const StepInput& input) const {
       return refuse(fmt::format("token type {}, the model has {}", type, limits_.n_token_types));
   for (std::size_t i = 0; i < n; ++i) {
     const auto id = input.token_ids[i], position = input.positions[i], slot = input.slots[i];
-    if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.vocab_size)
+    if ((id < 0 || static_cast<std::uint32_t>(id) >= limits_.vocab_size) && !(is_ahead && id == kLastPick))
       return refuse(fmt::format("token id {} at index {}, the vocabulary has {}", id, i, limits_.vocab_size));
     if (position < 0 || static_cast<std::uint32_t>(position) >= limits_.sizes.max_context)
       return refuse(fmt::format("position {} at index {}, the context has {}", position, i, limits_.sizes.max_context));

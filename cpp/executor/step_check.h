@@ -27,7 +27,8 @@ class StepCheck {
 
   // Errors of all checks: kInvalidArgument; the message has the value and the limit. A check that passes allocates
   // nothing.
-  Status check(const StepInput& input);
+  // is_ahead: the step begins while the step before it runs, so token ids may be kLastPick.
+  Status check(const StepInput& input, bool is_ahead = false);
   // Check the pairs (from, to) of one call of Executor::copy_state() or copy_pages(). The copies are made in any order.
   // So the state or page that a pair writes, its `to`, may occur in no other pair, neither as `to` nor as `from`.
   Status check(std::span<const StateCopy> copies);
@@ -36,7 +37,7 @@ class StepCheck {
   Status check_mask(std::span<const std::uint32_t> mask) const;
 
  private:
-  Status check_tokens(const StepInput& input) const;
+  Status check_tokens(const StepInput& input, bool is_ahead) const;
   Status check_slots(const StepInput& input);
   Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
   Status check_outputs(const StepInput& input) const;

@@ -138,6 +138,7 @@ struct Submission {
   const PacketBatch* batch = nullptr;  // must live until the fence is waited for
   std::uint32_t first = 0, count = 0;  // a range of packets
   StepDims dims;
+  std::uint32_t operand_set = 0;  // 0 or 1: where the operands are (Ring::use_operand_sets)
 };
 
 // Computes the batch's values and edges from its packets and bindings.

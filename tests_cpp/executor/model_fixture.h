@@ -25,7 +25,8 @@ inline std::vector<std::string> models() {
                   "gemma4_e2b-f16", "gemma4_dense-f16", "gemma4_moe-f16", "phi3-f32", "phi3_longrope-f16"});
 }
 
-// ZRT_TEST_TIER names another tier for tests that take any, as those of the engine do.
+// ZRT_TEST_TIER names another tier for tests that take any, as those of the engine do. Tests look at the engine between
+// two steps, so no step begins before the one before it has ended, unless a test asks for that.
 inline ExecutorOptions small_options() {
   ExecutorOptions options;
   const char* tier = std::getenv("ZRT_TEST_TIER");
@@ -33,6 +34,7 @@ inline ExecutorOptions small_options() {
   options.max_slots = 3;
   options.max_context = 128;
   options.threads = 2;
+  options.run_ahead = false;
   return options;
 }
 

@@ -108,6 +108,7 @@ Layout layout_with(const Prepared& p, const ExecutorOptions& options, bool maps_
                                       .aliasing = options.aliasing,
                                       .weights_mapped = maps_weights,
                                       .first_host_layer = fit.first_host_layer,
+                                      .n_operand_sets = p.graph_options.keeps_tokens ? 2u : 1u,
                                       .scratch_bytes = fit.scratch_bytes,
                                       .joins = p.joins});
 }

@@ -68,7 +68,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   };
   std::map<std::string, Region> weights;
   std::set<std::uint32_t> host_layers;
-  std::uint64_t constants = 0, recurrent = 0, request = 0, rows = 0, ring = 0;
+  std::uint64_t constants = 0, recurrent = 0, slot_table = 0, request = 0, rows = 0, ring = 0;
   std::string rows_region;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
@@ -94,7 +94,9 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
             append(layout, ring, "output_ring", buffer, options.limits);
           break;
         case ir::BufferClass::kState:
-          if (!is_paged(buffer)) {
+          if (buffer.name == kSlotTableBuffer) {
+            append(layout, slot_table, "slot_table", buffer, options.limits);
+          } else if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);
           } else if (buffer.name == kWholePages) {
             layout.locations[buffer.name] = {"kv_pages", 0, 0, 0};
@@ -136,13 +138,16 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
   add("recurrent_state", kDeviceLocal, recurrent, false,
       "convolution and delta-net state and sums of rows, of all slots and checkpoints");
+  add("slot_table", kDeviceLocal, slot_table, false, "the last token of each slot");
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
                   options.limits.max_outputs));
   add("scratch", kDeviceLocal, options.scratch_bytes, false, "between the kernels of an op");
   add(rows_region, kDeviceLocal, rows, false, fmt::format("{} output rows", options.limits.max_outputs));
   add("output_ring", kBar, ring, false, "tokens to the host");
-  add("step_descriptor", kHostVisible, request, false, "what changes from step to step");
+  layout.operand_stride = mem::align_up(request, kAlign);
+  add("step_descriptor", kHostVisible, request + (options.n_operand_sets - 1) * layout.operand_stride, false,
+      "what changes from step to step");
   return layout;
 }
 

@@ -25,6 +25,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // the first entry of the ring holds the counts
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
+  g.keeps_tokens = options.run_ahead && target.has_operand_sets && g.pooling == Pooling::kNone;
   return {};
 }
 
@@ -71,7 +72,7 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
-    if (state.buffer_class != ir::BufferClass::kState || is_paged(state)) continue;
+    if (state.buffer_class != ir::BufferClass::kState || is_paged(state) || state.name == kSlotTableBuffer) continue;
     std::uint32_t width = 1;
     for (std::size_t i = 1; i < state.rank; ++i) width *= state.dims[i].n;
     add_copy(graph, state.name, state.dtype, state.dims[0], width);

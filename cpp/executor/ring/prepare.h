@@ -48,6 +48,7 @@ struct Target {
   std::span<const std::string_view> joins{};  // the tier's join patterns (lower/join.h); empty: no joins
   // The tier's kernels. Fusion creates no op for which the tier has no kernel. Null: every op has a kernel.
   const kernel::KernelTable* kernels = nullptr;
+  bool has_operand_sets = false;   // the ring reads operands of two steps in turn (Ring::use_operand_sets)
   bool is_fast = false;            // true: the tier's kernels of arithmetic `fast` are used, which compute with floats
   std::string_view kv_dtype = {};  // the KV cache's type if no option names one; empty: i16
 };

@@ -113,10 +113,14 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     // Experts in host memory cannot be paged out, so an eighth of the host's memory is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_,
-          prepare(path, options,
-                  {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
-                   executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
+  ZRT_TRY(executor->prepared_, prepare(path, options,
+                                       {.maps_weights = mapped,
+                                        .budget = memory ? &budget : nullptr,
+                                        .joins = executor->ring_->joins(),
+                                        .kernels = &executor->ring_->kernels(),
+                                        .has_operand_sets = executor->ring_->has_operand_sets(),
+                                        .is_fast = executor->ring_->is_fast(),
+                                        .kv_dtype = executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
   // A tier without a kernel for POOL_MEAN refuses all models with embeddings, even if their pooling is not the mean.
   if (p.graph_options.pooling != Pooling::kNone &&
@@ -141,6 +145,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .chunk_cap = p.sizes.max_tokens,
                      .page_bytes = p.layout.page_bytes,
                      .kv_bytes_per_token = p.layout.page_bytes / kPageTokens,
+                     .runs_ahead = p.graph_options.keeps_tokens,
                      .n_state_checkpoints = options.state_checkpoints,
                      .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
                      .n_host_expert_layers = p.layout.n_host_expert_layers,
@@ -282,22 +287,37 @@ Status RingExecutor::bind_views() {
   const auto bind_if_used = [&]<class T>(T*& to, std::string_view name) -> Status {
     return prepared_.layout.locations.contains(std::string(name)) ? bind(to, name) : Status{};
   };
-  ZRT_CHECK_OK(bind(views_.token_ids, "request.token_ids"));
-  ZRT_CHECK_OK(bind(views_.positions, "request.positions"));
-  ZRT_CHECK_OK(bind(views_.slots, "request.slots"));
-  ZRT_CHECK_OK(bind(views_.page_table, "request.page_table"));
-  ZRT_CHECK_OK(bind(views_.output_rows, "request.output_rows"));
-  ZRT_CHECK_OK(bind_if_used(views_.output_slots, "request.output_slots"));
-  ZRT_CHECK_OK(bind_if_used(views_.history, "request.history"));
-  ZRT_CHECK_OK(bind_if_used(views_.bias, "request.bias"));
-  ZRT_CHECK_OK(bind_if_used(views_.mask, "request.mask"));
-  ZRT_CHECK_OK(bind_if_used(views_.sampling, "request.sampling"));
-  ZRT_CHECK_OK(bind_if_used(views_.tokens, "host_ring.tokens"));
-  ZRT_CHECK_OK(bind_if_used(views_.rope_positions, "request.rope_positions"));
-  ZRT_CHECK_OK(bind_if_used(views_.text_ends, "request.text_ends"));
-  ZRT_CHECK_OK(bind_if_used(views_.token_types, "request.token_types"));
-  ZRT_CHECK_OK(bind_if_used(views_.copy_from, "request.copy_from"));
-  return bind_if_used(views_.copy_to, "request.copy_to");
+  Views& views = views_[0];
+  ZRT_CHECK_OK(bind(views.token_ids, "request.token_ids"));
+  ZRT_CHECK_OK(bind(views.positions, "request.positions"));
+  ZRT_CHECK_OK(bind(views.slots, "request.slots"));
+  ZRT_CHECK_OK(bind(views.page_table, "request.page_table"));
+  ZRT_CHECK_OK(bind(views.output_rows, "request.output_rows"));
+  ZRT_CHECK_OK(bind_if_used(views.output_slots, "request.output_slots"));
+  ZRT_CHECK_OK(bind_if_used(views.history, "request.history"));
+  ZRT_CHECK_OK(bind_if_used(views.bias, "request.bias"));
+  ZRT_CHECK_OK(bind_if_used(views.mask, "request.mask"));
+  ZRT_CHECK_OK(bind_if_used(views.sampling, "request.sampling"));
+  ZRT_CHECK_OK(bind_if_used(views.tokens, "host_ring.tokens"));
+  ZRT_CHECK_OK(bind_if_used(views.rope_positions, "request.rope_positions"));
+  ZRT_CHECK_OK(bind_if_used(views.text_ends, "request.text_ends"));
+  ZRT_CHECK_OK(bind_if_used(views.token_types, "request.token_types"));
+  ZRT_CHECK_OK(bind_if_used(views.copy_from, "request.copy_from"));
+  ZRT_CHECK_OK(bind_if_used(views.copy_to, "request.copy_to"));
+  views_[1] = views;
+  if (!info_.runs_ahead) return {};
+  const std::uint64_t stride = prepared_.layout.operand_stride;
+  const auto shift = [&]<class T>(T*& view) {
+    if (view != nullptr) view = reinterpret_cast<T*>(reinterpret_cast<std::byte*>(view) + stride);
+  };
+  Views& second = views_[1];
+  for (std::int32_t** view :
+       {&second.token_ids, &second.positions, &second.slots, &second.page_table, &second.rope_positions,
+        &second.text_ends, &second.token_types, &second.output_rows, &second.output_slots, &second.history})
+    shift(*view);
+  for (std::uint32_t** view : {&second.bias, &second.mask}) shift(*view);
+  shift(second.sampling);
+  return ring_->use_operand_sets(regions_.at("step_descriptor"), stride);
 }
 
 std::uint32_t RingExecutor::rope_variant(std::uint64_t n_tokens) const {

@@ -48,21 +48,26 @@ class RingExecutor final : public Executor {
   Result<std::span<std::byte>> host_view(const std::string& name) const;
   Status bind_views();
 
-  void fill_body(const StepInput& input);
-  void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
+  struct Views;
+  void fill_body(const StepInput& input, const Views& views) const;
+  static void fill_outputs(const StepInput& input, std::size_t first, std::size_t count, const Views& views);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   Status wait(ring::Fence fence);
   // Copies floats from a region of the plan to the host. The result is valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
+  struct Begun;
   // Submits the packets from number `from` on: what is left of the body, and the packets that compute the group of
   // output rows that begins with row `first`. If a row of the group has a mask or a processor, stops before SAMPLE.
-  Status begin_group(std::size_t first, std::uint32_t from);
-  Status finish_embeddings();
-  Status finish_picks(StepOutput& output);
+  Status begin_group(Begun& begun, std::size_t first, std::uint32_t from);
+  // Whether a step with this input may begin now, although another one runs.
+  Status check_ahead(const StepInput& input) const;
+  Status finish_step(Begun& begun, StepOutput& output);
+  Status finish_embeddings(const Begun& begun);
+  Status finish_picks(const Begun& begun, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Calls StepInput::mask for the masked rows of a group and copies the masks to the device's buffer. Only SAMPLE reads
   // masks, so the packets before SAMPLE run meanwhile.
-  Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
+  Status fill_masks(const Begun& begun);
   // Calls StepInput::process for the processed rows of a group. Saves their logits first, so that restore_rows() can
   // restore them.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
@@ -72,8 +77,8 @@ class RingExecutor final : public Executor {
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
-  // Pointers to the buffers that the host writes and reads in each step. open() sets them once. They stay valid as long
-  // as the buffers exist.
+  // Pointers to the buffers that the host writes and reads in each step. open() sets them once, for each set of
+  // operands. They stay valid as long as the buffers exist.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: RoPE reads `positions`
@@ -88,9 +93,10 @@ class RingExecutor final : public Executor {
     const std::uint32_t* tokens = nullptr;                  // the output ring
   };
 
-  // Begun records what begin() and begin_group() have submitted of the present step, for finish().
+  // Begun records what begin() and begin_group() have submitted of a step, for finish().
   struct Begun {
     const StepInput* input = nullptr;
+    std::uint32_t operand_set = 0;
     const ring::PacketBatch* batch = nullptr;
     ring::StepDims dims{};
     std::size_t first = 0;  // the group's first output row
@@ -106,9 +112,11 @@ class RingExecutor final : public Executor {
   std::unordered_map<std::string, ring::Buffer> regions_;
   std::unordered_map<std::string, lower::Location> weight_locations_;  // key: buffer name
   ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
-  Views views_;
+  Views views_[2];  // index: set of operands; the second is used only if info_.runs_ahead
   StepCheck check_;
-  Begun begun_;
+  // The steps that have begun and not ended, at most two: the first is begun_[first_begun_].
+  Begun begun_[2];
+  std::uint32_t first_begun_ = 0, n_begun_ = 0;
   bool has_mapped_weights_ = false;  // true if kernels read weights in the mapped file
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group

@@ -9,6 +9,7 @@
 #include "executor/ring/ring_executor.h"
 #include "kernels/common/kv_page.h"
 #include "kernels/common/sample_params.h"
+#include "kernels/common/slot_field.h"
 
 namespace zinc_rt {
 namespace {
@@ -22,25 +23,26 @@ ring::StepDims dims_of(const StepInput& input, std::uint32_t n_outputs) {
 }  // namespace
 
 static_assert(kSampleNone == kNoToken);
+static_assert(id_of_field(kLastToken) == kLastPick);
 
-void RingExecutor::fill_body(const StepInput& input) {
-  std::ranges::copy(input.token_ids, views_.token_ids);
-  std::ranges::copy(input.positions, views_.positions);
-  std::ranges::copy(input.slots, views_.slots);
-  if (views_.rope_positions != nullptr)
+void RingExecutor::fill_body(const StepInput& input, const Views& views) const {
+  std::ranges::copy(input.token_ids, views.token_ids);
+  std::ranges::copy(input.positions, views.positions);
+  std::ranges::copy(input.slots, views.slots);
+  if (views.rope_positions != nullptr)
     for (std::size_t i = 0; i < input.positions.size(); ++i) {
       const auto variant =
           input.rope_variants.empty() ? 0 : input.rope_variants[static_cast<std::size_t>(input.slots[i])];
-      views_.rope_positions[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
+      views.rope_positions[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
     }
-  if (views_.token_types != nullptr) {
-    std::fill_n(views_.token_types, input.token_ids.size(), 0);
-    std::ranges::copy(input.token_types, views_.token_types);
+  if (views.token_types != nullptr) {
+    std::fill_n(views.token_types, input.token_ids.size(), 0);
+    std::ranges::copy(input.token_types, views.token_types);
   }
-  if (views_.text_ends != nullptr)
+  if (views.text_ends != nullptr)
     for (std::size_t i = input.slots.size(); i-- > 0;) {
       const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
-      views_.text_ends[i] = is_last ? input.positions[i] : views_.text_ends[i + 1];
+      views.text_ends[i] = is_last ? input.positions[i] : views.text_ends[i + 1];
     }
   const std::size_t width = info_.max_context / kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -48,12 +50,12 @@ void RingExecutor::fill_body(const StepInput& input) {
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     const auto n_pages = static_cast<std::size_t>(input.positions[i]) / kPageTokens + 1;
-    std::memcpy(views_.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
+    std::memcpy(views.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
                 n_pages * sizeof(std::uint32_t));
   }
 }
 
-void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
+void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count, const Views& views) {
   // The parameters that SAMPLE reads are written here only. If a member is added to SamplingParams, write it below.
   static_assert(sizeof(SamplingParams) == 8 * sizeof(std::uint32_t));
   std::size_t history_begin = 0, history_end = 0, bias_begin = 0, bias_end = 0;
@@ -62,15 +64,15 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
     const OutputRow& row = input.outputs[first + i];
     const OutputRow& before = i > 0 ? input.outputs[first + i - 1] : none;
     const Sampling& s = row.sampling;
-    views_.output_rows[i] = static_cast<std::int32_t>(row.token_index);
-    views_.output_slots[i] = input.slots[row.token_index];
+    views.output_rows[i] = static_cast<std::int32_t>(row.token_index);
+    views.output_slots[i] = input.slots[row.token_index];
     const std::size_t n_shared = shares_history(row, before) ? before.history.size() : 0;
     if (n_shared == 0) history_begin = history_end;
-    std::ranges::copy(row.history.subspan(n_shared), views_.history + history_end);
+    std::ranges::copy(row.history.subspan(n_shared), views.history + history_end);
     history_end = history_begin + row.history.size();
     if (!shares_bias(row, before)) {
       bias_begin = bias_end;
-      std::uint32_t* entry = views_.bias + 2 * bias_end;
+      std::uint32_t* entry = views.bias + 2 * bias_end;
       const auto add_bias = [&](std::int32_t id, float bias) {
         *entry++ = static_cast<std::uint32_t>(id);
         *entry++ = std::bit_cast<std::uint32_t>(bias);
@@ -79,36 +81,39 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
       for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
       bias_end += row.bias.size() + row.banned.size();
     }
-    views_.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
-                          .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
-                          .position = row.position,
-                          .temperature = s.temperature,
-                          .top_k = s.top_k,
-                          .top_p = s.top_p,
-                          .min_p = s.min_p,
-                          .repetition_penalty = s.repetition_penalty,
-                          .presence_penalty = s.presence_penalty,
-                          .frequency_penalty = s.frequency_penalty,
-                          .history_begin = static_cast<std::uint32_t>(history_begin),
-                          .n_prompt = row.n_prompt,
-                          .n_history = static_cast<std::uint32_t>(row.history.size()),
-                          .typical_p = s.typical_p,
-                          .bias_begin = static_cast<std::uint32_t>(bias_begin),
-                          .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
-                          .mask_begin = 0,
-                          .n_mask_words = 0};
+    views.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
+                         .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
+                         .position = row.position,
+                         .temperature = s.temperature,
+                         .top_k = s.top_k,
+                         .top_p = s.top_p,
+                         .min_p = s.min_p,
+                         .repetition_penalty = s.repetition_penalty,
+                         .presence_penalty = s.presence_penalty,
+                         .frequency_penalty = s.frequency_penalty,
+                         .history_begin = static_cast<std::uint32_t>(history_begin),
+                         .n_prompt = row.n_prompt,
+                         .n_history = static_cast<std::uint32_t>(row.history.size()),
+                         .typical_p = s.typical_p,
+                         .bias_begin = static_cast<std::uint32_t>(bias_begin),
+                         .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
+                         .mask_begin = 0,
+                         .n_mask_words = 0};
   }
 }
 
-Status RingExecutor::fill_masks(const StepInput& input, std::size_t first, std::size_t count) {
+Status RingExecutor::fill_masks(const Begun& begun) {
+  const StepInput& input = *begun.input;
+  const Views& views = views_[begun.operand_set];
+  const std::size_t first = begun.first;
   std::size_t end = 0;
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < begun.count; ++i) {
     if (!input.outputs[first + i].is_masked) continue;
     const auto mask = input.mask(static_cast<std::uint32_t>(first + i));
     ZRT_CHECK_OK(check_.check_mask(mask));
-    std::ranges::copy(mask, views_.mask + end);
-    views_.sampling[i].mask_begin = static_cast<std::uint32_t>(end);
-    views_.sampling[i].n_mask_words = static_cast<std::uint32_t>(mask.size());
+    std::ranges::copy(mask, views.mask + end);
+    views.sampling[i].mask_begin = static_cast<std::uint32_t>(end);
+    views.sampling[i].n_mask_words = static_cast<std::uint32_t>(mask.size());
     end += mask.size();
   }
   return {};
@@ -121,7 +126,7 @@ Status RingExecutor::wait(ring::Fence fence) {
 
 Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count,
                          ring::StepDims dims) {
-  ZRT_TRY(const auto fence, ring_->submit({&batch, first, count, dims}));
+  ZRT_TRY(const auto fence, ring_->submit({.batch = &batch, .first = first, .count = count, .dims = dims}));
   return wait(fence);
 }
 
@@ -132,14 +137,16 @@ Result<std::span<const float>> RingExecutor::read_floats(std::string_view region
 }
 
 Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens) {
-  const std::uint32_t* ring = views_.tokens;
+  const std::uint32_t* ring = views_[0].tokens;
   const std::uint32_t entries = prepared_.graph_options.ring_entries - 1;
-  if (ring[0] - drained_ != count && info_.tier != "null")
+  const bool computes = info_.tier != "null";
+  // While another step runs, the device may write the count at any time.
+  if (computes && n_begun_ == 1 && ring[0] - drained_ != count)
     return fail(StatusCode::kInternal, "[executor] the output ring holds {} new tokens, {} wanted", ring[0] - drained_,
                 count);
   for (std::size_t i = 0; i < count; ++i)
     tokens.push_back(static_cast<std::int32_t>(ring[4 * (1 + (drained_ + i) % entries) + 2]));
-  drained_ = ring[0];
+  if (computes) drained_ += static_cast<std::uint32_t>(count);
   return {};
 }
 
@@ -187,79 +194,107 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
 
 // Submits the packets of a group. If the caller's masks or processors take part in a pick, it stops before SAMPLE, and
 // finish_picks() submits the rest.
-Status RingExecutor::begin_group(std::size_t first, std::uint32_t from) {
-  const StepInput& input = *begun_.input;
-  const auto& packets = begun_.batch->packets;
+Status RingExecutor::begin_group(Begun& begun, std::size_t first, std::uint32_t from) {
+  const StepInput& input = *begun.input;
+  const Views& views = views_[begun.operand_set];
+  const auto& packets = begun.batch->packets;
   const auto rows = std::span(input.outputs).subspan(first);
-  begun_.first = first;
-  begun_.count = static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, rows.size()));
-  begun_.dims.n_outputs = begun_.count;
-  begun_.next = static_cast<std::uint32_t>(packets.size());
-  begun_.is_processed = false;
+  begun.first = first;
+  begun.count = static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, rows.size()));
+  begun.dims.n_outputs = begun.count;
+  begun.next = static_cast<std::uint32_t>(packets.size());
+  begun.is_processed = false;
   if (rows.empty()) {
-    begun_.next = begun_.batch->body_end;
+    begun.next = begun.batch->body_end;
   } else if (info_.pooling != Pooling::kNone) {
-    for (std::uint32_t i = 0; i < begun_.count; ++i)
-      views_.output_rows[i] = static_cast<std::int32_t>(rows[i].token_index);
+    for (std::uint32_t i = 0; i < begun.count; ++i)
+      views.output_rows[i] = static_cast<std::int32_t>(rows[i].token_index);
   } else {
-    fill_outputs(input, first, begun_.count);
-    const auto group = rows.first(begun_.count);
-    begun_.is_processed = input.process && std::ranges::any_of(group, &OutputRow::is_processed);
-    if (begun_.is_processed || std::ranges::any_of(group, &OutputRow::is_masked))
-      begun_.next =
+    fill_outputs(input, first, begun.count, views);
+    const auto group = rows.first(begun.count);
+    begun.is_processed = input.process && std::ranges::any_of(group, &OutputRow::is_processed);
+    if (begun.is_processed || std::ranges::any_of(group, &OutputRow::is_masked))
+      begun.next =
           static_cast<std::uint32_t>(std::ranges::find(packets, ir::Op::SAMPLE, &ring::Packet::op) - packets.begin());
   }
-  ZRT_TRY(begun_.fence, ring_->submit({begun_.batch, from, begun_.next - from, begun_.dims}));
+  ZRT_TRY(begun.fence, ring_->submit({begun.batch, from, begun.next - from, begun.dims, begun.operand_set}));
   return {};
 }
 
-Status RingExecutor::finish_embeddings() {
-  const StepInput& input = *begun_.input;
+Status RingExecutor::finish_embeddings(const Begun& begun) {
+  const StepInput& input = *begun.input;
   const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.locations.at("out.embeddings").offset;
-  ZRT_CHECK_OK(wait(begun_.fence));
+  ZRT_CHECK_OK(wait(begun.fence));
   if (!input.on_embeddings) return {};
-  ZRT_TRY(const auto rows, read_floats("embeddings", offset, begun_.count * width));
-  input.on_embeddings(static_cast<std::uint32_t>(begun_.first), rows);
+  ZRT_TRY(const auto rows, read_floats("embeddings", offset, begun.count * width));
+  input.on_embeddings(static_cast<std::uint32_t>(begun.first), rows);
   return {};
 }
 
-Status RingExecutor::finish_picks(StepOutput& output) {
-  const StepInput& input = *begun_.input;
-  const std::size_t first = begun_.first, count = begun_.count;
-  const auto n_packets = static_cast<std::uint32_t>(begun_.batch->packets.size());
-  if (begun_.next < n_packets) {
-    const auto masks = fill_masks(input, first, count);
-    if (begun_.is_processed || !masks) ZRT_CHECK_OK(ring_->wait(begun_.fence));
+Status RingExecutor::finish_picks(const Begun& begun, StepOutput& output) {
+  const StepInput& input = *begun.input;
+  const std::size_t first = begun.first, count = begun.count;
+  const auto n_packets = static_cast<std::uint32_t>(begun.batch->packets.size());
+  if (begun.next < n_packets) {
+    const auto masks = fill_masks(begun);
+    if (begun.is_processed || !masks) ZRT_CHECK_OK(ring_->wait(begun.fence));
     ZRT_CHECK_OK(masks);
-    if (begun_.is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
-    ZRT_CHECK_OK(run(*begun_.batch, begun_.next, n_packets - begun_.next, begun_.dims));
+    if (begun.is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
+    ZRT_CHECK_OK(run(*begun.batch, begun.next, n_packets - begun.next, begun.dims));
   } else {
-    ZRT_CHECK_OK(wait(begun_.fence));
+    ZRT_CHECK_OK(wait(begun.fence));
   }
   ZRT_CHECK_OK(drain_tokens(count, output.tokens));
-  if (begun_.is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
+  if (begun.is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
   return input.on_logits ? read_logits(input, first, count) : Status{};
 }
 
+Status RingExecutor::check_ahead(const StepInput& input) const {
+  if (!info_.runs_ahead || n_begun_ == 2)
+    return fail(StatusCode::kInvalidArgument, "[executor] {} steps run, tier {} runs {} at once", n_begun_, info_.tier,
+                info_.runs_ahead ? 2 : 1);
+  const Begun& running = begun_[first_begun_];
+  const auto is_alone = [](const OutputRow& row) { return !row.is_masked && !row.is_processed && !row.wants_logits; };
+  if (!can_run_ahead(input) || running.input->outputs.size() > running.count ||
+      !std::ranges::all_of(running.input->outputs, is_alone))
+    return fail(StatusCode::kInvalidArgument, "[executor] a step of {} tokens cannot begin while one of {} runs",
+                input.token_ids.size(), running.input->token_ids.size());
+  return {};
+}
+
 Status RingExecutor::begin(const StepInput& input) {
-  ZRT_CHECK_OK(check_.check(input));
-  fill_body(input);
+  const bool is_ahead = n_begun_ > 0;
+  if (is_ahead) ZRT_CHECK_OK(check_ahead(input));
+  ZRT_CHECK_OK(check_.check(input, is_ahead));
   // If each slot has one token, the decode graph runs. It computes the same bits as the prefill graph.
-  bool one_each = true;
-  for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
-  begun_ = {.input = &input, .batch = one_each ? &decode_ : &prefill_, .dims = dims_of(input, 0)};
-  return begin_group(0, 0);
+  const bool one_each = std::ranges::adjacent_find(input.slots) == input.slots.end();
+  Begun& begun = begun_[(first_begun_ + n_begun_) % 2];
+  begun = {.input = &input,
+           .operand_set = is_ahead ? 1 - begun_[first_begun_].operand_set : 0,
+           .batch = one_each ? &decode_ : &prefill_,
+           .dims = dims_of(input, 0)};
+  fill_body(input, views_[begun.operand_set]);
+  ZRT_CHECK_OK(begin_group(begun, 0, 0));
+  ++n_begun_;
+  return {};
 }
 
 Status RingExecutor::finish(StepOutput& output) {
   output.tokens.clear();
-  const std::size_t n_rows = begun_.input->outputs.size();
-  if (n_rows == 0) return wait(begun_.fence);
+  const Status status = finish_step(begun_[first_begun_], output);
+  first_begun_ = 1 - first_begun_;
+  --n_begun_;
+  return status;
+}
+
+Status RingExecutor::finish_step(Begun& begun, StepOutput& output) {
+  const std::size_t n_rows = begun.input->outputs.size();
+  if (n_rows == 0) return wait(begun.fence);
   for (;;) {
-    ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? finish_picks(output) : finish_embeddings());
-    const std::size_t next = begun_.first + begun_.count;
+    ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? finish_picks(begun, output) : finish_embeddings(begun));
+    const std::size_t next = begun.first + begun.count;
     if (next == n_rows) return {};
-    ZRT_CHECK_OK(begin_group(next, begun_.batch->body_end));  // the body has already run, with the first group
+    ZRT_CHECK_OK(begin_group(begun, next, begun.batch->body_end));  // the body has already run, with the first group
   }
 }
 
@@ -268,8 +303,8 @@ Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<cons
   ZRT_CHECK_OK(check_.check(copies));
   if (copies.empty() || batch.packets.empty()) return {};
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    views_.copy_from[i] = static_cast<std::int32_t>(copies[i].from);
-    views_.copy_to[i] = static_cast<std::int32_t>(copies[i].to);
+    views_[0].copy_from[i] = static_cast<std::int32_t>(copies[i].from);
+    views_[0].copy_to[i] = static_cast<std::int32_t>(copies[i].to);
   }
   return run(batch, 0, static_cast<std::uint32_t>(batch.packets.size()),
              {static_cast<std::uint32_t>(copies.size()), 0, 0});
@@ -315,7 +350,7 @@ Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int laye
   if (layer < -1 || layer >= static_cast<int>(prepared_.config.n_layers))
     return fail(StatusCode::kInvalidArgument, "[executor] layer {} is not from -1 to {}", layer,
                 prepared_.config.n_layers - 1);
-  fill_body(input);
+  fill_body(input, views_[0]);
   std::uint32_t end = 0;
   if (layer >= 0) {
     end = prefill_.layer_end[static_cast<std::size_t>(layer)];

@@ -94,6 +94,12 @@ Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
 
+Status CpuRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
+  operands_bo_ = buffer.id;
+  operand_stride_ = stride;
+  return {};
+}
+
 CpuRing::Work& CpuRing::spare_work() {
   const std::lock_guard lock(mutex_);
   if (spare_ == nullptr) return works_.emplace_back();
@@ -130,7 +136,9 @@ Status CpuRing::fill(Work& work) const {
     work.lds_bytes = std::max(work.lds_bytes, kernel.lds_bytes);
     std::uint32_t packed = 0;
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
-      const Binding& binding = batch.bindings[packet.first_binding + b];
+      Binding binding = batch.bindings[packet.first_binding + b];
+      if (binding.bo != 0 && binding.bo == operands_bo_)
+        binding.offset += work.submission.operand_set * operand_stride_;
       if (!memory_.holds(binding)) return memory_.refuse(binding);
       work.addresses.push_back(memory_.address(binding));
       if (b < 32 && memory_.is_packed(binding)) packed |= 1u << b;

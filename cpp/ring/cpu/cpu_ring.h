@@ -29,6 +29,8 @@ class CpuRing final : public Ring {
   void free_bo(const Buffer& buffer) override { memory_.free(buffer); }
   bool repacks_weights() const override { return repack_; }
   bool is_fast() const override { return is_fast_; }
+  bool has_operand_sets() const override { return true; }
+  Status use_operand_sets(const Buffer& buffer, std::uint64_t stride) override;
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
@@ -73,6 +75,9 @@ class CpuRing final : public Ring {
   const bool repack_, is_fast_;
   kernel::KernelTable table_;
   HostMemory memory_;
+  // The buffer object that holds operands twice, and the bytes from the first set to the second.
+  std::uint32_t operands_bo_ = 0;
+  std::uint64_t operand_stride_ = 0;
   std::deque<LoadedKernel> kernels_;  // index: id - 1; a deque, because Works in flight hold pointers to its elements
   ThreadPool pool_;
   std::vector<Scratch> lds_;  // one per thread of the pool

@@ -50,7 +50,9 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
       ZRT_TRY(std::byte * copy, memory_.shadow(binding));
       copies.at[binding.value] = copy;
       if (is_table) {
-        const auto ints = [&](int at) { return reinterpret_cast<const std::int32_t*>(memory_.address(operand(at))); };
+        const auto ints = [&](int at) {
+          return reinterpret_cast<const std::int32_t*>(this->address(operand(at), submission));
+        };
         const std::uint64_t room = std::min(operand(pages.pos).bytes, operand(pages.slot).bytes) / sizeof(std::int32_t);
         begin.pages[begin.n_pages++] = {ints(pages.page_table),
                                         ints(pages.pos),
@@ -59,7 +61,7 @@ Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepD
                                         kernel.symbols[static_cast<std::size_t>(pages.width_symbol)],
                                         static_cast<std::uint32_t>(std::min<std::uint64_t>(bucket.n_tokens, room))};
       } else {
-        begin.copies[begin.n_copies++] = {reinterpret_cast<const std::uint32_t*>(memory_.address(binding)),
+        begin.copies[begin.n_copies++] = {reinterpret_cast<const std::uint32_t*>(address(binding, submission)),
                                           reinterpret_cast<std::uint32_t*>(copy),
                                           static_cast<std::uint32_t>((binding.bytes + 3) / 4)};
       }
@@ -99,7 +101,7 @@ Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDim
     }
     const auto value = static_cast<ValueId>(number_of(place));
     const auto copy = copies.at.find(value);
-    return copy != copies.at.end() ? copy->second : memory_.address(batch.values[value].at);
+    return copy != copies.at.end() ? copy->second : this->address(batch.values[value].at, submission);
   };
   for (Launch& launch : part.launches) {
     for (const std::uint32_t at : launch.places) {

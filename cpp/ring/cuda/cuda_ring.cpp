@@ -274,7 +274,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   // token.
   const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
                         bucket_of(submission.dims.n_outputs), positions_bucket(submission.dims, profile_.attention)};
-  const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
+  const Key key{submission.batch->id.value(), submission.first, submission.count, bucket, submission.operand_set};
   auto it = graphs_.find(key);
   if (it == graphs_.end()) {
     ZRT_CHECK_OK(fits(submission));
@@ -308,6 +308,13 @@ Status CudaRing::wait_for(std::uint64_t submission) {
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) broken_ = driver_.check(result, "a step");
     return broken_;
   });
+}
+
+Status CudaRing::use_operand_sets(const Buffer& buffer, std::uint64_t stride) {
+  ZRT_CHECK_OK(use_device());
+  operands_bo_ = buffer.id;
+  operand_stride_ = stride;
+  return drop_graphs();  // graphs hold the addresses of operands
 }
 
 RingStats CudaRing::stats() const {

@@ -30,6 +30,8 @@ class CudaRing final : public Ring {
   Result<std::optional<DeviceMemory>> device_memory() const override;
   std::uint64_t scratch_bytes(const PacketBatch& batch, StepDims most) const override;
   Status use_scratch(const Buffer& buffer) override;
+  bool has_operand_sets() const override { return true; }
+  Status use_operand_sets(const Buffer& buffer, std::uint64_t stride) override;
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) override;
   // Weights have the tier's own layout (kernels/cuda/weights.cuh), which is written on the device.
@@ -48,18 +50,20 @@ class CudaRing final : public Ring {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
   };
-  // The key of a graph: a part of a batch (packets first to first + count - 1), and a bucket.
+  // The key of a graph: a part of a batch (packets first to first + count - 1), a bucket, and the set of operands whose
+  // addresses the graph holds.
   struct Key {
     std::uint64_t batch;  // BatchId
     std::uint32_t first, count;
     StepDims bucket;
+    std::uint32_t operand_set;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
       return key.batch * 0x9E3779B97F4A7C15u ^ (std::uint64_t{key.first} << 40) ^ (std::uint64_t{key.count} << 20) ^
              (std::uint64_t{key.bucket.n_tokens} << 8) ^ key.bucket.n_outputs ^
-             (std::uint64_t{key.bucket.n_positions} << 30);
+             (std::uint64_t{key.bucket.n_positions} << 30) ^ (std::uint64_t{key.operand_set} << 63);
     }
   };
 
@@ -73,6 +77,11 @@ class CudaRing final : public Ring {
   Result<CUfunction> function(const std::string& image, const std::string& name);
   // Defined in cuda_graph.cpp:
   Result<Graph> build(const Submission& submission, StepDims bucket);
+  // Returns the address of an operand in the set that the submission reads.
+  std::byte* address(const Binding& binding, const Submission& submission) const {
+    const bool has_sets = binding.bo != 0 && binding.bo == operands_bo_;
+    return memory_.address(binding) + (has_sets ? submission.operand_set * operand_stride_ : 0);
+  }
   // The copies of host memory that a submission reads: where each value's copy is, and what step_begin has to copy.
   struct Copies {
     std::map<ValueId, const std::byte*> at;
@@ -117,6 +126,9 @@ class CudaRing final : public Ring {
   // scratch_: the memory in use; own_scratch_: null if scratch_ is a buffer object from the executor.
   std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;
   std::uint64_t scratch_bytes_ = 0;
+  // The buffer object that holds operands twice, and the bytes from the first set to the second.
+  std::uint32_t operands_bo_ = 0;
+  std::uint64_t operand_stride_ = 0;
   // Staging for uploads and reads: pinned memory and device memory, in two halves, each with the event of its last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
   std::uint64_t read_back_bytes_ = 0;
