@@ -100,6 +100,31 @@ void BatchPlanner::add_decodes(std::span<Request* const> decoding, std::uint64_t
   }
 }
 
+void BatchPlanner::add_ahead(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan) {
+  n_paused_ = std::min(n_paused_ + 1, pause_);
+  plan.n_tokens = plan.n_decode = plan.n_outputs = static_cast<std::uint32_t>(decoding.size());
+  plan.n_drafts = 0;
+  for (Request* r : decoding) {
+    r->decoded_in = step;
+    PlanItem& item = plan.items.emplace_back();
+    item.slot = r->slot;
+    item.begin = r->n_done + 1;
+    item.n = item.n_picks = 1;
+    item.is_decode = item.ends_text = true;
+    item.qos = r->params.qos;
+    item.request = r->id;
+    item.user = r->params.user;
+    PlanRow& row = plan.rows.emplace_back();
+    row.output.token_index = plan.tokens.size();
+    row.output.position = item.begin + 1;
+    row.output.sampling = r->params.sampling;
+    row.output.wants_logits = false;
+    row.request = r->id;
+    row.user = r->params.user;
+    plan.tokens.push_back(kLastPick);
+  }
+}
+
 void BatchPlanner::add_chunk(const Request& r, std::uint32_t end, StepPlan& plan) {
   add_item(r, end - r.n_done, 0, false, plan);
 }

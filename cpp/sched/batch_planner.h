@@ -35,6 +35,8 @@ class BatchPlanner {
   void choose_drafts(std::span<Request* const> decoding);
   // Adds, for each request, its last token and its draft to an empty plan. `step` is the step's number.
   void add_decodes(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan);
+  // Fills a plan with one token for each request: the token that the step running now picks (Scheduler::plan_ahead).
+  void add_ahead(std::span<Request* const> decoding, std::uint64_t step, StepPlan& plan);
   // Sorts requests into the order in which they get a chunk of their prompt into a step.
   void sort_prompts(std::vector<Request*>& prompts) const;
   // Returns the index behind the last prompt token that this step may compute for the request. Returns the request's

@@ -8,6 +8,9 @@ namespace zinc_rt::sched {
 namespace {
 
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
+// While requests wait, at most this many steps in a row are planned ahead. Then admission looks again, because some
+// requests may start after a time (aging, turns, rates).
+constexpr std::uint32_t kMostAheadOfOthers = 8;
 
 }  // namespace
 
@@ -117,8 +120,54 @@ void Scheduler::look_again(Micros now) {
   });
 }
 
+// Returns whether the device can pick the request's next token but one without the host: the host must neither know the
+// next token before (penalties, grammars, processors) nor see the logits. The next token may not change the variant of
+// the position encoding, and the step may not end where the recurrent state is saved.
+bool Scheduler::may_decode_ahead(const Request& r) const {
+  const RequestParams& p = r.params;
+  const std::uint32_t n_next = r.tokens.size() + 1;  // tokens of the text once the running step has ended
+  return !p.sampling.has_penalties() && p.bias.empty() && !r.bans_stops(n_next) && !p.is_masked && !p.is_processed &&
+         !p.wants_logits && options_.variant_of(n_next) == slots_[r.slot].rope_variant &&
+         !(options_.is_recurrent && n_next % kPageTokens == 0);
+}
+
+bool Scheduler::may_plan_ahead(Micros now) {
+  if (!options_.runs_ahead || !cancelled_.empty() || !plan_.page_copies.empty() || !plan_.restores.empty() ||
+      !plan_.saves.empty())
+    return false;
+  // The running step must decode all requests that have a slot. A slot that an ended request left is for those who wait.
+  const auto has_ended = [&](const PlanItem& item) { return request_of(item) == nullptr; };
+  const auto n_ended = static_cast<std::uint32_t>(std::ranges::count_if(plan_.items, has_ended));
+  if (n_running_ != plan_.items.size() - n_ended || (n_ended > 0 && waiting_.size() > 0)) return false;
+  if (waiting_.size() > 0 && n_ahead_ >= kMostAheadOfOthers) return false;
+  if (n_deadlines_ > 0)
+    for (const auto& r : requests_)
+      if (r != nullptr && r->params.deadline <= now) return false;
+  return std::ranges::all_of(plan_.items, [&](const PlanItem& item) {
+    const Request* r = request_of(item);
+    return r == nullptr || (item.is_decode && item.n_drafts == 0 && may_decode_ahead(*r) && !is_throttled(*r, now));
+  });
+}
+
+const StepPlan* Scheduler::plan_ahead(Micros now) {
+  const auto lock = tenants_.lock();
+  if (!may_plan_ahead(now)) return nullptr;
+  decoding_.clear();
+  for (const PlanItem& item : plan_.items) {
+    Request* r = request_of(item);
+    if (r == nullptr || r->tokens.size() + 1 >= r->n_limit) continue;  // the running step picks its last token
+    if (pages_.grow(*r, r->n_done + 2) != Bind::kDone) return nullptr;
+    decoding_.push_back(r);
+  }
+  if (decoding_.empty()) return nullptr;
+  ++n_ahead_;
+  planner_.add_ahead(decoding_, stats_.steps + 1, ahead_);
+  return &ahead_;
+}
+
 const StepPlan& Scheduler::plan(Micros now) {
   const auto lock = tenants_.lock();
+  n_ahead_ = 0;
   plan_.clear_items();
   plan_.n_tokens = plan_.n_decode = plan_.n_drafts = plan_.n_outputs = 0;
   plan_.wake_at = kNever;

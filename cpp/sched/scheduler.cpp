@@ -20,12 +20,14 @@ Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Share
   const std::size_t n = options_.n_slots;
   decoding_.reserve(n);
   prompts_.reserve(n);
-  plan_.items.reserve(n);
-  plan_.tokens.reserve(options_.chunk_cap);
-  plan_.rows.reserve(n + options_.chunk_cap);
-  plan_.page_copies.reserve(n);
-  plan_.restores.reserve(n);
-  plan_.saves.reserve(n);
+  for (StepPlan* plan : {&plan_, &ahead_}) {
+    plan->items.reserve(n);
+    plan->tokens.reserve(options_.chunk_cap);
+    plan->rows.reserve(n + options_.chunk_cap);
+    plan->page_copies.reserve(n);
+    plan->restores.reserve(n);
+    plan->saves.reserve(n);
+  }
   verdicts_.reserve(n);
   events_.reserve((8 + kMostDrafts) * n + 2 * options_.queue_cap);
   cancelled_.reserve(n + options_.queue_cap);
@@ -249,6 +251,16 @@ Scheduler::Verdict Scheduler::verdict_on(const PlanItem& item, const Request& r,
   return verdict;
 }
 
+// Returns the request of an item, or null if it has ended since its step was planned (plan_ahead).
+Request* Scheduler::request_of(const PlanItem& item) const {
+  Request* r = slot_requests_[item.slot];
+  return r != nullptr && r->id == item.request ? r : nullptr;
+}
+
+bool Scheduler::is_ahead() const {
+  return std::ranges::any_of(plan_.items, [&](const PlanItem& item) { return request_of(item) != nullptr; });
+}
+
 // Advances the request past the tokens that the item computed. All valid picks but the last are appended to the text
 // here, because pages enter the prefix cache by their tokens. accept() appends the last.
 void Scheduler::commit_item(const PlanItem& item, Verdict& verdict, Micros now) {
@@ -312,15 +324,22 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   verdicts_.clear();
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
-    verdicts_.push_back(verdict_on(item, *slot_requests_[item.slot], tokens.subspan(row, item.n_picks)));
-    commit_item(item, verdicts_.back(), now);
+    const Request* r = request_of(item);
+    verdicts_.push_back(r == nullptr ? Verdict{} : verdict_on(item, *r, tokens.subspan(row, item.n_picks)));
+    if (r != nullptr) commit_item(item, verdicts_.back(), now);
     row += item.n_picks;
   }
   plan_.saves.clear();
   row = 0;
   for (std::size_t i = 0; i < plan_.items.size(); ++i) {
     const PlanItem& item = plan_.items[i];
-    Request& r = *slot_requests_[item.slot];
+    Request* const request = request_of(item);
+    if (request == nullptr) {
+      ++stats_.dropped_rows;
+      row += item.n_picks;
+      continue;
+    }
+    Request& r = *request;
     if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // the logits of a scored prompt were not finite
       finish(r, r.cancel, now);
     } else if (item.n_picks > 0) {
@@ -338,6 +357,9 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
     planner_.observe(plan_, step_us);
   }
   plan_.clear_items();
+  if (ahead_.items.empty()) return;
+  std::swap(plan_, ahead_);
+  ++stats_.steps_ahead;
 }
 
 void Scheduler::fail_step(Micros now) {
@@ -352,6 +374,7 @@ void Scheduler::fail_step(Micros now) {
       finish(*r, Finish::kFault, now);
   }
   plan_.clear_items();
+  ahead_.clear_items();
 }
 
 Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {

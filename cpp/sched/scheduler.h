@@ -6,8 +6,11 @@
 //                        class and share; if slots or pages are short, others are preempted.
 //   plan(now)            chooses the decoding slots, then chunks of prompts, within the limits on tokens and time.
 //   (fill, execute)      the runner writes the inputs of the plan and runs the step.
+//   plan_ahead(now)      may be called while the step runs. It plans the next step, if that only decodes the same slots
+//                        again. The runner then begins that step too, so that the device need not wait for commit().
 //   commit(tokens, now)  takes the picked tokens, fills the prefix cache and ends requests. After a device fault
-//                        fail_step(now) is called in its place.
+//                        fail_step(now) is called in its place. If a step was planned ahead, it is the step that runs
+//                        now, and the next calls are plan_ahead() and commit() again.
 //
 // Each of these calls appends events, which the runner takes. SlotPages manages the pages, and BatchPlanner chooses
 // what a step computes. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp,
@@ -92,6 +95,17 @@ class Scheduler {
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
+  // Plans the step after the one that runs. Returns null if that step must wait for commit(): because requests wait,
+  // compute prompts or may end for another reason than their tokens, because a pick needs the host, or because pages
+  // are short. The plan has kLastPick for each token that the running step picks. Its rows have no text. If commit()
+  // ends a request, the request's row of the planned step counts for nothing: its token is dropped, and the step costs
+  // nobody's quota. REQUIRES: a planned step runs, and no other step was planned after it.
+  const StepPlan* plan_ahead(Micros now);
+  // Returns whether a step that was planned ahead runs and computes something for a request that has not ended.
+  bool is_ahead() const;
+  // Ends a step that was planned ahead if all its requests have ended.
+  void drop_step() { plan_.clear_items(); }
+
   // Ends a step that ran. `tokens` are the picked tokens in the order of the plan's items, n_picks per item. Each token
   // is appended to its request, until one of them ends the request. `step_us` is how long the step took, in us, if the
   // plan had items to compute.
@@ -159,6 +173,7 @@ class Scheduler {
     std::uint32_t n_tokens = 0;  // the first n_tokens picks become tokens of the text
   };
   Verdict verdict_on(const PlanItem& item, const Request& request, std::span<const std::int32_t> picks) const;
+  Request* request_of(const PlanItem& item) const;
   void commit_item(const PlanItem& item, Verdict& verdict, Micros now);
   void accept(Request& request, const PlanItem& item, const Verdict& verdict, std::uint32_t first_row,
               std::span<const std::int32_t> picks, Micros now);
@@ -215,6 +230,8 @@ class Scheduler {
   // Takes pages until the slot has room for n_tokens, preempting others if may_preempt. Returns false if no page was
   // free, or if the request itself was preempted.
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
+  bool may_decode_ahead(const Request& request) const;
+  bool may_plan_ahead(Micros now);
   void plan_decodes(Micros now);
   void plan_prompts(Micros now);
   void save_states(std::size_t first_item);
@@ -240,8 +257,11 @@ class Scheduler {
   // Events since the runner took them last, in order.
   std::vector<Event> events_;
   std::vector<Verdict> verdicts_;  // scratch of commit(), one per item
-  // The plan of the current step, which plan() fills.
-  StepPlan plan_;
+  // plan_ is the plan of the current step, which plan() fills. ahead_ is the plan of the step after it, which
+  // plan_ahead() fills and commit() makes the current one; it has no items if none was planned. n_ahead_ counts the
+  // steps planned ahead since the last call of plan().
+  StepPlan plan_, ahead_;
+  std::uint32_t n_ahead_ = 0;
   // Numbers of requests with a slot, of requests with protected_until, of requests with a deadline, and of leased
   // slots.
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;

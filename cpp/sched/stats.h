@@ -12,6 +12,9 @@ struct Stats {
   // drafts: how often a step computed guessed tokens for a request. draft_tokens: all tokens guessed in these steps.
   // accepted_draft_tokens: the guessed tokens that were picked and became text.
   std::uint64_t drafts = 0, draft_tokens = 0, accepted_draft_tokens = 0;
+  // steps_ahead: steps that began before the step before them was committed. dropped_rows: rows of such steps whose
+  // request had ended meanwhile.
+  std::uint64_t steps_ahead = 0, dropped_rows = 0;
   std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
   // Preemptions that gave the slot to a tenant that was owed a slot (turns.cpp).
   std::uint64_t turns = 0;

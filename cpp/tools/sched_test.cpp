@@ -57,6 +57,8 @@ void print_result(const SchedTestOptions& o, const sim::CampaignResult& result, 
                              {"cached_tokens", counts.cached_tokens},
                              {"draft_tokens", counts.draft_tokens},
                              {"accepted_draft_tokens", counts.accepted_draft_tokens},
+                             {"steps_ahead", counts.steps_ahead},
+                             {"dropped_rows", counts.dropped_rows},
                              {"faults", counts.faults}};
   out["violation"] = nullptr;
   if (result.violation)

@@ -26,6 +26,8 @@ void run(bool with_faults, std::uint64_t seed) {
   EXPECT_GT(result.counts.restores, 50u);
   EXPECT_GT(result.counts.accepted_draft_tokens, 1000u);
   EXPECT_GT(result.counts.draft_tokens - result.counts.accepted_draft_tokens, 1000u);  // wrong ones too
+  EXPECT_GT(result.counts.steps_ahead, 10'000u);
+  EXPECT_GT(result.counts.dropped_rows, 50u);
   EXPECT_EQ(result.counts.faults > 0, with_faults);
 }
 

@@ -105,7 +105,38 @@ void Invariants::check_contents(const StepPlan& plan) {
                                plan.rows.size(), first, n_rows));
 }
 
+void Invariants::after_plan_ahead(const StepPlan& plan) {
+  count_listed();
+  if (violation_) return;
+  if (s_.n_waiting() > 0 && ++n_ahead_ > 8) report("ahead", fmt::format("{} steps while others wait", n_ahead_));
+  const auto n = static_cast<std::uint32_t>(plan.items.size());
+  if (n == 0 || plan.n_tokens != n || plan.n_decode != n || plan.n_outputs != n || plan.n_drafts != 0 ||
+      plan.tokens.size() != n || plan.rows.size() != n || !plan.page_copies.empty() || !plan.restores.empty() ||
+      !plan.saves.empty())
+    return report("ahead",
+                  fmt::format("{} tokens, {} rows and {} items are planned", plan.tokens.size(), plan.rows.size(), n));
+  for (std::uint32_t slot = 0; slot < s_.slots().size(); ++slot)
+    if (s_.in_slot(slot) != nullptr && s_.slots()[slot].state != SlotState::kDecode)
+      report("ahead", fmt::format("slot {} is {}", slot, to_string(s_.slots()[slot].state)));
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const PlanItem& item = plan.items[i];
+    const PlanRow& row = plan.rows[i];
+    const Request* r = s_.in_slot(item.slot);
+    if (r == nullptr || item.request != r->id || item.user != r->params.user || item.begin != r->n_done + 1 ||
+        item.begin != r->tokens.size() || item.n != 1 || item.n_picks != 1 || !item.is_decode ||
+        plan.tokens.ids()[i] != kLastPick || row.output.token_index != i || row.output.position != item.begin + 1 ||
+        row.request != r->id || item.begin + 1 >= r->n_limit || (i > 0 && item.slot <= plan.items[i - 1].slot))
+      return report("ahead", fmt::format("slot {}: token {} is planned", item.slot, item.begin));
+    const auto pages = s_.slots().pages(item.slot);
+    if (item.begin / kPageTokens >= pages.size())
+      return report("ahead",
+                    fmt::format("slot {} is to write token {} in {} pages", item.slot, item.begin, pages.size()));
+    check_write(item.slot, pages[item.begin / kPageTokens]);
+  }
+}
+
 void Invariants::after_plan(const StepPlan& plan) {
+  n_ahead_ = 0;
   std::uint32_t n_tokens = 0, n_decode = 0, n_drafts = 0, n_outputs = 0, next = 0;
   if (!plan.empty()) count_listed();
   if (violation_) return;

@@ -33,6 +33,9 @@
 //               waits no longer than docs/tenancy.md says: turn_after, then a time in which the tenant's part adds up
 //               to three turns. The part is the tenant's share of a slot, at most 1, and at most slots / lines of the
 //               level. (A line is a tenant's requests of one class.) Checked only where pages cannot be short.
+//   ahead       A step that is planned ahead decodes only slots that the running step decodes, one token each, and no
+//               slot whose text the running step ends. While it is planned, no request computes its prompt, and at most
+//               eight such steps follow each other while requests wait.
 //   text        A request receives the tokens of its own text, in order and each once, whatever happened to it.
 //   progress    While something can run, something runs; and every scenario ends.
 //   end         When all requests have ended, every slot is free and every page is free or cached. A flush of the cache
@@ -64,6 +67,7 @@ class Invariants {
   void before_admit(Micros now);
   void after_admit(Micros now);
   void after_plan(const StepPlan& plan);
+  void after_plan_ahead(const StepPlan& plan);
   void after_step();
   // Called when no request is left. is_flushed: all prefixes were flushed before the call.
   void at_end(bool is_flushed);
@@ -120,6 +124,7 @@ class Invariants {
   const TenantBook& tenants_;
   const bool is_alone_;
   std::optional<Violation> violation_;
+  std::uint32_t n_ahead_ = 0;                            // steps that were planned ahead since the last other step
   bool looks_at_queue_ = true;                           // whether the queue is checked in this turn of the simulator
   std::uint64_t n_turns_ = 0;                            // number of simulator turns in which the queue was long
   std::vector<std::array<Line, kQosCount>> lines_;       // index: tenant

@@ -138,6 +138,7 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   // Drafts are drawn from a generator of their own. So a seed makes the same scenario with drafts and without.
   Draw drafts(mix(seed, 0xd4af));
   if (drafts.chance(50)) s.drafts = {drafts.between(1, kMostDrafts), drafts.below(101), drafts.chance(30), seed};
+  s.options.runs_ahead = drafts.chance(60);
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
   // All reservations together do not cover all pages, as the engine demands. Later changes of reservations need not

@@ -33,6 +33,7 @@ void fields(Options& o, Visit&& visit) {
   visit("queue", o.queue_cap);
   visit("prefix_cache", o.prefix_cache);
   visit("recurrent", o.is_recurrent);
+  visit("ahead", o.runs_ahead);
   visit("checkpoints", o.n_checkpoints);
   visit("rope", o.rope_limits);
   visit("standard_gap", o.standard_gap);

@@ -100,6 +100,7 @@ class Shrinker {
     did |= set([](Scenario& s) -> auto& { return s.options.fail_page_take; }, 0);
     did |= set([](Scenario& s) -> auto& { return s.options.prefix_cache; }, true);
     did |= set([](Scenario& s) -> auto& { return s.options.is_recurrent; }, false);
+    did |= set([](Scenario& s) -> auto& { return s.options.runs_ahead; }, false);
     did |= set([](Scenario& s) -> auto& { return s.options.n_checkpoints; }, 0);
     did |= set([](Scenario& s) -> auto& { return s.options.rope_limits; }, {});
     did |= set([](Scenario& s) -> auto& { return s.options.queue_cap; }, standard.options.queue_cap);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "sched/sim/expected.h"
 #include "sched/sim/mix.h"
@@ -50,6 +51,8 @@ class Simulation {
     std::ranges::stable_sort(by_time_, by_at);
     std::ranges::stable_sort(by_step_, by_at);
     live_.reserve(scenario.events.size());
+    pages_.resize(o.n_slots);
+    next_pages_.resize(o.n_slots);
   }
 
   SimResult run() {
@@ -83,8 +86,15 @@ class Simulation {
     return it == by_name_.end() ? nullptr : &live_[it->second];
   }
 
+  // The engine lets no step run while it applies such an event.
+  static bool wants_no_step(Act act) {
+    return act == Act::kQuota || act == Act::kFlush || act == Act::kLease || act == Act::kEndLease ||
+           act == Act::kCancelAll;
+  }
+
   void apply(const EventLine& e) {
     Live* live = named(e.request);
+    if (wants_no_step(e.act)) drain();
     switch (e.act) {
       case Act::kSubmit: return submit(e);
       case Act::kCancel:
@@ -147,30 +157,72 @@ class Simulation {
     result_.outcomes.push_back(outcome);
   }
 
-  // Simulates one turn: admit, plan and, if the plan is not empty, a step. Returns false when the scenario is over.
+  // Simulates one turn: admit and plan, unless a step runs already; maybe a plan of the step after it; and the end of
+  // the step, if there is one. Returns false when the scenario is over.
   bool turn() {
     take_events();
-    if (result_.counts.turns >= leases_end_)
+    if (result_.counts.turns >= leases_end_ && !invariants_.leases.empty()) {
+      drain();
       while (!invariants_.leases.empty()) end_lease();
+    }
     for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
       if (const Request* r = scheduler_.in_slot(slot))
         scheduler_.set_backpressure(r->id, live_[r->params.user].is_blocked);
-    propose_drafts();
-    invariants_.before_admit(now_);
-    scheduler_.admit(now_);
-    invariants_.after_admit(now_);
-    const StepPlan& plan = scheduler_.plan(now_);
-    invariants_.after_plan(plan);
-    const Micros wake_at = plan.wake_at;
-    const bool has_work = !plan.empty();
+    Micros wake_at = kNever;
+    if (plan_ == nullptr) {
+      propose_drafts();
+      invariants_.before_admit(now_);
+      scheduler_.admit(now_);
+      invariants_.after_admit(now_);
+      const StepPlan& plan = scheduler_.plan(now_);
+      invariants_.after_plan(plan);
+      wake_at = plan.wake_at;
+      if (!plan.empty()) plan_ = &plan;
+    }
+    const bool has_work = plan_ != nullptr;
     if (invariants_.violation()) return false;
-    if (has_work) step(plan);
+    // Requests with drafts want them often enough, so that both kinds of steps occur.
+    if (has_work && (scenario_.drafts.most == 0 || drafted_.chance(50))) plan_ahead();
+    if (has_work) end_step();
     take_results();
     ++result_.counts.turns;
     if (result_.counts.turns % kCacheCheckEvery == 0) invariants_.check_cache();
     invariants_.after_step();
     if (result_.counts.turns > most_turns_) invariants_.report("progress", "the scenario does not end");
     return has_work || sleep(wake_at);
+  }
+
+  // Begins the next step while the present one runs, if the scheduler plans one. The device then has its own copy of
+  // the page tables.
+  void plan_ahead() {
+    const StepPlan* next = scheduler_.plan_ahead(now_);
+    if (next == nullptr) return;
+    invariants_.after_plan_ahead(*next);
+    for (const PlanItem& item : next->items) {
+      const auto pages = scheduler_.slots().pages(item.slot);
+      next_pages_[item.slot].assign(pages.begin(), pages.end());
+    }
+    has_next_ = true;
+  }
+
+  // Ends the step that runs. Afterwards the step that was planned ahead runs, if one was.
+  void end_step() {
+    step(*plan_);
+    is_ahead_ = std::exchange(has_next_, false) && !plan_->items.empty();
+    if (!is_ahead_) {
+      plan_ = nullptr;
+      return;
+    }
+    std::swap(pages_, next_pages_);
+    if (scheduler_.is_ahead()) return;
+    for (const PlanItem& item : plan_->items) kv_.spoil(item, pages_[item.slot]);
+    scheduler_.drop_step();
+    plan_ = nullptr;
+    is_ahead_ = false;
+  }
+
+  void drain() {
+    while (plan_ != nullptr) end_step();
   }
 
   // Advances the time to the next event. Returns false when the scenario is over.
@@ -222,10 +274,17 @@ class Simulation {
     for (const StateMove& move : plan.restores) kv_.copy_state(move);
     tokens_.clear();
     for (const PlanItem& item : plan.items) {
-      const Request& r = *scheduler_.in_slot(item.slot);
+      const Request* in_slot = scheduler_.in_slot(item.slot);
+      const std::span<const std::uint32_t> pages =
+          is_ahead_ ? std::span<const std::uint32_t>(pages_[item.slot]) : scheduler_.slots().pages(item.slot);
+      if (in_slot == nullptr || in_slot->id != item.request) {  // the request has ended since the step was planned
+        kv_.spoil(item, pages);
+        tokens_.push_back(wrong_token(0));
+        continue;
+      }
+      const Request& r = *in_slot;
       const Slot& slot = scheduler_.slots()[item.slot];
-      if (auto wrong = kv_.run(item, r, scheduler_.slots().pages(item.slot), owner_of(r), slot.rope_variant);
-          !wrong.empty())
+      if (auto wrong = kv_.run(item, r, pages, owner_of(r), slot.rope_variant); !wrong.empty())
         return invariants_.report("content", fmt::format("request {}, slot {}: {}", name_of(r), item.slot, wrong));
       // After a wrong guess, the device picks the next token of another text.
       bool is_right = true;
@@ -244,6 +303,8 @@ class Simulation {
     for (const StateMove& move : plan.restores) kv_.spoil_state(move.to);
     for (const StateMove& move : plan.saves) kv_.spoil_state(move.to);
     for (const PlanItem& item : plan.items) kv_.spoil(item, scheduler_.slots().pages(item.slot));
+    for (const PlanItem& item : plan.items)
+      if (is_ahead_) kv_.spoil(item, pages_[item.slot]);
     scheduler_.fail_step(now_);
   }
 
@@ -314,6 +375,7 @@ class Simulation {
   }
 
   void end() {
+    drain();
     while (!invariants_.leases.empty()) end_lease();
     const Stats& stats = scheduler_.stats();
     SimCounts& counts = result_.counts;
@@ -325,6 +387,8 @@ class Simulation {
     counts.prefill_tokens = stats.prefill_tokens;
     counts.draft_tokens = stats.draft_tokens;
     counts.accepted_draft_tokens = stats.accepted_draft_tokens;
+    counts.steps_ahead = stats.steps_ahead;
+    counts.dropped_rows = stats.dropped_rows;
     counts.prompt_tokens = stats.prompt_tokens;
     counts.cached_tokens = stats.cached_tokens;
     invariants_.at_end(false);
@@ -348,6 +412,11 @@ class Simulation {
   std::vector<Live> live_;  // index: RequestParams::user
   std::unordered_map<std::uint32_t, std::size_t> by_name_;
   std::vector<std::int32_t> tokens_, draft_;
+  const StepPlan* plan_ = nullptr;  // the plan of the step that runs; null: none runs
+  // Whether the step that runs was planned ahead, and whether the step after it is planned. pages_ and next_pages_ are
+  // copies of the pages of their slots, made when these steps were planned. Index: slot.
+  bool is_ahead_ = false, has_next_ = false;
+  std::vector<std::vector<std::uint32_t>> pages_, next_pages_;
   std::uint64_t most_turns_ = 0, leases_end_ = 0;
   Micros now_ = 0;
 };

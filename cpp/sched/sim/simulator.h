@@ -1,6 +1,6 @@
 // Simulates a scenario: drives the scheduler as engine/runner.cpp does, with simulated time and a simulated device
-// (kv_model.h), and checks all invariants in every turn. A turn of the simulator calls admit and plan once and runs the
-// planned step. (It has nothing to do with the turns of turns.cpp.)
+// (kv_model.h), and checks all invariants in every turn. A turn of the simulator calls admit and plan, unless a step
+// that was planned ahead runs already, and ends one step. (It has nothing to do with the turns of turns.cpp.)
 // Thread rule: one thread; simulations share nothing.
 #pragma once
 
@@ -15,10 +15,11 @@ namespace zinc_rt::sched::sim {
 
 // Counts of a simulation. An `expect count` line names one of them.
 struct SimCounts {
-  std::uint64_t turns = 0;  // turns of the simulator; each calls admit and plan once
+  std::uint64_t turns = 0;  // turns of the simulator; each runs at most one step
   std::uint64_t steps = 0;  // turns with something to compute, including failed ones
   std::uint64_t admissions = 0, preemptions = 0, yields = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
-  std::uint64_t draft_tokens = 0, accepted_draft_tokens = 0;  // members of the same names of Stats, at the end
+  // Members of the same names of Stats, at the end.
+  std::uint64_t draft_tokens = 0, accepted_draft_tokens = 0, steps_ahead = 0, dropped_rows = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
   std::uint64_t refused = 0, finished = 0, faults = 0;
 };
