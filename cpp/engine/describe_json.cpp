@@ -67,6 +67,7 @@ constexpr Counter kCounters[] = {
     {"drafts", &ModelStats::drafts},
     {"draft_tokens", &ModelStats::draft_tokens},
     {"accepted_draft_tokens", &ModelStats::accepted_draft_tokens},
+    {"steps_ahead", &ModelStats::steps_ahead},
     {"running", &ModelStats::running},
     {"waiting", &ModelStats::waiting},
     {"backlog_tokens", &ModelStats::backlog_tokens},

@@ -51,7 +51,7 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
       std::vector<std::uint32_t> wanted(n - first);
       std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
       ZRT_CHECK_OK(go_on(is_stopped, "logits"));
-      const Turn::Guard guard(lease.replica().loop().turn());
+      const StepLoop::Pause pause(lease.replica().loop());
       ZRT_CHECK_OK(check_loaded(model, lease.replica()));
       ZRT_CHECK_OK(lease.replica().runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
     }
@@ -68,7 +68,7 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
     for (std::size_t at = 0; at < span.end; at += step_size) {
       const std::size_t n = std::min(step_size, span.end - at);
       ZRT_CHECK_OK(go_on(is_stopped, "hidden"));
-      const Turn::Guard guard(lease.replica().loop().turn());
+      const StepLoop::Pause pause(lease.replica().loop());
       ZRT_CHECK_OK(check_loaded(model, lease.replica()));
       ZRT_TRY(const auto part, lease.replica().runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
       const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * model.config().model_dim;

@@ -25,7 +25,7 @@ class EngineCore::Lease {
     return take(core, model, *model.replicas().back(), n_tokens);
   }
   static Result<Lease> take(EngineCore& core, const Model& model, Replica& replica, std::size_t n_tokens) {
-    const Turn::Guard guard(replica.loop().turn());
+    const StepLoop::Pause pause(replica.loop());
     ZRT_CHECK_OK(core.check_loaded(model, replica));
     if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
     ZRT_TRY(const auto slot, replica.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
@@ -37,7 +37,7 @@ class EngineCore::Lease {
   ~Lease() {
     if (slot_ == sched::kNone) return;
     {
-      const Turn::Guard guard(replica_.loop().turn());
+      const StepLoop::Pause pause(replica_.loop());
       if (replica_.is_loaded()) replica_.runner().scheduler().give_back_lease(slot_);
     }
     core_.poke();

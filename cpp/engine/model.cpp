@@ -85,6 +85,7 @@ Status Model::join(std::string name, const Joined& engine) {
   o.standard_gap = sched::Micros{1000} * options_.standard_gap_ms;
   o.queue_cap = options_.queue_cap;
   o.needs_whole_texts = info_.needs_whole_texts;
+  o.runs_ahead = info_.runs_ahead;
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
   // If texts are computed whole, recurrent state begins and ends within one step. So no slot has state that must
   // survive a step.

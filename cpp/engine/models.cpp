@@ -40,7 +40,7 @@ std::vector<std::string> EngineCore::model_names() const {
 void EngineCore::take_out(Model& model) {
   for (const auto& replica : model.replicas()) {
     if (replica->has_no_loop()) continue;
-    const Turn::Guard guard(replica->loop().turn());
+    const StepLoop::Pause pause(replica->loop());
     replica->loop().remove(*replica);
     replica->unload(book_);
   }
@@ -51,7 +51,7 @@ Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
   ZRT_CHECK_OK(model->join(
       name, {book_, key_, timeline_, next_replica_id_, [this](const DeviceId& device) { return loop_for(device); }}));
   for (const auto& replica : model->replicas()) {
-    const Turn::Guard guard(replica->loop().turn());
+    const StepLoop::Pause pause(replica->loop());
     replica->loop().add(*replica);
   }
   const auto status = [&]() -> Status {
@@ -117,7 +117,7 @@ Status EngineCore::remove_model(const std::string& name) {
   for (const auto& replica : model->replicas()) {
     for (;;) {
       wait_idle(-1, [&] { return model->n_open.load() == 0; });
-      const Turn::Guard guard(replica->loop().turn());
+      const StepLoop::Pause pause(replica->loop());
       if (model->n_open.load() > 0) continue;
       replica->loop().remove(*replica);
       replica->unload(book_);

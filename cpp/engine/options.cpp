@@ -58,6 +58,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& given) {
   out.fusion = options.fusion;
   out.threads = static_cast<int>(options.threads);
   out.chunk_cap = options.chunk_cap;
+  out.run_ahead = options.run_ahead;
   out.cpu_kernels = options.cpu_kernels;
   return out;
 }

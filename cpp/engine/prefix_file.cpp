@@ -106,7 +106,7 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   const std::size_t step_size = model->info().chunk_cap;
   for (std::size_t at = 0; at < ids.size(); at += step_size) {
     ZRT_CHECK_OK(go_on(is_stopped, "prefix"));
-    const Turn::Guard guard(lease.replica().loop().turn());
+    const StepLoop::Pause pause(lease.replica().loop());
     ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
     ZRT_CHECK_OK(
         lease.replica().runner().run(lease.slot(), ids, at, std::min(step_size, ids.size() - at), variant, {}, {}));
@@ -114,7 +114,7 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   Json header;
   std::vector<std::byte> pages(ids.size() / kPageTokens * model->info().page_bytes);
   {
-    const Turn::Guard guard(lease.replica().loop().turn());
+    const StepLoop::Pause pause(lease.replica().loop());
     ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
     ZRT_CHECK_OK(lease.replica().runner().read_pages(lease.slot(), pages));
     header = identity(lease.replica(), variant);
@@ -148,7 +148,7 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
   // The pages go to the replica to which a prompt with this prefix would be sent.
   ZRT_TRY(const auto placed, place(*model, tenant, salt, file.tokens));
   ZRT_TRY(const auto lease, Lease::take(*this, *model, *placed.replica, file.tokens.size()));
-  const Turn::Guard guard(lease.replica().loop().turn());
+  const StepLoop::Pause pause(lease.replica().loop());
   ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
   const auto wanted = identity(lease.replica(), variant_spans(*model, file.tokens.size()).back().variant);
   for (const auto& [key, value] : wanted.items())

@@ -14,14 +14,14 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       scheduler_(options, tenants, std::move(all_shares)),
       trace_(timeline, options.n_slots, options.model_id, thread) {
   const std::size_t n_slots = options.n_slots, n_tokens = scheduler_.options().chunk_cap;
-  for (StepInput* input : {&input_, &leased_input_}) {
+  for (StepInput* input : {&running_[0].input, &running_[1].input, &leased_input_}) {
     input->token_ids.reserve(n_tokens);
     input->positions.reserve(n_tokens);
     input->slots.reserve(n_tokens);
     input->token_types.reserve(executor.config().n_token_types > 0 ? n_tokens : 0);
     input->outputs.reserve(n_slots + n_tokens);
   }
-  input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
+  const auto on_logits = [this](std::uint32_t first, std::span<const float> logits) {
     const std::size_t width = executor_.config().vocab_size;
     logits_rows_.clear();
     for (std::uint32_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
@@ -35,18 +35,22 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     }
     if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
-  input_.on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
+  const auto on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
     const std::size_t width = executor_.info().embedding_dim;
     for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row) {
       const sched::PlanItem& of = plan_->items[embedded_[row]];
       if (!listener_->on_embedding(of.user, rows.subspan(i * width, width))) bad_embeddings_.push_back(of.request);
     }
   };
-  input_.mask = [this](std::uint32_t row) { return mask(row); };
-  input_.process = [this](std::uint32_t row, std::span<float> logits) {
-    const sched::PlanRow& of = plan_->rows[row];
-    if (!listener_->process(of.user, of.text, logits)) failed_rows_.push_back(row);
-  };
+  for (Running& running : running_) {
+    running.input.on_logits = on_logits;
+    running.input.on_embeddings = on_embeddings;
+    running.input.mask = [this](std::uint32_t row) { return mask(row); };
+    running.input.process = [this](std::uint32_t row, std::span<float> logits) {
+      const sched::PlanRow& of = plan_->rows[row];
+      if (!listener_->process(of.user, of.text, logits)) failed_rows_.push_back(row);
+    };
+  }
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
@@ -61,26 +65,24 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
 }
 
 // Writes the plan into the step's input, together with the slots' page tables.
-void ModelRunner::fill(const sched::StepPlan& plan) {
+void ModelRunner::fill(const sched::StepPlan& plan, StepInput& input) {
   const auto& slots = scheduler_.slots();
-  input_.token_ids.assign(plan.tokens.ids().begin(), plan.tokens.ids().end());
-  input_.positions.clear();
-  input_.slots.clear();
-  input_.token_types.clear();
-  input_.outputs.clear();
-  failed_rows_.clear();
-  row_is_real_.clear();
-  input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
-  input_.rope_variants = slots.rope_variants();
+  input.token_ids.assign(plan.tokens.ids().begin(), plan.tokens.ids().end());
+  input.positions.clear();
+  input.slots.clear();
+  input.token_types.clear();
+  input.outputs.clear();
+  input.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
+  input.rope_variants = slots.rope_variants();
   const bool has_types = executor_.config().n_token_types > 0;
   for (const sched::PlanItem& item : plan.items)
     for (std::uint32_t i = item.begin; i < item.begin + item.n; ++i) {
-      input_.positions.push_back(static_cast<std::int32_t>(i));
-      input_.slots.push_back(static_cast<std::int32_t>(item.slot));
-      if (has_types) input_.token_types.push_back(item.second_text > 0 && i >= item.second_text ? 1 : 0);
+      input.positions.push_back(static_cast<std::int32_t>(i));
+      input.slots.push_back(static_cast<std::int32_t>(item.slot));
+      if (has_types) input.token_types.push_back(item.second_text > 0 && i >= item.second_text ? 1 : 0);
     }
-  for (const sched::PlanRow& row : plan.rows) input_.outputs.push_back(row.output);
-  fill_embeddings(plan);
+  for (const sched::PlanRow& row : plan.rows) input.outputs.push_back(row.output);
+  fill_embeddings(plan, input);
 }
 
 // Returns the mask of an output row. If computing it failed, the row is picked without a mask, and its request ends.
@@ -96,7 +98,7 @@ std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
 }
 
 // Adds an output row for each text that this step completes. Only models with pooling (embeddings) need this.
-void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
+void ModelRunner::fill_embeddings(const sched::StepPlan& plan, StepInput& input) {
   embedded_.clear();
   bad_embeddings_.clear();
   if (executor_.info().pooling == Pooling::kNone) return;
@@ -111,7 +113,7 @@ void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
     OutputRow row;
     row.token_index = is_first ? end - item.n : end - 1;
     row.position = item.begin + item.n;
-    input_.outputs.push_back(row);
+    input.outputs.push_back(row);
     embedded_.push_back(i);
   }
 }
@@ -151,24 +153,25 @@ void ModelRunner::end_failed_picks(const sched::StepPlan& plan) {
   }
 }
 
-Status ModelRunner::execute(const sched::StepPlan& plan) {
-  const auto copy_state = [&](const std::vector<sched::StateMove>& moves, std::vector<StateCopy>& scratch) -> Status {
-    scratch.clear();
-    for (const auto& move : moves) scratch.push_back({move.from, move.to});
-    return scratch.empty() ? Status{} : executor_.copy_state(scratch);
-  };
+Status ModelRunner::copy_state(const std::vector<sched::StateMove>& moves, std::vector<StateCopy>& scratch) {
+  scratch.clear();
+  for (const auto& move : moves) scratch.push_back({move.from, move.to});
+  return scratch.empty() ? Status{} : executor_.copy_state(scratch);
+}
+
+// Makes the plan's copies and begins its step.
+Status ModelRunner::begin_step(const sched::StepPlan& plan, const StepInput& input) {
   page_copies_.clear();
   for (const auto& copy : plan.page_copies) page_copies_.push_back({copy.from, copy.to});
   if (!page_copies_.empty()) ZRT_CHECK_OK(executor_.copy_pages(page_copies_));
   ZRT_CHECK_OK(copy_state(plan.restores, restores_));
-  if (!plan.items.empty()) {
-    ZRT_CHECK_OK(executor_.begin(input_));
-    ZRT_CHECK_OK(executor_.finish(output_));
-  }
-  return copy_state(plan.saves, saves_);
+  return plan.items.empty() ? Status{} : executor_.begin(input);
 }
 
-void ModelRunner::propose_guesses(StepListener& listener) {
+// Calls use(request, tokens, chance) for each guess of a decoding request, until it returns false. Returns whether it
+// never did.
+template <class Use>
+bool ModelRunner::for_guesses(StepListener& listener, const Use& use) {
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot) {
     const sched::Request* request = scheduler_.in_slot(slot);
     if (request == nullptr || request->params.speculation.most == 0) continue;
@@ -181,12 +184,19 @@ void ModelRunner::propose_guesses(StepListener& listener) {
       return id < 0 || static_cast<std::uint32_t>(id) >= executor_.config().vocab_size;
     };
     const auto end = std::ranges::find_if(guess.tokens, is_never_picked);
-    scheduler_.propose(request->id, {guess.tokens.begin(), end}, guess.chance);
+    if (!use(*request, std::span<const std::int32_t>(guess.tokens.begin(), end), guess.chance)) return false;
   }
+  return true;
 }
 
-ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
-  const auto begin = now_us();
+void ModelRunner::propose_guesses(StepListener& listener) {
+  for_guesses(listener, [&](const sched::Request& request, std::span<const std::int32_t> tokens, double chance) {
+    scheduler_.propose(request.id, tokens, chance);
+    return true;
+  });
+}
+
+void ModelRunner::look_at_slots(StepListener& listener) {
   in_slots_.clear();
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
     if (const sched::Request* request = scheduler_.in_slot(slot)) in_slots_.push_back(request->params.user);
@@ -194,53 +204,139 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
     if (const sched::Request* request = scheduler_.in_slot(slot))
       scheduler_.set_backpressure(request->id, listener.is_held_up(request->params.user));
+}
+
+// Plans a step and begins it. Returns false if there is nothing to do. REQUIRES: no step runs.
+bool ModelRunner::plan_step(StepListener& listener, Turn& turn) {
+  Running& next = running_[first_running_];
+  next.is_ahead = false;
+  next.began = now_us();
+  look_at_slots(listener);
   propose_guesses(listener);
-  scheduler_.admit(begin);
-  const auto admitted = now_us();
-  const sched::StepPlan& plan = scheduler_.plan(admitted);
-  listener_ = &listener;
+  scheduler_.admit(next.began);
+  next.admitted = now_us();
+  const sched::StepPlan& plan = scheduler_.plan(next.admitted);
   plan_ = &plan;
-  Turn result{!plan.empty(), plan.wake_at};
+  turn = {!plan.empty(), plan.wake_at};
   report(listener);  // clients hear of admissions and ends before the step, without waiting for it
-  const auto planned = now_us();
-  if (result.ran) {
-    const auto n_decode = plan.n_decode, n_prefill = plan.n_prompt_tokens();
-    fill(plan);
-    const auto filled = now_us();
-    const auto status = execute(plan);
-    const auto executed = now_us();
-    const auto used_us = static_cast<double>(executed - filled);
-    busy_us_ += used_us;
-    if (status) {
-      failed_in_a_row_ = 0;
-      end_bad_scores(plan);
-      end_bad_embeddings();
-      end_failed_picks(plan);
-      scheduler_.commit(std::span(output_.tokens).first(plan.n_outputs), executed, used_us);
-    } else {
-      log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
-      ++failed_steps_;
-      // kCorrupt means that the model file was cut; the device itself works.
-      if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;
-      scheduler_.fail_step(executed);
-    }
-    if (trace_.is_on()) {
-      const auto us = [](sched::Micros from, sched::Micros to) { return static_cast<std::uint32_t>(to - from); };
-      trace_.step({.index = scheduler_.stats().steps,
-                   .begin_us = static_cast<std::uint64_t>(begin),
-                   .admit_us = us(begin, admitted),
-                   .plan_us = us(admitted, planned),
-                   .fill_us = us(planned, filled),
-                   .execute_us = us(filled, executed),
-                   .commit_us = us(executed, now_us()),
-                   .n_decode = n_decode,
-                   .n_prefill = n_prefill,
-                   .n_waiting = scheduler_.n_waiting(),
-                   .pages_used = scheduler_.pages().n_pages() - scheduler_.pages().n_free()});
-    }
+  next.planned = now_us();
+  if (!turn.ran) return false;
+  fill(plan, next.input);
+  next.filled = now_us();
+  next.has_items = !plan.items.empty();
+  next.status = begin_step(plan, next.input);
+  n_running_ = 1;
+  return true;
+}
+
+// Begins the step after the one that runs, if that can be planned now. A request with a guess of its next tokens waits
+// for the running step, because guesses are verified from known tokens on.
+void ModelRunner::begin_ahead(StepListener& listener) {
+  if (!running_[first_running_].status) return;
+  if (running_[first_running_].is_ahead) look_at_slots(listener);
+  const auto no_guess = [](const sched::Request&, std::span<const std::int32_t> tokens, double) {
+    return tokens.empty();
+  };
+  if (!for_guesses(listener, no_guess)) return;
+  const sched::StepPlan* plan = scheduler_.plan_ahead(now_us());
+  if (plan == nullptr) return;
+  Running& next = running_[1 - first_running_];
+  next.is_ahead = next.has_items = true;
+  fill(*plan, next.input);
+  next.status = begin_step(*plan, next.input);
+  n_running_ = 2;
+}
+
+// Waits for the first step that runs, and commits it.
+void ModelRunner::finish_step() {
+  Running& step = running_[first_running_];
+  const sched::StepPlan& plan = *plan_;
+  const auto n_decode = plan.n_decode, n_prefill = plan.n_prompt_tokens();
+  failed_rows_.clear();
+  row_is_real_.clear();
+  output_.tokens.clear();
+  Status status = step.status;
+  if (status && step.has_items) status = executor_.finish(output_);
+  if (status) status = copy_state(plan.saves, saves_);
+  const auto executed = now_us(), started = std::max(step.filled, last_end_);
+  const auto used_us = static_cast<double>(executed - started);
+  last_end_ = executed;
+  busy_us_ += used_us;
+  first_running_ = 1 - first_running_;
+  --n_running_;
+  if (status) {
+    failed_in_a_row_ = 0;
+    end_bad_scores(plan);
+    end_bad_embeddings();
+    end_failed_picks(plan);
+    scheduler_.commit(std::span(output_.tokens).first(plan.n_outputs), executed, used_us);
+  } else {
+    note_failure(status, n_decode + n_prefill);
+    // The step after it has no meaning, because its tokens were to come from this one. Its requests have ended.
+    if (n_running_ > 0 && running_[first_running_].status) static_cast<void>(executor_.finish(output_));
+    n_running_ = 0;
+    scheduler_.fail_step(executed);
   }
+  if (!trace_.is_on()) return;
+  const auto committed = now_us();
+  const auto us = [](sched::Micros from, sched::Micros to) { return static_cast<std::uint32_t>(to - from); };
+  StepSpan span{.index = scheduler_.stats().steps,
+                .begin_us = static_cast<std::uint64_t>(step.began),
+                .execute_us = us(started, executed),
+                .commit_us = us(executed, committed),
+                .n_decode = n_decode,
+                .n_prefill = n_prefill,
+                .n_waiting = scheduler_.n_waiting(),
+                .pages_used = scheduler_.pages().n_pages() - scheduler_.pages().n_free()};
+  if (step.is_ahead) {
+    // The phases of a trace follow each other, so the step's time before the last commit is left out.
+    span.begin_us = static_cast<std::uint64_t>(last_commit_);
+    span.execute_us = us(std::min(last_commit_, executed), executed);
+  } else {
+    span.admit_us = us(step.began, step.admitted);
+    span.plan_us = us(step.admitted, step.planned);
+    span.fill_us = us(step.planned, step.filled);
+  }
+  last_commit_ = committed;
+  trace_.step(span);
+}
+
+void ModelRunner::note_failure(const Status& status, std::uint32_t n_tokens) {
+  log().error("a step of {} tokens failed, its requests end: {}", n_tokens, status.error().message);
+  ++failed_steps_;
+  // kCorrupt means that the model file was cut; the device itself works.
+  if (status.error().code != StatusCode::kCorrupt) ++failed_in_a_row_;
+}
+
+// Ends the step that runs if all its requests have ended. Nobody would wait for it otherwise.
+void ModelRunner::drop_vain_step() {
+  if (n_running_ == 0 || scheduler_.is_ahead()) return;
+  const Running& step = running_[first_running_];
+  const Status status = step.status ? executor_.finish(output_) : step.status;
+  if (!status) note_failure(status, plan_->n_tokens);
+  scheduler_.drop_step();
+  last_end_ = now_us();
+  n_running_ = 0;
+}
+
+ModelRunner::Turn ModelRunner::turn(StepListener& listener, bool may_run_ahead) {
+  listener_ = &listener;
+  Turn turn{.ran = true};
+  if (n_running_ == 0 && !plan_step(listener, turn)) return turn;
+  if (may_run_ahead) begin_ahead(listener);
+  finish_step();
   report(listener);
-  return result;
+  drop_vain_step();
+  return turn;
+}
+
+void ModelRunner::drain(StepListener& listener) {
+  listener_ = &listener;
+  while (n_running_ > 0) {
+    finish_step();
+    report(listener);
+    drop_vain_step();
+  }
 }
 
 void ModelRunner::report(StepListener& listener) {
@@ -257,6 +353,7 @@ void ModelRunner::report(StepListener& listener) {
 }
 
 void ModelRunner::end_all(StepListener& listener, sched::Finish reason) {
+  drain(listener);
   scheduler_.cancel_all(reason);
   scheduler_.admit(now_us());
   report(listener);

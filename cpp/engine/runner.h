@@ -1,5 +1,7 @@
 // ModelRunner runs the steps of one replica: admit, plan, fill, execute, commit. The scheduler decides what to compute,
-// the executor computes it, and the runner connects the two.
+// the executor computes it, and the runner connects the two. While a step runs, the runner may begin the next one, if
+// that step only decodes the same requests again (sched::Scheduler::plan_ahead) and the executor can
+// (ExecutorInfo::runs_ahead). The device then need not wait while the runner commits the first step.
 // Thread rule: only the thread that holds the Turn of the step loop (engine/turn.h); any thread may read the atomic
 // counts.
 #pragma once
@@ -69,12 +71,16 @@ class ModelRunner {
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
 
-  // Runs one step if there is something to compute, and reports its events to the listener.
+  // Runs one step if there is something to compute, and reports its events to the listener. may_run_ahead: the next
+  // step may run on when the call returns. If it does, no member function may be called but turn(), drain(), end_all()
+  // and scheduler().submit() and cancel().
   struct Turn {
     bool ran = false;
     sched::Micros wake_at = sched::kNever;  // when to call turn() again if nothing else happens
   };
-  Turn turn(StepListener& listener);
+  Turn turn(StepListener& listener, bool may_run_ahead);
+  // Ends the step that still runs, if there is one.
+  void drain(StepListener& listener);
   // Ends all requests without running a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
@@ -101,24 +107,46 @@ class ModelRunner {
   std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
+  struct Running;
+  template <class Use>
+  bool for_guesses(StepListener& listener, const Use& use);
+  void look_at_slots(StepListener& listener);
   void propose_guesses(StepListener& listener);
+  bool plan_step(StepListener& listener, Turn& turn);
+  void begin_ahead(StepListener& listener);
+  void finish_step();
+  void drop_vain_step();
+  void note_failure(const Status& status, std::uint32_t n_tokens);
   void report(StepListener& listener);
-  void fill(const sched::StepPlan& plan);
-  void fill_embeddings(const sched::StepPlan& plan);
+  void fill(const sched::StepPlan& plan, StepInput& input);
+  void fill_embeddings(const sched::StepPlan& plan, StepInput& input);
   void end_bad_scores(const sched::StepPlan& plan);
   void end_bad_embeddings();
   void end_failed_picks(const sched::StepPlan& plan);
   void judge_rows(std::size_t end);
   std::span<const std::uint32_t> mask(std::uint32_t row);
-  Status execute(const sched::StepPlan& plan);
+  Status begin_step(const sched::StepPlan& plan, const StepInput& input);
+  Status copy_state(const std::vector<sched::StateMove>& moves, std::vector<StateCopy>& scratch);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
 
   Executor& executor_;
   sched::Scheduler scheduler_;
   StepTrace trace_;
-  StepInput input_, leased_input_;
+  StepInput leased_input_;
   StepOutput output_;
+  // A step that begin_step() has begun.
+  struct Running {
+    StepInput input;
+    bool has_items = false, is_ahead = false;
+    Status status;  // of begin_step()
+    // When its turn began, and when it was admitted, planned and filled, in us.
+    sched::Micros began = 0, admitted = 0, planned = 0, filled = 0;
+  };
+  // The n_running_ steps that run, in order: the first is running_[first_running_], and plan_ is its plan.
+  Running running_[2];
+  std::uint32_t first_running_ = 0, n_running_ = 0;
+  sched::Micros last_end_ = 0, last_commit_ = 0;  // when the last step ended, and when its commit did
   // Scratch memory: the copies of the current plan, in the form that the executor takes.
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
@@ -135,8 +163,7 @@ class ModelRunner {
   std::vector<LogitsRow> logits_rows_;
   // RoPE variants for steps of leased slots. Index: slot.
   std::vector<std::uint32_t> leased_variants_;
-  // turn() sets listener_ and plan_ at its beginning and resets them at its end.
-  StepListener* listener_ = nullptr;
+  StepListener* listener_ = nullptr;  // the argument of the last call of turn() or drain()
   const sched::StepPlan* plan_ = nullptr;
   // Time in us that this model's steps took so far. StepLoop runs the replica with the least.
   double busy_us_ = 0;

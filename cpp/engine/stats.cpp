@@ -21,6 +21,7 @@ ModelStats stats_of(const std::string& name, Replica& replica) {
           .drafts = stats.drafts,
           .draft_tokens = stats.draft_tokens,
           .accepted_draft_tokens = stats.accepted_draft_tokens,
+          .steps_ahead = stats.steps_ahead,
           .running = s.n_running(),
           .waiting = s.n_waiting(),
           .backlog_tokens = s.backlog_tokens(),
@@ -52,6 +53,7 @@ void add(ModelStats& total, const ModelStats& one) {
   total.drafts += one.drafts;
   total.draft_tokens += one.draft_tokens;
   total.accepted_draft_tokens += one.accepted_draft_tokens;
+  total.steps_ahead += one.steps_ahead;
   total.running += one.running;
   total.waiting += one.waiting;
   total.backlog_tokens += one.backlog_tokens;

@@ -268,11 +268,16 @@ ModelRunner::Turn StepLoop::run_turn() {
   take_commands();
   Replica* first = next_replica();
   if (first == nullptr) return {};
-  auto result = first->runner().turn(*this);
+  // Two models take turns on the device, so no step of one may run on while the other has its turn.
+  const auto is_busy = [](Replica* replica) { return !replica->runner().scheduler().is_idle(); };
+  const bool is_alone = std::ranges::count_if(replicas_, is_busy) == 1;
+  for (Replica* other : replicas_)
+    if (other != first) other->runner().drain(*this);
+  auto result = first->runner().turn(*this, is_alone);
   // If the chosen replica has nothing to run now, another replica runs at once.
   for (Replica* other : replicas_) {
     if (result.ran || other == first || other->runner().scheduler().is_idle()) continue;
-    const auto again = other->runner().turn(*this);
+    const auto again = other->runner().turn(*this, is_alone);
     result = {again.ran, std::min(result.wake_at, again.wake_at)};
   }
   return result;
@@ -300,6 +305,10 @@ void StepLoop::run() {
     }
   }
   end_all();
+}
+
+void StepLoop::drain() {
+  for (Replica* replica : replicas_) replica->runner().drain(*this);
 }
 
 void StepLoop::end_all() {

@@ -59,7 +59,17 @@ class StepLoop final : public StepListener {
   double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
-  // The caller of add(), remove() and replicas() must hold turn().
+  // Takes the turn for the time of its life, and ends the step that runs, if there is one. Threads other than the step
+  // thread take the turn by a Pause.
+  class Pause {
+   public:
+    explicit Pause(StepLoop& loop) : guard_(loop.turn_) { loop.drain(); }
+
+   private:
+    Turn::Guard guard_;
+  };
+
+  // The caller of add(), remove() and replicas() must hold the turn.
   void add(Replica& replica) { replicas_.push_back(&replica); }
   void remove(Replica& replica) { std::erase(replicas_, &replica); }
   const std::vector<Replica*>& replicas() const { return replicas_; }
@@ -84,6 +94,7 @@ class StepLoop final : public StepListener {
 
  private:
   void run();
+  void drain();
   void end_all();
   void take_commands();
   void apply(Command& command, sched::Micros now);

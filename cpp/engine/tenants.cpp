@@ -114,7 +114,7 @@ void EngineCore::reuse_free_tenants() {
   const auto ids = free_tenants_->take();
   if (ids.empty()) return;
   for (StepLoop* loop : loops()) {
-    const Turn::Guard guard(loop->turn());
+    const StepLoop::Pause pause(*loop);
     for (Replica* replica : loop->replicas())
       for (const auto id : ids) replica->runner().scheduler().forget_tenant(id);
   }
@@ -179,7 +179,7 @@ Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   ZRT_CHECK_OK(check_open());
   std::uint32_t n = 0;
   for (StepLoop* loop : loops()) {
-    const Turn::Guard guard(loop->turn());
+    const StepLoop::Pause pause(*loop);
     for (Replica* replica : loop->replicas()) n += replica->runner().scheduler().flush_prefixes(tenant.id);
   }
   poke();

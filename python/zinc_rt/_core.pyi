@@ -253,6 +253,7 @@ class _ModelOptions(TypedDict, total=False):
     tools: Literal["hermes"] | None
     control_tokens_in_text: bool  # False
     chunk_cap: UInt32 | None
+    run_ahead: bool  # True
     fusion: str | None
     cpu_kernels: str | None
     repack: bool  # True
@@ -284,6 +285,7 @@ class Engine:
         tools: Literal["hermes"] | None = None,
         control_tokens_in_text: bool = False,
         chunk_cap: UInt32 | None = None,
+        run_ahead: bool = True,
         fusion: str | None = None,
         cpu_kernels: str | None = None,
         repack: bool = True,

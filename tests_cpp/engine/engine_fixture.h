@@ -41,16 +41,19 @@ class ProbeExecutor final : public Executor {
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return inner_->rope_variant(n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override { return inner_->hidden(input, layer); }
   Status begin(const StepInput& input) override {
-    input_ = &input;
-    n_ = ++probe_->n_steps;
+    const std::uint64_t n = ++probe_->n_steps;
     if (probe_->before)
-      if (auto status = probe_->before(input, n_); !status) return status;
-    return inner_->begin(input);
+      if (auto status = probe_->before(input, n); !status) return status;
+    if (auto status = inner_->begin(input); !status) return status;
+    begun_.push_back({&input, n});
+    return {};
   }
   Status finish(StepOutput& output) override {
+    const Begun begun = begun_.front();
+    begun_.erase(begun_.begin());
     if (auto status = inner_->finish(output); !status) return status;
-    if (probe_->change) probe_->change(*input_, output);
-    auto status = probe_->after ? probe_->after(*input_, n_) : Status{};
+    if (probe_->change) probe_->change(*begun.input, output);
+    auto status = probe_->after ? probe_->after(*begun.input, begun.n) : Status{};
     probe_->n_copied_for = 0;
     return status;
   }
@@ -75,8 +78,11 @@ class ProbeExecutor final : public Executor {
  private:
   std::unique_ptr<Executor> inner_;
   std::shared_ptr<Probe> probe_;
-  const StepInput* input_ = nullptr;  // of the step that has begun, which is the n_-th
-  std::uint64_t n_ = 0;
+  struct Begun {
+    const StepInput* input;
+    std::uint64_t n;
+  };
+  std::vector<Begun> begun_;  // the steps that have begun and not ended, in order
 };
 
 // Lets as many through as it was told to; open for all at first.

@@ -9,10 +9,13 @@
 namespace zinc_rt {
 namespace {
 
-class NoAllocation : public ::testing::TestWithParam<std::string> {};
+class NoAllocation : public ::testing::TestWithParam<std::string> {
+ protected:
+  void decode_four(bool run_ahead);
+};
 
-TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
-  ZRT_NEED_ALLOCATION_COUNT();
+// run_ahead: without guesses, so that steps may begin before the step before them has ended.
+void NoAllocation::decode_four(bool run_ahead) {
   struct Seen {
     std::uint64_t n_allocated = 0;
     int n_slots = 0;  // with tokens in the step, some of which may be guessed
@@ -31,13 +34,14 @@ TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
   auto options = small_options();
   options.max_slots = 4;
   options.state_checkpoints = 8;
+  options.run_ahead = run_ahead;
   {
     const auto engine = start_engine(GetParam(), options, {}, probe);
     const auto session = engine.session();
     std::vector<Stream> streams;
     for (unsigned i = 0; i < 4; ++i) {
       auto request = token_request(prompt(10 + i, i), 300);
-      request.speculate = "4";  // at most five tokens a step, so there are at least sixty
+      request.speculate = run_ahead ? "off" : "4";  // at most five tokens a step, so there are at least sixty
       request.return_logits_hash = false;
       streams.push_back(*session.stream(request));
     }
@@ -45,6 +49,10 @@ TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
     for (Stream& stream : streams)
       for (auto event = stream.next(); event && *event;) event = stream.next();
     expect_all_free(engine);
+    if (run_ahead)
+      EXPECT_GE(engine.stat("steps_ahead"), 30u);
+    else
+      EXPECT_EQ(engine.stat("steps_ahead"), 0u);
     engine.core->close();
   }
   // Steps in a row that decode all four, each with what lies between it and the next; a few to warm up.
@@ -58,6 +66,16 @@ TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
   }
   EXPECT_GE(n_steady, 50u);
   EXPECT_GT(seen[0].n_allocated, 0u);  // the count works
+}
+
+TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
+  ZRT_NEED_ALLOCATION_COUNT();
+  decode_four(false);
+}
+
+TEST_P(NoAllocation, WhileStepsRunAhead) {
+  ZRT_NEED_ALLOCATION_COUNT();
+  decode_four(true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, NoAllocation, ::testing::Values("llama_spm-f32", "qwen35-f32", "qwen3moe-Q4_K_M"),

@@ -91,6 +91,7 @@ const std::map<std::string, std::string> kModelValues = {
     {"tools", "tools = \"hermes\""},
     {"control_tokens_in_text", "control_tokens_in_text = true"},
     {"chunk_cap", "chunk_cap = 7"},
+    {"run_ahead", "run_ahead = false"},
     {"standard_gap_ms", "standard_gap_ms = 7"},
     {"prefix_cache", "prefix_cache = false"},
     {"speculate", "speculate = \"off\""},

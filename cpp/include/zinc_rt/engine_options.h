@@ -50,6 +50,7 @@ struct EngineOptions {
   std::string arithmetic;
   std::string activations = "int8";
   std::uint32_t chunk_cap = 0;
+  bool run_ahead = true;
   std::string fusion;
   bool repack = true;
   bool mmap = true;
