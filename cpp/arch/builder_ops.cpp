@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "ir/op_rules.h"
 #include "kernels/common/kv_page.h"
+#include "kernels/common/logprobs.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/common/slot_field.h"
 
@@ -272,10 +273,15 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   push(node(Op::SAMPLE, {logits, sampling, history, bias, mask}, {token}));
   const BufferId ring = output("tokens", DType::kU32, {options_.ring_entries, 4});
   push(node(Op::STREAM_OUT, {token, output_slots, ring}, {ring}));
-  if (!options_.keeps_tokens) return;
-  Node store = node(Op::STORE_REQUEST_STATE, {slot_table(), output_slots, token}, {slot_table()});
-  ir::set_attr(store, "field", kLastToken);
-  push(store);
+  if (options_.keeps_tokens) {
+    Node store = node(Op::STORE_REQUEST_STATE, {slot_table(), output_slots, token}, {slot_table()});
+    ir::set_attr(store, "field", kLastToken);
+    push(store);
+  }
+  if (!options_.has_logprobs) return;
+  const BufferId wanted = request("logprobs", DType::kI32, {ir::kOutputs, 2});
+  const BufferId stats = output("logprobs", DType::kU32, {ir::kOutputs, kLogprobWords});
+  push(node(Op::LOGPROBS, {logits, token, wanted}, {stats}));
 }
 
 BufferId Builder::slot_table() {

@@ -53,7 +53,8 @@ namespace zinc_rt::ir {
   X(COPY_ROWS, "data")                       \
   X(POOL_MEAN, "output")                     \
   X(LAYER_NORM, "norm")                      \
-  X(GELU, "act")
+  X(GELU, "act")                             \
+  X(LOGPROBS, "output")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

@@ -99,6 +99,7 @@ constexpr Row kRows[] = {
     {Op::POOL_MEAN, "x:f32[n,d] pos:i32[n] slot:i32[n] sum:f32[s,d] -> y:f32[n,d] next=sum"},
     {Op::LAYER_NORM, "x:f32[n,d] w:f32[d] b:f32[d] -> y~:f32[n,d] ; eps:f32"},
     {Op::GELU, "x:f32[n,f] -> y~:f32[n,f]"},
+    {Op::LOGPROBS, "logits:f32[n,v] token:i32[n] params:i32[n,2] -> stats:u32[n,260]"},
 };
 static_assert(std::size(kRows) == kOpCount);
 

@@ -71,7 +71,8 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(COPY_ROWS, CopyRows, from, to, rows, next)                                                                    \
   X(POOL_MEAN, PoolMean, x, pos, slot, sum, y, next)                                                              \
   X(LAYER_NORM, LayerNorm, x, w, b, y)                                                                            \
-  X(GELU, Gelu, x, y)
+  X(GELU, Gelu, x, y)                                                                                             \
+  X(LOGPROBS, Logprobs, logits, token, params, stats)
 
 namespace zinc_rt::operand {
 
