@@ -38,7 +38,7 @@ ZRT_NAMES(Glu, f)  // used by GLU, MOE_SWIGLU, GELU
 ZRT_NAMES(GatherRows, d, n)
 ZRT_NAMES(CopyRows, w)
 ZRT_NAMES(PoolMean, d, n)
-ZRT_NAMES(Logits, v)  // used by ARGMAX, SAMPLE
+ZRT_NAMES(Logits, v)  // used by ARGMAX, SAMPLE, LOGPROBS
 ZRT_NAMES(VerifyK, k, v)
 ZRT_NAMES(StreamOut, n, entries)
 

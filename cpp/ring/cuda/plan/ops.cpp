@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/kv_type.h"
+#include "kernels/cuda/logprobs_args.h"
 #include "ring/cuda/plan/op_symbols.h"
 #include "ring/cuda/plan/ops.h"
 
@@ -139,6 +140,10 @@ void sample(Planner& p, const OpCall& c) {
            p.args_of_op(c));
   p.launch("sample", "sample", c.rows(), 1, 1, 1024, 0, p.args_of_op(c));
 }
+void logprobs(Planner& p, const OpCall& c) {
+  p.scratch(std::uint64_t{c.rows()} * c.symbols<op_symbol::Logits>().v * sizeof(std::uint64_t));
+  p.launch("logprobs", "logprobs", c.rows(), 1, 1, cuda::kLogprobThreads, cuda::kLogprobShared, p.args_of_op(c));
+}
 void slice(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::Slice>();
   p.launch("slice", "slice", c.rows(), ceil_div(std::uint64_t{push.groups} * push.width, 1024), 1, kThreads, 0,
@@ -227,6 +232,7 @@ std::span<const CudaOp> cuda_ops() {
       {{Op::MOE_SUM, symbols_of<op_symbol::MoeSum>(), {{"n"}}, Keys::kNone}, plan_moe_sum},
       {{Op::COPY_ROWS, symbols_of<op_symbol::CopyRows>(), {{"n"}}, Keys::kNone}, copy_rows},
       {{Op::POOL_MEAN, symbols_of<op_symbol::PoolMean>(), {}, Keys::kNone}, pool_mean},
+      {{Op::LOGPROBS, symbols_of<op_symbol::Logits>(), {{"n"}}, Keys::kNone}, logprobs},
   };
   return ops;
 }
