@@ -3,6 +3,8 @@
 // spans.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/sampling.h"
@@ -12,6 +14,8 @@ namespace zinc_rt {
 // A token id that stands for the token that was picked last for the same slot. A step that begins before the step
 // before it has ended uses it for the tokens that the host does not know yet. All other steps refuse it.
 inline constexpr std::int32_t kLastPick = -1;
+// A request may ask for the log-probabilities of at most this many of the most likely tokens.
+inline constexpr std::uint32_t kMostLogprobs = 128;
 
 // An OutputRow in a step requests the logits after one token, and a token sampled from these logits. A slot may have
 // several rows in a step, one after each of its last tokens, to verify drafted tokens.
@@ -26,7 +30,27 @@ struct OutputRow {
   bool is_masked = false;                 // StepInput::mask says which tokens may be sampled
   bool is_processed = false;              // StepInput::process changes the logits before sampling; copies the row twice
   bool wants_logits = true;  // the caller's on_logits receives the row; on a GPU the copy to the host takes time
+  // If set, the caller's on_logprobs receives the row, with this many of the most likely tokens. Only for executors
+  // with ExecutorInfo::has_logprobs, and not for processed rows, whose logits are not the model's own.
+  std::optional<std::uint32_t> n_logprobs = {};
+  std::int32_t scored = kNoToken;  // the token whose logit on_logprobs receives; kNoToken: the token that is picked
 };
+
+// RowLogprobs holds what the log-probabilities of a row of logits are made of. That of a token with the logit l is
+// l - (max + log(sum)), in float64.
+struct TokenLogit {
+  std::int32_t id = kNoToken;
+  float logit = 0;
+};
+struct RowLogprobs {
+  double sum = 0;   // the sum of e^(l - max) over the row's logits l, in the order of engine/logprobs.h; NaN as there
+  float max = 0;    // the largest logit
+  float logit = 0;  // the logit of the scored token; 0 if no token was picked
+  // The most likely tokens: the larger logit first; of equal ones the lower id first. Fewer than wanted if the row has
+  // no more tokens.
+  std::span<const TokenLogit> top;
+};
+
 // `bias` and `banned` of one row may have at most this many entries together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 

@@ -68,6 +68,8 @@ struct ExecutorInfo {
   // True if all tokens of a text attend to each other. Then a text must be passed whole, in one step, from position 0
   // on, and none of its prefixes can be cached.
   bool needs_whole_texts = false;
+  // Whether output rows may have n_logprobs. If not, the caller computes logprobs from the rows' logits.
+  bool has_logprobs = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   bool runs_ahead = false;  // begin() accepts a step while another one runs

@@ -43,6 +43,10 @@ struct StepInput {
   // keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
+  // Called with groups of consecutive rows that want logprobs (OutputRow::n_logprobs), in order. The memory is valid
+  // during the call. Set the function once; clear() keeps it.
+  std::function<void(std::uint32_t first_row, std::span<const RowLogprobs> rows)> on_logprobs;
+
   // Called instead of on_logits for models with pooling, with groups of consecutive output rows, in order. Arguments:
   // the index of the first row, and the embeddings of all rows, one row after another, each ExecutorInfo::embedding_dim
   // wide. The memory is valid during the call. Set the function once; clear() keeps it.
@@ -77,7 +81,7 @@ struct StepInput {
 inline bool can_run_ahead(const StepInput& input) {
   const auto is_simple = [](const OutputRow& row) {
     return row.history.empty() && row.bias.empty() && row.banned.empty() && !row.is_masked && !row.is_processed &&
-           !row.wants_logits;
+           !row.wants_logits && !row.n_logprobs;
   };
   const bool one_each = std::ranges::adjacent_find(input.slots) == input.slots.end();
   return one_each && std::ranges::all_of(input.outputs, is_simple);

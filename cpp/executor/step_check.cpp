@@ -127,7 +127,19 @@ Status StepCheck::check_outputs(const StepInput& input) const {
       return refuse(fmt::format("{} prompt tokens in a history of {}", row.n_prompt, row.history.size()));
     if (row.history.size() > limits_.sizes.max_context)
       return refuse(fmt::format("a history of {} tokens, {} allowed", row.history.size(), limits_.sizes.max_context));
+    if (row.n_logprobs) ZRT_CHECK_OK(check_logprobs(row));
   }
+  return {};
+}
+
+Status StepCheck::check_logprobs(const OutputRow& row) const {
+  if (!limits_.has_logprobs) return refuse("an output row with logprobs, which this executor does not compute");
+  if (row.is_processed) return refuse("an output row with logprobs that is processed, one of both allowed");
+  if (*row.n_logprobs > kMostLogprobs)
+    return refuse(fmt::format("logprobs of {} tokens in an output row, {} allowed", *row.n_logprobs, kMostLogprobs));
+  if (row.scored != kNoToken && (row.scored < 0 || static_cast<std::uint32_t>(row.scored) >= limits_.vocab_size))
+    return refuse(
+        fmt::format("an output row scores token id {}, the vocabulary has {}", row.scored, limits_.vocab_size));
   return {};
 }
 

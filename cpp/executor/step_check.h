@@ -21,6 +21,7 @@ class StepCheck {
     std::uint32_t n_rope_variants = 1;
     std::uint32_t n_token_types = 0;
     bool needs_whole_texts = false;  // each slot's tokens must be those at positions 0, 1, 2 ...
+    bool has_logprobs = false;
   };
   StepCheck() = default;  // allows nothing
   explicit StepCheck(const Limits& limits);
@@ -41,6 +42,7 @@ class StepCheck {
   Status check_slots(const StepInput& input);
   Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
   Status check_outputs(const StepInput& input) const;
+  Status check_logprobs(const OutputRow& row) const;
   template <class Copy>
   Status check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what);
 

@@ -60,6 +60,46 @@ TEST_F(DriverCalls, AStepIsOneLaunch) {
   EXPECT_GT(calls() - before, 2 * 21u);  // it can tell: logits that are wanted are copied
 }
 
+// LOGPROBS runs in steps with a row that wants it, and only then. Its results are there without a copy.
+TEST_F(DriverCalls, LogprobsAreOneLaunchMore) {
+  const auto executor = open_on_device("llama_k-Q4_K_M");
+  ASSERT_NE(executor, nullptr);
+  ASSERT_TRUE(executor->info().has_logprobs);
+  std::vector<std::uint32_t> given;
+  const auto decode_one = [&](std::size_t at, std::initializer_list<bool> rows) {
+    TestStep input;
+    std::size_t slot = 0;
+    for (const bool is_wanted : rows) {
+      append(input, prompt(40), at, 1, slot, pages_from(static_cast<std::uint32_t>(8 * slot)));
+      input.outputs.back().wants_logits = false;
+      if (is_wanted) input.outputs.back().n_logprobs = 2;
+      ++slot;
+    }
+    input.on_logprobs = [&](std::uint32_t first, std::span<const RowLogprobs> group) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        given.push_back(first + static_cast<std::uint32_t>(i));
+        EXPECT_EQ(group[i].top.size(), 2u);
+        EXPECT_EQ(group[i].max, group[i].top[0].logit);
+        EXPECT_EQ(group[i].logit, group[i].max);  // greedy
+        EXPECT_GE(group[i].sum, 1.0);
+      }
+    };
+    StepOutput output;
+    const auto status = executor->step(input.view(), output);
+    ASSERT_TRUE(status) << status.error().message;
+  };
+  decode_one(0, {false, false, false});
+  decode_one(1, {true, false, true});
+  EXPECT_EQ(given, (std::vector<std::uint32_t>{0, 2}));
+  const unsigned long n_calls = calls(), n_launches = launches("logprobs");
+  decode_one(2, {false, false, false});
+  EXPECT_EQ(launches("logprobs") - n_launches, 0u);
+  decode_one(3, {false, true, true});
+  EXPECT_EQ(launches("logprobs") - n_launches, 1u);
+  EXPECT_EQ(calls() - n_calls, 2 * 2u);
+  EXPECT_EQ(given, (std::vector<std::uint32_t>{0, 2, 1, 2}));
+}
+
 // Matrices of Q4_K, Q5_K and Q6_K, which are all of this model, meet 2 to 64 rows of x by digits of sub-scales, where
 // they have rows for it; as these are few, 16 of them and 8 rows of x a workgroup. What quantizes rows brings them into
 // the order of these products, but for attention and the last norm.

@@ -50,6 +50,28 @@ TEST_F(Limits, GoodInputRuns) {
   EXPECT_TRUE(executor_->step(good().view(), output));
   EXPECT_EQ(output.tokens.size(), 5u);
 }
+TEST_F(Limits, LogprobsOfAnExecutorWithoutThem) {
+  EXPECT_FALSE(executor_->info().has_logprobs);  // T-CPU leaves them to the host
+  refused([](TestStep& in) { in.outputs[1].n_logprobs = 1; }, {"logprobs"});
+}
+TEST(LimitsOfLogprobs, AreChecked) {
+  const auto executor = open("llama_spm-f32");
+  StepCheck check({.sizes = executor->prepared().sizes, .n_pages = 8, .vocab_size = 448, .has_logprobs = true});
+  const auto message_of = [&](const std::function<void(OutputRow&)>& change) {
+    TestStep input;
+    append(input, prompt(128), 0, 5, 0, pages_from(0));
+    change(input.outputs[2]);
+    const auto status = check.check(input.view());
+    return status ? std::string() : status.error().message;
+  };
+  EXPECT_EQ(message_of([](OutputRow& row) { row.n_logprobs = kMostLogprobs, row.scored = 447; }), "");
+  EXPECT_THAT(message_of([](OutputRow& row) { row.n_logprobs = kMostLogprobs + 1; }),
+              AllOf(HasSubstr("129"), HasSubstr("128")));
+  for (const std::int32_t token : {448, -2})
+    EXPECT_THAT(message_of([&](OutputRow& row) { row.n_logprobs = 0, row.scored = token; }),
+                AllOf(HasSubstr(std::to_string(token)), HasSubstr("448")));
+  EXPECT_THAT(message_of([](OutputRow& row) { row.n_logprobs = 0, row.is_processed = true; }), HasSubstr("processed"));
+}
 TEST_F(Limits, Tokens) {
   refused([](TestStep& in) { in = {}; }, {"0 tokens", "128"});
   refused([](TestStep& in) { in.token_ids.resize(129), in.positions.resize(129), in.slots.resize(129); },

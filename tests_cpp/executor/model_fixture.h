@@ -60,6 +60,7 @@ struct TestStep {
   std::vector<std::int32_t> token_types;
   std::vector<OutputRow> outputs;
   std::function<void(std::uint32_t, std::span<const float>)> on_logits;
+  std::function<void(std::uint32_t, std::span<const RowLogprobs>)> on_logprobs;
   std::function<void(std::uint32_t, std::span<const float>)> on_embeddings;
   std::function<void(std::uint32_t, std::span<float>)> process;
   std::function<std::span<const std::uint32_t>(std::uint32_t)> mask;
@@ -74,9 +75,9 @@ struct TestStep {
     ids_.assign(width * page_tables.size(), UINT32_MAX);
     for (std::size_t slot = 0; slot < page_tables.size(); ++slot)
       std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
-    input_ = {token_ids,     positions,   slots,   {ids_, static_cast<std::uint32_t>(width), counts_},
-              rope_variants, token_types, outputs, on_logits,
-              on_embeddings, mask,        process};
+    input_ = {token_ids,     positions,     slots,   {ids_, static_cast<std::uint32_t>(width), counts_},
+              rope_variants, token_types,   outputs, on_logits,
+              on_logprobs,   on_embeddings, mask,    process};
     return input_;
   }
 

@@ -27,6 +27,7 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
     ASSERT_NE(executor_, nullptr);
     for (std::uint32_t i = 0; i < pages_.size(); ++i) pages_[i] = i;
     input_.on_logits = [this](std::uint32_t, std::span<const float> logits) { n_logits_ += logits.size(); };
+    input_.on_logprobs = [this](std::uint32_t, std::span<const RowLogprobs> rows) { n_logprobs_ += rows.size(); };
   }
   // n tokens of a slot from a position on, with an output row for the last.
   void add(std::int32_t slot, std::uint32_t first, std::uint32_t n) {
@@ -41,6 +42,7 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
     row.sampling = {{0.7f, 20, 0.9f, 0.01f, 1.1f, 0.1f, 0.1f}, 5};
     row.history = std::span(history_).first(row.position);
     row.n_prompt = 1;
+    if (executor_->info().has_logprobs) row.n_logprobs = 5;
     input_.outputs.push_back(row);
   }
   bool run() { return executor_->step(input_, output_).has_value() && output_.tokens.size() == input_.outputs.size(); }
@@ -71,7 +73,7 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
   std::vector<std::int32_t> history_ = std::vector<std::int32_t>(128, 7);
   StepInput input_;
   StepOutput output_;
-  std::size_t n_logits_ = 0;
+  std::size_t n_logits_ = 0, n_logprobs_ = 0;
 };
 
 TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
@@ -86,6 +88,7 @@ TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
   EXPECT_TRUE(good);
   EXPECT_EQ(n_allocated, 0u);
   EXPECT_EQ(n_logits_, 202 * 3 * executor_->config().vocab_size);
+  EXPECT_EQ(n_logprobs_, executor_->info().has_logprobs ? 202 * 3u : 0u);
 }
 
 std::vector<TierAndModel> tiers_and_models() {

@@ -23,6 +23,7 @@ Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // the first entry of the ring holds the counts
+  g.has_logprobs = target.has_logprobs;
   g.kv = choose_kv_type(options, *p.weights, p.config, target.kv_dtype);
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   g.keeps_tokens = options.run_ahead && target.has_operand_sets && g.pooling == Pooling::kNone;

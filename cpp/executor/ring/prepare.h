@@ -51,6 +51,7 @@ struct Target {
   bool has_operand_sets = false;   // the ring reads operands of two steps in turn (Ring::use_operand_sets)
   bool is_fast = false;            // true: the tier's kernels of arithmetic `fast` are used, which compute with floats
   std::string_view kv_dtype = {};  // the KV cache's type if no option names one; empty: i16
+  bool has_logprobs = false;       // whether the tier computes logprobs (LOGPROBS)
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

@@ -113,6 +113,9 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     // Experts in host memory cannot be paged out, so an eighth of the host's memory is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
+  // LOGPROBS saves the copy of logits to the host. A tier that computes in host memory has no such copy, and the host's
+  // own code (engine/logprobs.h) is faster than the reference kernel.
+  const bool has_logprobs = memory && executor->ring_->kernels().has(ir::Op::LOGPROBS);
   ZRT_TRY(executor->prepared_, prepare(path, options,
                                        {.maps_weights = mapped,
                                         .budget = memory ? &budget : nullptr,
@@ -120,7 +123,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                         .kernels = &executor->ring_->kernels(),
                                         .has_operand_sets = executor->ring_->has_operand_sets(),
                                         .is_fast = executor->ring_->is_fast(),
-                                        .kv_dtype = executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
+                                        .kv_dtype = executor->ring_->is_fast() ? tier->fast_kv_dtype : "",
+                                        .has_logprobs = has_logprobs}));
   const auto& p = executor->prepared_;
   // A tier without a kernel for POOL_MEAN refuses all models with embeddings, even if their pooling is not the mean.
   if (p.graph_options.pooling != Pooling::kNone &&
@@ -139,6 +143,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .pooling = p.graph_options.pooling,
                      .embedding_dim = embedding_dim(p.graph_options.pooling, p.config),
                      .needs_whole_texts = !p.config.is_causal,
+                     .has_logprobs = has_logprobs && p.graph_options.pooling == Pooling::kNone,
                      .max_slots = p.sizes.max_slots,
                      .max_context = p.sizes.max_context,
                      .n_pages = p.graph_options.n_pages,
@@ -168,7 +173,9 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                 .vocab_size = p.config.vocab_size,
                                 .n_rope_variants = executor->n_rope_variants_,
                                 .n_token_types = executor->prepared_.config.n_token_types,
-                                .needs_whole_texts = executor->info_.needs_whole_texts});
+                                .needs_whole_texts = executor->info_.needs_whole_texts,
+                                .has_logprobs = executor->info_.has_logprobs});
+  if (executor->info_.has_logprobs) executor->logprobs_.reserve(p.sizes.max_outputs);
   return executor;
 }
 
@@ -299,6 +306,8 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind_if_used(views.mask, "request.mask"));
   ZRT_CHECK_OK(bind_if_used(views.sampling, "request.sampling"));
   ZRT_CHECK_OK(bind_if_used(views.tokens, "host_ring.tokens"));
+  ZRT_CHECK_OK(bind_if_used(views.wanted_logprobs, "request.logprobs"));
+  ZRT_CHECK_OK(bind_if_used(views.logprobs, "host_ring.logprobs"));
   ZRT_CHECK_OK(bind_if_used(views.rope_positions, "request.rope_positions"));
   ZRT_CHECK_OK(bind_if_used(views.text_ends, "request.text_ends"));
   ZRT_CHECK_OK(bind_if_used(views.token_types, "request.token_types"));
@@ -317,6 +326,7 @@ Status RingExecutor::bind_views() {
     shift(*view);
   for (std::uint32_t** view : {&second.bias, &second.mask}) shift(*view);
   shift(second.sampling);
+  shift(second.wanted_logprobs);
   return ring_->use_operand_sets(regions_.at("step_descriptor"), stride);
 }
 

@@ -6,6 +6,7 @@
 #include "executor/executor.h"
 #include "executor/ring/prepare.h"
 #include "executor/step_check.h"
+#include "kernels/common/logprobs.h"
 #include "kernels/common/sample_params.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
@@ -65,6 +66,8 @@ class RingExecutor final : public Executor {
   Status finish_embeddings(const Begun& begun);
   Status finish_picks(const Begun& begun, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
+  // Passes the rows of a group that want logprobs to StepInput::on_logprobs.
+  void give_logprobs(const StepInput& input, std::size_t first, std::size_t count);
   // Calls StepInput::mask for the masked rows of a group and copies the masks to the device's buffer. Only SAMPLE reads
   // masks, so the packets before SAMPLE run meanwhile.
   Status fill_masks(const Begun& begun);
@@ -91,6 +94,9 @@ class RingExecutor final : public Executor {
     SampleParams* sampling = nullptr;
     std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: the model has neither state nor pages to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring
+    // Null for tiers that compute no logprobs.
+    LogprobParams* wanted_logprobs = nullptr;
+    const LogprobStats* logprobs = nullptr;
   };
 
   // Begun records what begin() and begin_group() have submitted of a step, for finish().
@@ -102,6 +108,7 @@ class RingExecutor final : public Executor {
     std::size_t first = 0;  // the group's first output row
     std::uint32_t count = 0;
     std::uint32_t next = 0;  // number of the first packet that was not submitted yet
+    std::uint32_t end = 0;   // number of the packet behind the group's last; behind all packets, or before LOGPROBS
     bool is_processed = false;
     ring::Fence fence{};
   };
@@ -120,6 +127,7 @@ class RingExecutor final : public Executor {
   bool has_mapped_weights_ = false;  // true if kernels read weights in the mapped file
   std::uint32_t n_rope_variants_ = 1;
   std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
+  std::vector<RowLogprobs> logprobs_;     // scratch of give_logprobs()
   std::uint32_t drained_ = 0;             // number of entries of the output ring that were read so far
 };
 

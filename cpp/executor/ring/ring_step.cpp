@@ -20,10 +20,15 @@ ring::StepDims dims_of(const StepInput& input, std::uint32_t n_outputs) {
   return {static_cast<std::uint32_t>(input.token_ids.size()), n_outputs, static_cast<std::uint32_t>(last + 1)};
 }
 
+bool wants_logprobs(const OutputRow& row) {
+  return row.n_logprobs.has_value();
+}
+
 }  // namespace
 
 static_assert(kSampleNone == kNoToken);
 static_assert(id_of_field(kLastToken) == kLastPick);
+static_assert(kLogprobTop == kMostLogprobs && sizeof(LogprobStats::Token) == sizeof(TokenLogit));
 
 void RingExecutor::fill_body(const StepInput& input, const Views& views) const {
   std::ranges::copy(input.token_ids, views.token_ids);
@@ -99,6 +104,8 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
                          .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
                          .mask_begin = 0,
                          .n_mask_words = 0};
+    if (views.wanted_logprobs != nullptr)
+      views.wanted_logprobs[i] = {row.n_logprobs ? static_cast<std::int32_t>(*row.n_logprobs) : -1, row.scored};
   }
 }
 
@@ -165,6 +172,23 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
   return {};
 }
 
+void RingExecutor::give_logprobs(const StepInput& input, std::size_t first, std::size_t count) {
+  logprobs_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!input.outputs[first + i].n_logprobs) continue;
+    const LogprobStats& stats = views_[0].logprobs[i];
+    const auto* top = reinterpret_cast<const TokenLogit*>(stats.top);
+    const auto* end = std::ranges::find(top, top + *input.outputs[first + i].n_logprobs, kNoToken, &TokenLogit::id);
+    logprobs_.push_back({.sum = std::bit_cast<double>(std::uint64_t{stats.sum[1]} << 32 | stats.sum[0]),
+                         .max = stats.max,
+                         .logit = stats.logit,
+                         .top = {top, end}});
+    if (i + 1 < count && input.outputs[first + i + 1].n_logprobs) continue;
+    input.on_logprobs(static_cast<std::uint32_t>(first + i + 1 - logprobs_.size()), logprobs_);
+    logprobs_.clear();
+  }
+}
+
 Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std::size_t count) {
   const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.locations.at("out.logits").offset;
   unprocessed_.clear();
@@ -202,7 +226,11 @@ Status RingExecutor::begin_group(Begun& begun, std::size_t first, std::uint32_t 
   begun.first = first;
   begun.count = static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, rows.size()));
   begun.dims.n_outputs = begun.count;
-  begun.next = static_cast<std::uint32_t>(packets.size());
+  // LOGPROBS, the last packet of tiers that have it, runs only for groups with a row that wants it.
+  begun.end = static_cast<std::uint32_t>(packets.size());
+  if (views.logprobs != nullptr && !(input.on_logprobs && std::ranges::any_of(rows.first(begun.count), wants_logprobs)))
+    --begun.end;
+  begun.next = begun.end;
   begun.is_processed = false;
   if (rows.empty()) {
     begun.next = begun.batch->body_end;
@@ -234,18 +262,18 @@ Status RingExecutor::finish_embeddings(const Begun& begun) {
 Status RingExecutor::finish_picks(const Begun& begun, StepOutput& output) {
   const StepInput& input = *begun.input;
   const std::size_t first = begun.first, count = begun.count;
-  const auto n_packets = static_cast<std::uint32_t>(begun.batch->packets.size());
-  if (begun.next < n_packets) {
+  if (begun.next < begun.end) {
     const auto masks = fill_masks(begun);
     if (begun.is_processed || !masks) ZRT_CHECK_OK(ring_->wait(begun.fence));
     ZRT_CHECK_OK(masks);
     if (begun.is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
-    ZRT_CHECK_OK(run(*begun.batch, begun.next, n_packets - begun.next, begun.dims));
+    ZRT_CHECK_OK(run(*begun.batch, begun.next, begun.end - begun.next, begun.dims));
   } else {
     ZRT_CHECK_OK(wait(begun.fence));
   }
   ZRT_CHECK_OK(drain_tokens(count, output.tokens));
   if (begun.is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
+  if (input.on_logprobs) give_logprobs(input, first, count);
   return input.on_logits ? read_logits(input, first, count) : Status{};
 }
 
