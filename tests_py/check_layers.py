@@ -82,6 +82,7 @@ TESTS_ALSO = {
     "ir": {"executor"},
     "arch": {"executor"},
     "lower": {"executor"},
+    "engine": {"kernels"},
     "executor": {"kernels", *FOLDER_ALSO["executor", "ring"]},
     "peer": {"base", "model", "arch", "mem", "executor"},
     # A comparison with T-CPU has both sides.

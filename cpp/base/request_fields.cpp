@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/output_row.h"
+
 namespace zinc_rt {
 namespace {
 
@@ -161,7 +163,7 @@ std::vector<RequestField> make_rows() {
       own("top_logprobs", kChat | kOllama, "a whole number, 0 to 20", "with `logprobs`: of so many of the most likely"),
       own("logprobs", kCompletion, "a whole number, 0 to 20", "of each token and of so many of the most likely"),
       set("logprobs", kGenerate | kPython, &R::logprobs, "of each token and of so many of the most likely; 0: none",
-          {0, 128}, Bounds{0, 20}),
+          {0, kMostLogprobs}, Bounds{0, 20}),
       set("prompt_logprobs", kOpenAi | kPython, &R::prompt_logprobs, "of the prompt's tokens; not streamed", {0, 20}),
       own("echo", kChat | kCompletion, kYesNo, "true: the answer begins with the prompt; chats take only false"),
       own("return_token_ids", kOpenAi, kYesNo, "ids besides the text"),

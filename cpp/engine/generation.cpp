@@ -66,10 +66,12 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   p.min_tokens = request_.min_tokens;
   p.second_text = second_text_;
   p.scores_prompt = scores_prompt();
+  p.n_prompt_logprobs = request_.prompt_logprobs.value_or(0);
   if (drafter_) p.speculation = speculation_;
   p.is_masked = mask_ != nullptr;
   p.is_processed = has_processor();
-  p.wants_logits = request_.logprobs > 0 || request_.return_logits_hash;
+  p.wants_logits = request_.return_logits_hash;
+  if (request_.logprobs > 0) p.n_logprobs = request_.logprobs;
   p.cache_salt = request_.cache_salt;
   p.stop_tokens = request_.stop_token_ids;
   if (!request_.ignore_eos)
@@ -81,6 +83,10 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
 
 std::unique_ptr<TokenDetails> Generation::make_details(const LogitsRow& row) const {
   auto details = std::make_unique<TokenDetails>();
+  if (row.logprobs != nullptr) {
+    details->logprob = logprob_of(*row.logprobs, row.token);
+    return details;
+  }
   if (row.is_prompt) {
     details->logprob = logprob_of(row.logits, row.token, *request_.prompt_logprobs);
     return details;

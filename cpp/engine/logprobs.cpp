@@ -77,13 +77,12 @@ ZRT_MULTIVERSION void add_exponentials(const float* l, std::size_t n_logits, dou
   std::memcpy(sums, total, sizeof total);
 }
 
-double log_sum_of(std::span<const float> logits) {
-  const double max = max_of(logits);
+double sum_of(std::span<const float> logits, double max) {
   std::array<double, kLanes> sums{};
   for_groups(logits, [&](const float* l, std::size_t n) { add_exponentials(l, n, max, sums.data()); });
   double sum = 0;
   for (const double s : sums) sum += s;
-  return max + std::log(sum);
+  return sum;
 }
 
 bool any_above(const float* l, float bar) {
@@ -95,24 +94,23 @@ bool any_above(const float* l, float bar) {
 }  // namespace
 
 TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::uint32_t n_top) {
-  const double log_sum = log_sum_of(logits);
-  TokenLogprob out{token, logits[static_cast<std::size_t>(token)] - log_sum, {}};
-  if (n_top == 0) return out;
+  const float max = max_of(logits);
+  RowLogprobs row{.sum = sum_of(logits, max), .max = max, .logit = logits[static_cast<std::size_t>(token)], .top = {}};
+  if (n_top == 0) return logprob_of(row, token);
   // Tokens are visited in the order of their ids. So if the list is full, a value no larger than its last value does
   // not enter the list.
-  auto& top = out.top;
+  std::vector<TokenLogit> top;
   top.reserve(std::min<std::size_t>(n_top, logits.size()) + 1);
   const auto offer = [&](std::size_t id) {
-    const double l = logits[id];
-    if (std::isnan(l) || (top.size() == n_top && !(l > top.back().second))) return;
+    const float l = logits[id];
+    if (std::isnan(l) || (top.size() == n_top && !(l > top.back().logit))) return;
     auto at = top.end();
-    while (at != top.begin() && l > std::prev(at)->second) --at;
-    top.emplace(at, static_cast<std::int32_t>(id), l);
+    while (at != top.begin() && l > std::prev(at)->logit) --at;
+    top.insert(at, {static_cast<std::int32_t>(id), l});
     if (top.size() > n_top) top.pop_back();
   };
   const auto skips = [&](std::size_t id) {
-    return top.size() == n_top && id + kLanes <= logits.size() &&
-           !any_above(&logits[id], static_cast<float>(top.back().second));
+    return top.size() == n_top && id + kLanes <= logits.size() && !any_above(&logits[id], top.back().logit);
   };
   for (std::size_t id = 0; id < logits.size();) {
     if (skips(id))
@@ -120,7 +118,15 @@ TokenLogprob logprob_of(std::span<const float> logits, std::int32_t token, std::
     else
       offer(id++);
   }
-  for (auto& [id, value] : top) value -= log_sum;
+  row.top = top;
+  return logprob_of(row, token);
+}
+
+TokenLogprob logprob_of(const RowLogprobs& row, std::int32_t token) {
+  const double log_sum = row.max + std::log(row.sum);
+  TokenLogprob out{token, row.logit - log_sum, {}};
+  out.top.reserve(row.top.size());
+  for (const TokenLogit& entry : row.top) out.top.emplace_back(entry.id, entry.logit - log_sum);
   return out;
 }
 

@@ -21,20 +21,6 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     input->token_types.reserve(executor.config().n_token_types > 0 ? n_tokens : 0);
     input->outputs.reserve(n_slots + n_tokens);
   }
-  const auto on_logits = [this](std::uint32_t first, std::span<const float> logits) {
-    const std::size_t width = executor_.config().vocab_size;
-    logits_rows_.clear();
-    for (std::uint32_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
-      const sched::PlanRow& of = plan_->rows[row];
-      const bool is_prompt = row >= plan_->n_outputs;
-      judge_rows(std::min(row + 1, plan_->n_outputs));
-      // Skips a row without a token to score: the row follows a wrong guess, or its request ends.
-      if (!is_prompt && (!row_is_real_[row] || output_.tokens[row] == kNoToken)) continue;
-      logits_rows_.push_back(
-          {of.user, row, is_prompt ? of.next : output_.tokens[row], is_prompt, logits.subspan(i * width, width)});
-    }
-    if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
-  };
   const auto on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
     const std::size_t width = executor_.info().embedding_dim;
     for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row) {
@@ -43,7 +29,12 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     }
   };
   for (Running& running : running_) {
-    running.input.on_logits = on_logits;
+    running.input.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
+      report_rows(first, logits, {});
+    };
+    running.input.on_logprobs = [this](std::uint32_t first, std::span<const RowLogprobs> rows) {
+      report_rows(first, {}, rows);
+    };
     running.input.on_embeddings = on_embeddings;
     running.input.mask = [this](std::uint32_t row) { return mask(row); };
     running.input.process = [this](std::uint32_t row, std::span<float> logits) {
@@ -81,8 +72,44 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepInput& input) {
       input.slots.push_back(static_cast<std::int32_t>(item.slot));
       if (has_types) input.token_types.push_back(item.second_text > 0 && i >= item.second_text ? 1 : 0);
     }
-  for (const sched::PlanRow& row : plan.rows) input.outputs.push_back(row.output);
+  for (const sched::PlanRow& row : plan.rows) input.outputs.push_back(output_row(row));
   fill_embeddings(plan, input);
+}
+
+// Decides where the logprobs of a row are computed: by the executor, or on the host from the row's logits. The host
+// computes them if the executor cannot, if the row is processed (the executor would see the changed logits), or if the
+// logits are read for a hash anyway.
+OutputRow ModelRunner::output_row(const sched::PlanRow& row) const {
+  OutputRow output = row.output;
+  if (!output.n_logprobs || (executor_.info().has_logprobs && !output.is_processed && !output.wants_logits))
+    return output;
+  output.wants_logits = true;
+  output.n_logprobs.reset();
+  return output;
+}
+
+// Reports the output rows from `first` on to the listener. One of the spans is empty; the other has their logits, row
+// after row, or their logprobs.
+void ModelRunner::report_rows(std::uint32_t first, std::span<const float> logits,
+                              std::span<const RowLogprobs> logprobs) {
+  const std::size_t width = executor_.config().vocab_size;
+  const std::size_t count = logprobs.empty() ? logits.size() / width : logprobs.size();
+  logits_rows_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto row = first + static_cast<std::uint32_t>(i);
+    const sched::PlanRow& of = plan_->rows[row];
+    const bool is_prompt = row >= plan_->n_outputs;
+    judge_rows(std::min(row + 1, plan_->n_outputs));
+    // Skips a row without a token to score: the row follows a wrong guess, or its request ends.
+    if (!is_prompt && (!row_is_real_[row] || output_.tokens[row] == kNoToken)) continue;
+    logits_rows_.push_back({.user = of.user,
+                            .row = row,
+                            .token = is_prompt ? of.output.scored : output_.tokens[row],
+                            .is_prompt = is_prompt,
+                            .logits = logprobs.empty() ? logits.subspan(i * width, width) : logits,
+                            .logprobs = logprobs.empty() ? nullptr : &logprobs[i]});
+  }
+  if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
 }
 
 // Returns the mask of an output row. If computing it failed, the row is picked without a mask, and its request ends.

@@ -19,13 +19,14 @@
 namespace zinc_rt {
 
 // LogitsRow is a row of logits that a request wants to see, for log-probabilities or a hash. The runner passes it to
-// StepListener::on_logits.
+// StepListener::on_logits. It has either `logits` or `logprobs`, which are valid during the call.
 struct LogitsRow {
   std::uint64_t user = 0;
-  std::uint32_t row = 0;            // index among the step's output rows
-  std::int32_t token = 0;           // the picked token; for a scored prompt, the prompt's next token
-  bool is_prompt = false;           // the row belongs to a prompt whose tokens are scored
-  std::span<const float> logits{};  // valid during the call
+  std::uint32_t row = 0;   // index among the step's output rows
+  std::int32_t token = 0;  // the picked token; for a scored prompt, the prompt's next token
+  bool is_prompt = false;  // the row belongs to a prompt whose tokens are scored
+  std::span<const float> logits{};
+  const RowLogprobs* logprobs = nullptr;  // what the executor computed from the logits
 };
 
 // Through this interface the runner reports a step's results to the engine and gets data about requests from it.
@@ -50,8 +51,8 @@ class StepListener {
   // Called before each step is planned, with the `user` of each request that has a slot. is_held_up() is then called
   // for each of them.
   virtual void before_step(std::span<const std::uint64_t>) {}
-  // Reports rows of the current step. The rows of a scored prompt come in order; the first row predicts the prompt's
-  // second token.
+  // Reports rows of the current step, which all have logits or all have logprobs. The rows of a scored prompt come in
+  // order; the first row predicts the prompt's second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
   // Takes the pooled row of a text whose embedding a request wants. Returns false if the row has no direction; the
   // request then ends as bad_logits.
@@ -119,6 +120,8 @@ class ModelRunner {
   void note_failure(const Status& status, std::uint32_t n_tokens);
   void report(StepListener& listener);
   void fill(const sched::StepPlan& plan, StepInput& input);
+  OutputRow output_row(const sched::PlanRow& row) const;
+  void report_rows(std::uint32_t first, std::span<const float> logits, std::span<const RowLogprobs> logprobs);
   void fill_embeddings(const sched::StepPlan& plan, StepInput& input);
   void end_bad_scores(const sched::StepPlan& plan);
   void end_bad_embeddings();

@@ -173,8 +173,11 @@ bool StepLoop::is_held_up(std::uint64_t user) const {
 
 void StepLoop::on_logits(std::span<const LogitsRow> rows) {
   row_details_.resize(rows.size());
-  row_threads_.parallel_for(
-      rows.size(), [&](std::uint64_t i, int) { row_details_[i] = generations_[rows[i].user].make_details(rows[i]); });
+  const auto make = [&](std::uint64_t i, int) { row_details_[i] = generations_[rows[i].user].make_details(rows[i]); };
+  if (rows[0].logprobs == nullptr)
+    row_threads_.parallel_for(rows.size(), make);
+  else
+    for (std::size_t i = 0; i < rows.size(); ++i) make(i, 0);  // a row takes less time than to wake a thread
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].is_prompt) {
       generations_[rows[i].user].add_prompt_logprob(std::move(row_details_[i]->logprob));

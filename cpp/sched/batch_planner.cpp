@@ -59,6 +59,7 @@ void add_pick(const Request& r, std::uint32_t i, std::size_t token_index, StepPl
   output.is_masked = r.params.is_masked;
   output.is_processed = r.params.is_processed;
   output.wants_logits = r.params.wants_logits;
+  output.n_logprobs = r.params.n_logprobs;
 }
 
 // Adds an item with tokens [n_done, n_done + n) of a request and the n_drafts guessed tokens behind them.
@@ -134,7 +135,12 @@ void BatchPlanner::add_scores(std::span<Request* const> by_slot, StepPlan& plan)
   for (const PlanItem& item : plan.items) {
     const Request& r = *by_slot[item.slot];
     for (std::uint32_t i = item.begin; r.params.scores_prompt && i < item.begin + item.n; ++i)
-      if (r.wants_score(i)) add_row(r, i, first + i - item.begin, plan).next = r.tokens.ids()[i + 1];
+      if (r.wants_score(i)) {
+        OutputRow& output = add_row(r, i, first + i - item.begin, plan).output;
+        output.wants_logits = false;
+        output.n_logprobs = r.params.n_prompt_logprobs;
+        output.scored = r.tokens.ids()[i + 1];
+      }
     first += item.n;
   }
 }

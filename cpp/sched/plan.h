@@ -34,7 +34,6 @@ struct PlanRow {
   RequestId request = 0;
   std::uint64_t user = 0;
   std::span<const std::int32_t> text;  // the request's tokens before output.position
-  std::int32_t next = kNoToken;        // if the row only scores a prompt: the prompt's token at output.position
   // The last n_guessed tokens of `text` are guesses, which the rows before this one verify.
   std::uint32_t n_guessed = 0;
 };

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,12 @@ struct RequestParams {
   std::vector<std::int32_t> stop_tokens;  // the request ends when one of them is picked
   std::uint32_t min_tokens = 0;           // stop tokens are banned from the first min_tokens picks
   std::uint32_t second_text = 0;          // BERT models: prompt tokens from here on are of type 1; 0: none are
-  bool scores_prompt = false;             // the client wants the logits of each prompt token except the last
+  bool scores_prompt = false;             // the client wants logprobs of each prompt token except the first
+  std::uint32_t n_prompt_logprobs = 0;    // how many of the most likely tokens these list
   Speculation speculation = {.most = 0};  // limits of the guessed tokens per step (Scheduler::propose)
   // Copied into the output rows of the request's picks (base/output_row.h).
   bool is_masked = false, is_processed = false, wants_logits = false;
+  std::optional<std::uint32_t> n_logprobs;
   std::string cache_salt;  // requests share cached prefixes only if their salts are equal
   // Prompt tokens that were cached when the request was placed; only backlog_tokens() uses it.
   std::uint32_t n_cached = 0;
@@ -68,7 +71,7 @@ struct Request {
   Micros turn_ends = 0;               // time from which on the request may have to yield its slot (turns.cpp)
   std::uint32_t n_before_turn = 0;    // length of the text, in tokens, when the request got its slot
   std::uint32_t n_done = 0;           // tokens whose KV (and recurrent state) is computed
-  std::uint32_t n_scored = 0;         // if scores_prompt: prompt tokens whose logits were computed
+  std::uint32_t n_scored = 0;         // if scores_prompt: prompt tokens after which logprobs were computed
   std::uint32_t n_charged = 0;        // pages of the slot that are charged to its tenant
   std::uint32_t n_lent = 0;           // the slot's last n_lent pages are lent for drafts and charged to nobody
   // `root` is the prefix cache's node where the request's scope begins. `node` is the pinned node whose path holds the
@@ -106,7 +109,7 @@ struct Request {
   // The length of the text for which the next logits are computed. The length decides which variant of the position
   // encoding these logits need.
   std::uint32_t n_encoded() const { return is_scoring() ? n_scored + 1 : tokens.size(); }
-  // Returns whether the client wants the logits after token i although no token is picked there (scores_prompt).
+  // Returns whether the client wants the logprobs after token i although no token is picked there (scores_prompt).
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
   // Returns whether min_tokens forbids a stop token at this position of the text.
   bool bans_stops(std::uint32_t position) const { return position - n_prompt < params.min_tokens; }

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
+
+#include "kernels/common/logprobs.h"
+#include "kernels/common/operands.h"
+#include "kernels/cpu/kernel.h"
 
 namespace zinc_rt {
 namespace {
@@ -103,6 +108,64 @@ TEST(Logprobs, OfRowsThatAreNoDistributionAreNaN) {
       EXPECT_EQ(logprob_of(logits, 1, 4).top.size(), 4u);
     }
   EXPECT_TRUE(std::isnan(logprob_of(std::vector<float>(20, -kInfinity), 1, 4).logprob));
+}
+
+// From what the op LOGPROBS makes of the row, by its definition.
+TokenLogprob logprob_by_op(std::vector<float> logits, std::int32_t token, std::uint32_t n_top) {
+  const auto* kernel = *std::ranges::find_if(
+      cpu::cpu_kernels(), [](const cpu::CpuKernel* k) { return std::string_view(k->op) == "LOGPROBS"; });
+  LogprobParams params{static_cast<std::int32_t>(n_top), -1};
+  LogprobStats stats{};
+  const auto v = static_cast<std::uint32_t>(logits.size());
+  void* buffers[operand::Logprobs::kCount] = {logits.data(), &token, &params, &stats};
+  kernel->run({.buffers = buffers,
+               .symbols = &v,
+               .push = nullptr,
+               .n_tokens = 1,
+               .n_outputs = 1,
+               .wg = {},
+               .lds = nullptr,
+               .shared = nullptr});
+  std::vector<TokenLogit> top;
+  for (std::uint32_t i = 0; i < n_top && stats.top[i].id >= 0; ++i)
+    top.push_back({stats.top[i].id, stats.top[i].logit});
+  return logprob_of(
+      {std::bit_cast<double>(std::uint64_t{stats.sum[1]} << 32 | stats.sum[0]), stats.max, stats.logit, top}, token);
+}
+
+void expect_same_bits(const std::vector<float>& logits, std::uint32_t n_top) {
+  const auto token = static_cast<std::int32_t>(logits.size() / 3);
+  const auto host = logprob_of(logits, token, n_top), op = logprob_by_op(logits, token, n_top);
+  const auto bits = [](double value) { return std::isnan(value) ? 0 : std::bit_cast<std::uint64_t>(value); };
+  EXPECT_EQ(bits(host.logprob), bits(op.logprob));
+  ASSERT_EQ(host.top.size(), op.top.size());
+  for (std::size_t i = 0; i < op.top.size(); ++i) {
+    EXPECT_EQ(host.top[i].first, op.top[i].first) << i;
+    EXPECT_EQ(bits(host.top[i].second), bits(op.top[i].second)) << i;
+  }
+}
+
+// Numbers of logits around the sixteen lanes; ties, both zeros, infinities, NaN among the others and everywhere.
+TEST(Logprobs, HaveTheBitsOfTheOp) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::mt19937 random(7);
+  for (const std::size_t n : {1, 2, 15, 16, 17, 31, 100, 129, 1000, 32003, 151936})
+    for (int kind = 0; kind < 9; ++kind) {
+      auto logits = random_logits(n, kind == 0 ? 0.0f : kind == 1 ? 0.1f : kind == 2 ? 300.0f : 4.0f);
+      for (float& l : logits) {
+        const bool is_some = random() % 8 == 0;
+        if (kind == 4) l = std::round(l);
+        if (kind == 5) l = random() % 2 == 0 ? 0.0f : -0.0f;
+        if (kind == 6 && is_some) l = random() % 2 == 0 ? kNan : -kInfinity;
+        if (kind == 7 && is_some) l = kInfinity;
+        if (kind == 8) l = is_some ? -kInfinity : kNan;
+      }
+      if (kind == 3) logits[n / 2] = 1000;  // all others are lost
+      for (const std::uint32_t n_top : {0u, 1u, 5u, 20u, kMostLogprobs}) {
+        SCOPED_TRACE(testing::Message() << n << " logits of kind " << kind << ", top " << n_top);
+        expect_same_bits(logits, n_top);
+      }
+    }
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST_F(RequestTest, PromptLogprobsHaveTheBitsOfTheLogitsInAnyChunks) {
 // Logits that nobody reads stay on the device.
 TEST_F(RequestTest, OnlyRequestsThatNeedThemHaveTheirLogitsBroughtToTheHost) {
   auto probe = std::make_shared<Probe>();
-  std::size_t n_rows = 0, n_wanted = 0;
+  std::size_t n_rows = 0, n_wanted = 0;  // n_wanted: whose logits the host reads
   probe->before = [&](const StepInput& input, std::uint64_t) -> Status {
     n_rows += input.outputs.size();
     n_wanted += static_cast<std::size_t>(std::ranges::count_if(input.outputs, &OutputRow::wants_logits));
@@ -103,8 +103,16 @@ TEST_F(RequestTest, OnlyRequestsThatNeedThemHaveTheirLogitsBroughtToTheHost) {
   };
   EXPECT_EQ(rows_of([](Request&) {}), std::pair(5uz, 0uz));
   EXPECT_EQ(rows_of([](Request& r) { r.return_logits_hash = true; }), std::pair(5uz, 5uz));
-  EXPECT_EQ(rows_of([](Request& r) { r.logprobs = 1; }), std::pair(5uz, 5uz));
-  EXPECT_EQ(rows_of([](Request& r) { r.prompt_logprobs = 0; }), std::pair(5uz + 8uz, 8uz));
+  // Executors that compute logprobs do not need the host to read logits for them.
+  const std::size_t once = engine.core->find_model({})->info().has_logprobs ? 0 : 1;
+  EXPECT_EQ(rows_of([](Request& r) { r.logprobs = 1; }), std::pair(5uz, once * 5));
+  EXPECT_EQ(rows_of([](Request& r) { r.prompt_logprobs = 0; }), std::pair(5uz + 8uz, once * 8));
+  EXPECT_EQ(rows_of([](Request& r) { r.logprobs = 1, r.return_logits_hash = true; }), std::pair(5uz, 5uz));
+  EXPECT_EQ(rows_of([](Request& r) {
+              r.logprobs = 1;
+              r.logits_processor = [](std::span<const std::int32_t>, std::span<float>) { return Status{}; };
+            }),
+            std::pair(5uz, 5uz));
 }
 
 TEST_F(RequestTest, ScoringLeavesTheTokensAndTheCacheAsTheyAre) {

@@ -56,6 +56,59 @@ TEST_P(EngineOnTiers, BatchesPreemptionAndPrefixesChangeNoBit) {
   expect_all_free(engine);
 }
 
+// The logprobs of answers and of prompts, in a batch and with other requests beside them: by the tier itself, and from
+// logits where a hash or a processor makes the host read them.
+TEST_P(EngineOnTiers, LogprobsHaveTheDigitsOfTCpu) {
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < 5; ++i) {
+    auto request = token_request(prompt(20 + 9 * i, static_cast<unsigned>(i)), 6);
+    request.temperature = i % 2 == 0 ? 0.0f : 1.0f;
+    request.seed = i;
+    request.return_logits_hash = i == 1;
+    request.logprobs = i == 4 ? 0 : i == 2 ? 128 : 5;
+    if (i == 0 || i == 2) request.prompt_logprobs = i;
+    if (i == 3)
+      request.logits_processor = [](std::span<const std::int32_t>, std::span<float> logits) {
+        logits[9] += 3;
+        return Status{};
+      };
+    requests.push_back(std::move(request));
+  }
+  auto options = small_options();
+  const auto alone = start_engine(GetParam().model, options);
+  options.tier = GetParam().tier;
+  options.max_slots = 5;
+  const auto engine = start_engine(GetParam().model, options);
+  std::vector<Stream> streams;
+  for (const Request& request : requests) {
+    auto stream = engine.session().stream(request);
+    ASSERT_TRUE(stream) << stream.error().message;
+    streams.push_back(std::move(*stream));
+  }
+  const auto expect_same = [](const std::vector<TokenLogprob>& got, const std::vector<TokenLogprob>& wanted) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_EQ(got[i].token_id, wanted[i].token_id) << i;
+      if (!std::isnan(wanted[i].logprob)) {
+        EXPECT_EQ(got[i].logprob, wanted[i].logprob) << i;
+      }
+      EXPECT_EQ(got[i].top, wanted[i].top) << i;
+    }
+  };
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    SCOPED_TRACE(i);
+    for (auto event = streams[i].next(); event && *event; event = streams[i].next()) {
+    }
+    const auto wanted = alone.session().generate(requests[i]);
+    ASSERT_TRUE(wanted);
+    const auto got = streams[i].completion();
+    EXPECT_EQ(got.token_ids, wanted->token_ids);
+    EXPECT_EQ(got.logprobs.size(), i == 4 ? 0u : 6u);
+    expect_same(got.logprobs, wanted->logprobs);
+    expect_same(got.prompt_logprobs, wanted->prompt_logprobs);
+  }
+}
+
 std::vector<EngineTierCase> engine_tier_cases() {
   std::vector<EngineTierCase> list;
   for (const ExecutorKind* kind : executor_kinds())

@@ -75,7 +75,6 @@ TEST_F(BatchPlannerTest, APlanCarriesTokensAndRows) {
     EXPECT_EQ(row.output.position, requests_[i]->tokens.size());
     EXPECT_EQ(row.text.data(), requests_[i]->tokens.ids().data());
     EXPECT_EQ(row.text.size(), requests_[i]->tokens.size());
-    EXPECT_EQ(row.next, kNoToken);
   }
 }
 
@@ -88,6 +87,7 @@ TEST_F(BatchPlannerTest, ARowCarriesHowItsTokenIsPicked) {
   all.params.stop_tokens = {8, 9};
   all.params.min_tokens = 1;
   all.params.is_masked = all.params.is_processed = all.params.wants_logits = true;
+  all.params.n_logprobs = 3;
   Request& late = add(7, 6);  // it has as many tokens as stops are banned for
   late.n_prompt = 5;
   late.params.stop_tokens = {8};
@@ -98,7 +98,7 @@ TEST_F(BatchPlannerTest, ARowCarriesHowItsTokenIsPicked) {
   EXPECT_THAT(first.history, IsEmpty());
   EXPECT_THAT(first.bias, IsEmpty());
   EXPECT_THAT(first.banned, IsEmpty());
-  EXPECT_FALSE(first.is_masked || first.is_processed || first.wants_logits);
+  EXPECT_FALSE(first.is_masked || first.is_processed || first.wants_logits || first.n_logprobs);
   EXPECT_EQ(second.sampling.temperature, 0.5f);
   EXPECT_THAT(second.history, ElementsAre(2000, 2001, 2002, 2003, 2004));
   EXPECT_EQ(second.n_prompt, 5u);
@@ -106,6 +106,8 @@ TEST_F(BatchPlannerTest, ARowCarriesHowItsTokenIsPicked) {
   EXPECT_EQ(second.bias[0].token_id, 3);
   EXPECT_THAT(second.banned, ElementsAre(8, 9));
   EXPECT_TRUE(second.is_masked && second.is_processed && second.wants_logits);
+  EXPECT_EQ(second.n_logprobs, 3u);
+  EXPECT_EQ(second.scored, kNoToken);  // the token that is picked
   EXPECT_THAT(third.banned, IsEmpty());
 }
 
@@ -113,6 +115,7 @@ TEST_F(BatchPlannerTest, ARowCarriesHowItsTokenIsPicked) {
 TEST_F(BatchPlannerTest, ScoresOfPromptsComeBehindThePicks) {
   Request& scored = add(5, 0);
   scored.params.scores_prompt = true;
+  scored.params.n_prompt_logprobs = 4;
   scored.n_scored = 1;  // of a turn before
   Request& other = add(3, 0);
   BatchPlanner::add_chunk(scored, 5, plan_);
@@ -124,9 +127,10 @@ TEST_F(BatchPlannerTest, ScoresOfPromptsComeBehindThePicks) {
     const PlanRow& row = plan_.rows[2 + i];
     EXPECT_EQ(row.output.token_index, i + 1);
     EXPECT_EQ(row.output.position, i + 2);
-    EXPECT_EQ(row.next, scored.tokens.ids()[i + 2]);
+    EXPECT_EQ(row.output.scored, scored.tokens.ids()[i + 2]);
     EXPECT_EQ(row.request, scored.id);
-    EXPECT_TRUE(row.output.wants_logits);
+    EXPECT_EQ(row.output.n_logprobs, 4u);
+    EXPECT_FALSE(row.output.wants_logits);
   }
 }
 
