@@ -189,6 +189,7 @@ TEST_F(AheadTest, NotWithWhatTheHostMustDo) {
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.is_masked = true; }));
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.is_processed = true; }));
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.wants_logits = true; }));
+  EXPECT_FALSE(is_ahead([](RequestParams& p) { p.n_logprobs = 5; }));
   EXPECT_FALSE(is_ahead([](RequestParams& p) { p.min_tokens = 3; }));
   EXPECT_TRUE(is_ahead([](RequestParams& p) { p.min_tokens = 2; }));  // the step's pick is the third
   options_.runs_ahead = false;
