@@ -1,4 +1,5 @@
-// ADD: z = x + y (kernels/cpu/add.cpp).
+// Computes ADD: z = x + y for rows of d floats (defined by kernels/cpu/add.cpp). Each workgroup computes one row:
+// thread i computes the elements i, i + 256, i + 512, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(add, 256) {

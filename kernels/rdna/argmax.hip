@@ -1,4 +1,5 @@
-// ARGMAX: a wave a row (largest.h).
+// Computes ARGMAX: token[r] is the index of the largest logit of row r (defined by kernels/cpu/argmax.cpp). Each
+// workgroup is one wave and computes one row (largest.h).
 #include "kernels/rdna/largest.h"
 
 ZRT_KERNEL(argmax, 32) {

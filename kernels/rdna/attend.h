@@ -1,6 +1,9 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED (kernels/cpu/flash_attn.cpp) but for how cells are read, which a struct Cells says. A
-// workgroup of 128 threads has a token and a head. In a chunk of 128 positions a thread has one position's score, then
-// some columns of the output.
+// Computes attention, the ops FLASH_ATTN and FLASH_ATTN_BATCHED, whatever the layout of the KV cache is. The ops and
+// their order of sums are defined by kernels/cpu/flash_attn.cpp. How K and V are read is left to a struct Cells;
+// flash_attn.hip and flash_attn_integer.hip define one each.
+// Each workgroup of 128 threads computes one query head of one token. It goes through the token's history in chunks of
+// 128 positions (rule 5 of docs/arithmetic.md). In a chunk each thread first computes the score of one position. Then
+// thread i computes the columns i, i + 128, ... of the weighted sum of V.
 #pragma once
 
 #include "kernels/rdna/device.h"
@@ -8,9 +11,11 @@
 namespace zinc_rt::rdna {
 
 constexpr uint32_t kWaves = kChunk / kWave;
-constexpr uint32_t kMostColumns = 4;  // of a thread: v_head_dim up to 512
+constexpr uint32_t kMostColumns = 4;  // columns of V per thread, so v_head_dim is at most 512
 
-// Where the cells are that a token sees.
+// Where a token's K and V are: the caches, the slot's row of the page table, and the kv head that belongs to the query
+// head. k_page(j) and v_page(j) return the page with position j; a page holds 16 positions. A pitch is the number of
+// bytes from one page to the next; type is the type of the cache.
 struct History {
   uint8_t *k, *v;
   const int32_t* pages;
@@ -20,21 +25,22 @@ struct History {
   ZRT_MEMBER const uint8_t* k_page(uint32_t j) const { return k + (uint64_t)pages[j / 16] * k_pitch; }
   ZRT_MEMBER const uint8_t* v_page(uint32_t j) const { return v + (uint64_t)pages[j / 16] * v_pitch; }
 };
-// Positions [begin, end) are those of the chunk at `at` that the token sees.
+// The positions of a chunk to which the token attends: [begin, end), as absolute positions. The chunk begins at `at`.
 struct Span {
   uint32_t at, begin, end;
 };
 
-// LDS of a workgroup.
+// What a workgroup keeps in LDS, the memory that its threads share.
 template <class Cells>
 struct AttendShared {
-  float weights[kChunk];  // of the chunk's positions
+  float weights[kChunk];  // exp(score - largest score) of each position; 0 where the token does not attend
   float largest[kWaves];
   typename Cells::Shared cells;
 };
 
-// The largest of the workgroup's numbers that are above `least`, else that; a NaN is not. Every thread gets it. A barrier
-// is wanted between two calls.
+// Returns the largest of `least` and the numbers `mine` of all threads of the workgroup, to every thread. NaNs are
+// skipped. of_waves: one float per wave, in LDS. REQUIRES: all threads call it, and a barrier lies between two calls,
+// because of_waves is used again.
 ZRT_DEVICE float largest_of_group(float mine, float least, float* of_waves) {
   mine = mine > least ? mine : least;
   for (uint32_t other = 16; other > 0; other /= 2) {
@@ -47,7 +53,8 @@ ZRT_DEVICE float largest_of_group(float mine, float least, float* of_waves) {
   return mine;
 }
 
-// The sum of the weights in 16 lanes, by position mod 16, folded.
+// Returns the sum of the span's weights to every thread. Partial sum l of 16 adds the positions j with j mod 16 = l,
+// ascending; the 16 are then folded (kernels/common/fold.h). Each half of a wave computes all 16 of them.
 ZRT_DEVICE float sum_of_weights(const float* weights, const Span& span) {
   float sum = 0.0f;
   for (uint32_t j = span.at + thread() % 16; j < span.end; j += 16)
@@ -56,20 +63,26 @@ ZRT_DEVICE float sum_of_weights(const float* weights, const Span& span) {
   return sum;
 }
 
+// The result of one chunk, or of several merged ones: the largest score, the sum of the weights exp(score - max), and,
+// for the columns of one thread, the sums of weight times V.
 template <uint32_t kColumns>
 struct Totals {
   float max, sum, o[kColumns];
 };
 
-// Of the total of a chunk in scratch memory.
+// Returns the size of a record in floats. A record is the result of a chunk in scratch memory: max, sum, and the
+// v_head_dim sums of weight times V.
 ZRT_DEVICE uint32_t record_floats(uint32_t v_head_dim) {
   return v_head_dim + 2;
 }
+// Returns the first position to which a token at `pos` attends: 0, or with a window the first of the last `window`
+// positions up to `pos`.
 ZRT_DEVICE uint32_t first_seen_by(const push::FlashAttn& c, uint32_t pos) {
   return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
 }
 
-// Adds the next chunk's total.
+// Merges the next chunk into the totals: max' = max(max, max_c), a = exp(max - max'), b = exp(max_c - max'), sum =
+// fma(sum_c, b, sum * a), o = fma(o_c, b, o * a). REQUIRES: chunks are merged in ascending order (rule 5).
 template <uint32_t kColumns>
 ZRT_DEVICE void merge(const Totals<kColumns>& chunk, Totals<kColumns>& total) {
   const float max = chunk.max > total.max ? chunk.max : total.max, a = exact::exp(total.max - max),
@@ -80,10 +93,16 @@ ZRT_DEVICE void merge(const Totals<kColumns>& chunk, Totals<kColumns>& total) {
   total.max = max;
 }
 
-// Cells: read_query(q) and prepare_weights(span, weights) are called by all threads, score(j) by those whose position is
-// seen, weigh(span, weights, o) gives a thread its columns. Each begins behind a barrier.
-// Grid: tokens; heads; parts, each with every chunk that is its own modulo their number. With one part the workgroup
-// merges the chunks; several leave each chunk's total in `scratch`, for attention_merge.
+// Computes one query head of one token.
+// Grid: (tokens, heads, parts). Of the chunks to which the token attends, part p computes every n_parts-th one, from
+// the p-th on. If there is one part, its workgroup merges the chunks and writes y. If there are several, each workgroup
+// leaves a record per chunk in scratch memory, and attention_merge.hip merges the records.
+// A struct Cells has these functions. One that writes LDS for other threads ends with a barrier:
+//   read_query(q, of_waves), by all threads: prepares the query of head_dim floats
+//   score(j), by the threads whose position j is seen: returns dot(q, k_j) * scale, without the softcap
+//   prepare_weights(span, weight, of_waves), by all threads, after all weights were written: prepares them for weigh();
+//   `weight` is the thread's own
+//   weigh(span, weights, o), by all threads: computes the sums of weight times V for the thread's columns
 template <class Cells>
 ZRT_DEVICE void attend(const OpArgs& args, AttendShared<Cells>& shared) {
   using Operand = operand::FlashAttn;
@@ -148,7 +167,7 @@ ZRT_DEVICE void attend(const OpArgs& args, AttendShared<Cells>& shared) {
 
 }  // namespace zinc_rt::rdna
 
-// Both ops by cells of a kind.
+// Defines the kernel `name`, which computes both ops for one layout of the KV cache.
 #define ZRT_ATTEND(name, Cells)                        \
   ZRT_KERNEL(name, 128) {                              \
     using namespace zinc_rt;                           \

@@ -1,5 +1,8 @@
-// The totals of the chunks of histories that several workgroups have had (attend.h), merged in their order, and the
-// QUANTIZE of these rows. Grid: tokens; pieces of 256 columns of a row, of any heads. quantized may be null.
+// The second launch of attention whose histories were shared by several workgroups (attend.h). It merges the records of
+// each history's chunks in ascending order, and writes y = o * (1 / sum). If `quantized` is not null, it also computes
+// the QUANTIZE of y, which saves a launch.
+// Grid: (tokens, pieces of 256 columns of a row of y). Each thread computes one column. A piece may contain columns of
+// several heads.
 #include "kernels/rdna/attend.h"
 #include "kernels/rdna/quantize.h"
 

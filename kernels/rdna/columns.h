@@ -1,4 +1,5 @@
-// Which rows of W, of x and of y a workgroup of a product has (product_args.h).
+// Tells a workgroup of a product y = x W^T which rows of W, x and y it computes. product_args.h explains columns,
+// parts, choices and items.
 #pragma once
 
 #include "kernels/rdna/device.h"
@@ -6,11 +7,12 @@
 
 namespace zinc_rt::rdna {
 
-// Up to some columns of one matrix: rows of x, choices of an expert.
+// The columns that a workgroup computes together. All of them are multiplied by the same matrix. y_row(c) and x_row(c)
+// return the row of y and of x that belong to the workgroup's c-th column.
 struct Columns {
-  uint32_t first, n;     // n 0: none
-  uint64_t expert;       // 0 without experts
-  const int32_t* order;  // null: columns are first, first + 1, ...
+  uint32_t first, n;     // n: 0 if this workgroup has nothing to do
+  uint64_t expert;       // the expert whose matrix is used; 0 without experts
+  const int32_t* order;  // choices sorted by expert; null: the columns are first, first + 1, ...
   uint32_t choices, x_rows;
 
   ZRT_MEMBER uint32_t y_row(uint32_t c) const { return order != nullptr ? (uint32_t)order[first + c] : first + c; }
@@ -20,7 +22,8 @@ struct Columns {
   }
 };
 
-// Those of pass `pass`, of up to kMost columns.
+// Returns the columns of pass `pass`, which is a place on the grid's second axis. A pass is an item if the choices are
+// sorted by expert, else one choice if there are experts, else up to kMost rows of x.
 template <uint32_t kMost>
 ZRT_DEVICE Columns columns_of(const ProductArgs& args, uint32_t pass) {
   Columns columns{pass * kMost, 0, 0, nullptr, args.choices, args.x_rows};
@@ -42,7 +45,8 @@ ZRT_DEVICE Columns columns_of(const ProductArgs& args, uint32_t pass) {
   return columns;
 }
 
-// The part that a tile of rows of W is of.
+// One part of a product: a matrix with its bias, result and place on the grid. part_of() returns the part to which tile
+// `tile` of the grid's first axis belongs.
 struct ProductPart {
   uint64_t w, bias, y, expert_bytes;
   uint32_t rows, first_tile;
@@ -53,6 +57,8 @@ ZRT_DEVICE ProductPart part_of(const ProductArgs& args, uint32_t tile) {
   return {args.w[p], args.bias[p], args.y[p], args.expert_bytes[p], args.rows[p], args.first_tile[p]};
 }
 
+// Stores a finished sum: adds the bias of its row of W, writes it to y, and adds it to the residual matrix in place if
+// the product has one.
 ZRT_DEVICE void put(const ProductArgs& args, const ProductPart& part, uint32_t row, uint32_t y_row, float sum) {
   if (part.bias != 0) sum = sum + at_address<const float>(part.bias)[row];
   const uint64_t at = (uint64_t)y_row * part.rows + row;

@@ -1,4 +1,5 @@
-// COPY_ROWS: rows[to[i]] = rows[from[i]], bits and not values (kernels/cpu/copy_rows.cpp).
+// Computes COPY_ROWS: rows[to[i]] = rows[from[i]] for each pair i (defined by kernels/cpu/copy_rows.cpp). Each
+// workgroup copies one row. It copies 32-bit words and interprets no values, because a row may be of any type.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(copy_rows, 256) {

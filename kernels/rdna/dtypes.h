@@ -1,5 +1,5 @@
-// The numbers of the types that kernels ask for: those of cpp/base/dtype.h, which cpp/ring/amd/ops.cpp holds against
-// these. POD, shared by host and device.
+// The numbers of the data types that these kernels distinguish. They are those of DType (cpp/base/dtype.h), which
+// cpp/ring/amd/ops.cpp asserts. Shared by host and device (POD).
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-// EMBED: y[t] = scale * table[id]; an id outside the table gives NaN. kernels/cpu/embed.cpp says which id a token has.
+// Computes EMBED: y[t] = scale * table[id], converted to float, where id is the token's id (id_of). An id outside the
+// table gives a row of NaN. Each workgroup computes one token's row; each thread converts four neighbouring values at a
+// time. Each weight format F (formats.h) has its own kernel. Defined by kernels/cpu/embed.cpp.
 #include "kernels/rdna/formats.h"
 
 namespace zinc_rt::rdna {

@@ -1,10 +1,11 @@
-// Attention (attend.h) over cells that hold a token's row of floats or of Q8_0 blocks.
+// Computes attention (attend.h) over KV caches of f32, f16 and q8_0. Such a page holds 16 cells one after another. A
+// cell is one token's row of values, of all kv heads.
 #include "kernels/rdna/attend.h"
 #include "kernels/rdna/kv.h"
 
 namespace zinc_rt::rdna {
 
-// Rule 4, of a row of the cache and one of floats.
+// Returns the float dot (rule 4 of docs/arithmetic.md) of n cached values at `row` with n floats.
 ZRT_DEVICE float dot(const uint8_t* row, uint32_t type, const float* x, uint32_t n) {
   float acc = 0.0f;
   for (uint32_t first = 0; first < n; first += 256) {
@@ -23,6 +24,7 @@ ZRT_DEVICE float dot(const uint8_t* row, uint32_t type, const float* x, uint32_t
   return acc;
 }
 
+// The struct Cells of attend.h. The query and the weights are used as floats, so nothing is prepared.
 struct TokenCells {
   struct Shared {};
   const History& history;

@@ -1,15 +1,19 @@
-// Attention (attend.h) over cells of integers (kernels/common/kv_integer.h): their codes meet the digits of q and of the
-// weights by dots of four bytes, of which a code has a low one without a sign and a high one with it.
+// Computes attention (attend.h) over KV caches of 16-bit integers (type i16, kernels/common/kv_integer.h). The query,
+// and the weights of a chunk, become codes of two digits (codes.h), high and low. Products of these with the codes of K
+// and V are exact integers, so their sums have no order.
+// The dot instruction multiplies four pairs of bytes. A code of K or V is therefore split into a signed high byte and
+// an unsigned low byte: code = 256 * high + low. Unlike a digit, the low byte has no sign.
 #include "kernels/rdna/attend.h"
 #include "kernels/rdna/codes.h"
 
 namespace zinc_rt::rdna {
 
-// Sums of products of codes with digits.
+// Exact sums of products of cached codes with digits.
 struct CodeSums {
-  int32_t high_high = 0, low_high = 0, high_low = 0, low_low = 0;  // bytes of codes, digits
+  int32_t high_high = 0, low_high = 0, high_low = 0, low_low = 0;  // first word: byte of the code; second: digit
 
-  // Four codes, two in a word, and their digits.
+  // Adds the products of four codes with their digits. `two` and `next` have two codes each; `high` and `low` have the
+  // four high and the four low digits.
   ZRT_MEMBER void add(uint32_t two, uint32_t next, uint32_t high, uint32_t low) {
     const auto upper = (int)__builtin_amdgcn_perm(next, two, 0x07050301u),
                lower = (int)__builtin_amdgcn_perm(next, two, 0x06040200u);
@@ -18,6 +22,7 @@ struct CodeSums {
     high_low = __builtin_amdgcn_sudot4(true, upper, true, (int)low, high_low, false);
     low_low = __builtin_amdgcn_sudot4(false, lower, true, (int)low, low_low, false);
   }
+  // Returns fma(A, 256, B), where A and B are the sums of codes times high digits and of codes times low digits.
   ZRT_MEMBER float joined() const {
     const auto a = (int32_t)(((uint32_t)high_high << 8) + (uint32_t)low_high),
                b = (int32_t)(((uint32_t)high_low << 8) + (uint32_t)low_low);
@@ -25,6 +30,7 @@ struct CodeSums {
   }
 };
 
+// The struct Cells of attend.h. LDS holds the digits of the query and of the chunk's weights.
 struct IntegerCells {
   struct Shared {
     alignas(4) int8_t q_high[kv_integer::kMaxHead], q_low[kv_integer::kMaxHead];
@@ -35,7 +41,7 @@ struct IntegerCells {
   float score_scale = 0.0f, weight_scale = 0.0f;
 
   ZRT_DEVICE uint32_t word(const void* p, uint32_t i) { return ((const uint32_t*)p)[i]; }
-  // Of a page part: the scale of a token.
+  // Returns the scale of one token's codes. part: the K or the V of one layer in a page, with heads of head_dim values.
   ZRT_MEMBER float scale_of(const uint8_t* part, uint32_t token, uint32_t head_dim) const {
     const uint8_t* scales = part + kv_integer::scales_at(history.kv_head, history.c.n_kv_heads, head_dim);
     return bf16_to_f32(((const uint16_t*)scales)[token]);
@@ -64,7 +70,8 @@ struct IntegerCells {
                word(shared.q_low, i / 4));
     return sums.joined() * scale_of(part, token, n) * score_scale;
   }
-  // p: the thread's weight, 0 where its position is not seen.
+  // Makes digits of the chunk's weights, each multiplied by the scale of its token's V. p: the thread's weight, 0 if
+  // the token does not attend to the thread's position.
   ZRT_MEMBER void prepare_weights(const Span& span, float p, float* of_waves) {
     const uint32_t j = span.at + thread();
     float w = 0.0f;

@@ -1,6 +1,11 @@
-// Attention of many tokens over cells of integers (kernels/common/kv_integer.h) by WMMA of bytes, with the bits of
-// flash_attn_integer.hip. Grid: tiles of 16 tokens, heads. The tile's tokens of one slot go together; the four waves of a
-// workgroup share a chunk's pages for the scores, and the columns of the output for the values.
+// Computes attention of many tokens over KV caches of 16-bit integers (kernels/common/kv_integer.h) with WMMA, the
+// instruction that multiplies matrices of bytes (matrix.h). The bits are those of flash_attn_integer.hip.
+// Grid: (tiles of 16 tokens, heads). Each workgroup of four waves computes one head of the 16 tokens of a tile, its
+// rows. Neighbouring tokens of the same slot form a run; a run reads K and V once for all its rows. For each chunk of
+// 128 positions of a run's history:
+//   1. Scores: each wave computes those of two of the chunk's eight pages, for all 16 rows.
+//   2. Weights: eight threads per row find the largest score, and convert the weights to digits.
+//   3. Values: each wave computes every fourth tile of 16 output columns and merges it with the chunks before.
 #include "kernels/rdna/attend.h"
 #include "kernels/rdna/codes.h"
 #include "kernels/rdna/matrix.h"
@@ -9,11 +14,13 @@ namespace zinc_rt::rdna {
 
 constexpr uint32_t kTokens = 16, kPage = kv_integer::kPageTokens, kPages = kChunk / kPage;
 
-// Sums of products of codes with digits (flash_attn_integer.hip), of a tile.
+// Exact sums of products of cached codes with digits, as CodeSums of flash_attn_integer.hip, but of a tile of 16 x 16
+// results.
 struct TileSums {
-  Sums high_high = {}, low_high = {}, high_low = {}, low_low = {};  // bytes of codes, digits
+  Sums high_high = {}, low_high = {}, high_low = {}, low_low = {};  // first word: byte of the code; second: digit
 
-  // A step: two(i) and two(i + 1) are words of two codes each, of four values that lie together.
+  // Adds the products of one WMMA step. high_digits and low_digits are the lane's words of digits. two(2 i) and two(2 i
+  // + 1) are words of two codes each, together those of the four values of digit word i.
   template <class Two>
   ZRT_MEMBER void add(const uint32_t* high_digits, const uint32_t* low_digits, const Two& two) {
     StepBytes high, low, upper, lower;
@@ -36,20 +43,23 @@ struct TileSums {
   }
 };
 
-// What a chunk is to a row: nothing, its first one, another one.
+// What the present chunk means to a row: the row does not see it, it is the row's first one, or it is merged with those
+// before.
 enum Mode : uint32_t { kSkips, kBegins, kMerges };
 
-// LDS. Rows are so long that 16 lanes that read one word of each use different banks.
+// What a workgroup keeps in LDS. Rows of digits have four words more than they need. So when 16 lanes read the same
+// word of 16 rows, they use different banks.
 struct TileShared {
   alignas(16) uint32_t q_high[kTokens][kv_integer::kMaxHead / 4 + 4], q_low[kTokens][kv_integer::kMaxHead / 4 + 4];
   alignas(16) uint32_t p_high[kTokens][kChunk / 4 + 4], p_low[kTokens][kChunk / 4 + 4];
-  float scores[kTokens][kChunk + 8];  // then weights
+  float scores[kTokens][kChunk + 8];  // later the weights, 0 where the row does not see the position
   float score_scale[kTokens], weight_scale[kTokens], chunk_max[kTokens];
-  float max[kTokens], sum[kTokens], keep[kTokens], add[kTokens];  // of the row so far; factors of the next merge
+  // max, sum: the row's totals so far. keep, add: the factors of the totals and of the chunk in the next merge.
+  float max[kTokens], sum[kTokens], keep[kTokens], add[kTokens];
   uint32_t mode[kTokens], is_begun[kTokens];
 };
 
-// The largest of the numbers of 8 lanes side by side that are above `least`; a NaN is not.
+// Returns the largest of `least` and the numbers `mine` of eight neighbouring lanes, to these lanes. NaNs are skipped.
 ZRT_DEVICE float largest_of_eight(float mine, float least) {
   mine = mine > least ? mine : least;
   for (uint32_t other = 4; other > 0; other /= 2) {
@@ -59,12 +69,14 @@ ZRT_DEVICE float largest_of_eight(float mine, float least) {
   return mine;
 }
 
+// The range of positions that some row of a run sees. has_page(at) tells whether the page that begins at `at` has one
+// of them; other pages are not read, because they may not exist.
 struct PageRange {
-  uint32_t first, last;  // positions that some row of the run sees
+  uint32_t first, last;  // both included
   ZRT_MEMBER bool has_page(uint32_t at) const { return at + kPage > first && at <= last; }
 };
 
-template <uint32_t kTiles>  // of columns of the output, of a wave
+template <uint32_t kTiles>  // tiles of 16 output columns per wave
 ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
   using Operand = operand::FlashAttn;
   using Symbol = symbol::AttentionTiles;
@@ -72,7 +84,8 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
   const uint32_t n = args.symbols[Symbol::rows], begin = group(0) * kTokens, head = group(1), wave = thread() / kWave,
                  lane = thread() % 16, kv_head = head / (c.n_heads / c.n_kv_heads);
   const uint32_t n_rows = n - begin < kTokens ? n - begin : kTokens;
-  // Eight threads a row, for what is done by rows.
+  // Work that is done by rows is shared by eight threads per row: `row` is this thread's row, `part` its number among
+  // the eight, and `mine` the row's token. Rows past the last token repeat it; their results are not stored.
   const uint32_t row = thread() / 8, part = thread() % 8, mine = begin + (row < n_rows ? row : n_rows - 1);
   const int32_t *positions = buffer<const int32_t>(args, Operand::pos) + begin,
                 *slots = buffer<const int32_t>(args, Operand::slot) + begin;
@@ -156,7 +169,8 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
         shared.mode[row] = !is_seen_by_row ? kSkips : shared.is_begun[row] != 0 ? kMerges : kBegins;
       }
       workgroup_barrier();
-      // Sums of weights by position mod 16, half a wave a row; those that are not seen are 0.
+      // Each half wave sums the weights of one row: partial sum l of 16 adds the positions i with i mod 16 = l, and the
+      // 16 are folded. Weights of positions that the row does not see are 0, which changes no sum.
       for (uint32_t of = thread() / 16; of < kTokens; of += 8) {
         float sum = 0.0f;
         for (uint32_t i = lane; i < kChunk; i += 16) sum = sum + shared.scores[of][i];
@@ -212,7 +226,7 @@ ZRT_DEVICE void attend_tile(const OpArgs& args, TileShared& shared) {
 
 }  // namespace zinc_rt::rdna
 
-// Heads of V of up to 128 values, and of up to 512.
+// The kernel for heads of V of up to 128 values, and the kernel for wider heads, of up to 512 values.
 ZRT_KERNEL(flash_attn_integer_tile, 128) {
   using namespace zinc_rt::rdna;
   __shared__ TileShared shared;

@@ -1,4 +1,5 @@
-// GATHER_ROWS: y[r] = x[rows[r]]; a row outside x gives NaN (kernels/cpu/gather_rows.cpp).
+// Computes GATHER_ROWS: y[r] = x[rows[r]]; a row outside x gives NaN (defined by kernels/cpu/gather_rows.cpp). Each
+// workgroup copies one row.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(gather_rows, 256) {

@@ -1,4 +1,5 @@
-// GELU: y = x Phi(x) (kernels/cpu/gelu.cpp).
+// Computes GELU: y = x Phi(x), with Phi the cumulative normal distribution (defined by kernels/cpu/gelu.cpp). Each
+// workgroup computes one row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(gelu, 256) {

@@ -1,4 +1,5 @@
-// GLU and MOE_SWIGLU: y = act(gate) * up (kernels/cpu/glu.cpp).
+// Computes GLU and MOE_SWIGLU: y = act(gate) * up, where act is silu or gelu in its tanh form (defined by
+// kernels/cpu/glu.cpp). Each workgroup computes one row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {

@@ -1,18 +1,23 @@
-// A head of K or V into its cells, by a wave: Store::store(head, page part, token of the page, type, whether it is a
-// key).
+// Writes one head of K or V of one token to its cell of the KV cache, as KV_WRITE_BATCHED defines it
+// (kernels/cpu/kv_write_batched.cpp). There is a struct for each layout of the cache, with this function, which a whole
+// wave calls:
+//   store(head, part, token, type, is_key): part is the K or the V of one layer in a page, token is the token's place
+//   in the page (0 to 15), and type is the type of the cells
 #pragma once
 
 #include "kernels/rdna/kv.h"
 
 namespace zinc_rt::rdna {
 
+// The values x of one head, its number, and the number and size of the kv heads.
 struct Head {
   const float* x;
   uint32_t head, n_heads, head_dim;
 };
 
-// Cells that hold a token's row of floats or of Q8_0 blocks.
+// Writes caches of f32, f16 and q8_0, whose cells are rows of one token's values.
 struct TokenStore {
+  // Converts 32 values to a block of Q8_0. One thread does it.
   ZRT_DEVICE void store_block(const float* x, uint8_t* at) {
     float amax = 0.0f, finite = 0.0f;  // finite: 0, or NaN when some x is not finite
     for (int i = 0; i < 32; ++i) {
@@ -45,7 +50,8 @@ struct TokenStore {
   }
 };
 
-// Cells of integers (kernels/common/kv_integer.h, kernels/cpu/quant/integer_kv.h).
+// Writes caches of 16-bit integers. kernels/common/kv_integer.h has their layout, and kernels/cpu/quant/integer_kv.h
+// defines their codes and scales.
 struct IntegerStore {
   ZRT_DEVICE void store(const Head& h, uint8_t* part, uint32_t token, uint32_t, bool is_key) {
     const uint32_t lane = thread() % kWave;

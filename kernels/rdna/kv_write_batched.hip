@@ -1,5 +1,6 @@
-// KV_WRITE_BATCHED: each token's rows of K and V into its cells (kernels/cpu/kv_write_batched.cpp). A workgroup has a
-// token, its waves the heads of K and of V.
+// Computes KV_WRITE_BATCHED: stores each token's rows of K and V in the token's cells of the KV cache (defined by
+// kernels/cpu/kv_write_batched.cpp). Each workgroup stores one token. Its eight waves share the token's heads, those of
+// K first.
 #include "kernels/rdna/kv_store.h"
 
 namespace zinc_rt::rdna {

@@ -1,11 +1,13 @@
-// The index of the largest value, the lower one on a tie; NaN never wins, a row of NaN gives 0 (kernels/cpu/argmax.cpp).
+// Finds the largest value of a row, as ARGMAX defines it (kernels/cpu/argmax.cpp). Of equal values the one with the
+// lower index counts. A NaN never wins, and a row of only NaN gives index 0.
 #pragma once
 
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {
 
-// By a whole wave; every lane gets it.
+// Returns the index of the largest of n values to every lane. REQUIRES: the first wave of a workgroup calls it as a
+// whole.
 ZRT_DEVICE uint32_t largest_index(const float* x, uint32_t n) {
   constexpr uint32_t kNone = 0xFFFFFFFFu;
   float best = 0.0f;

@@ -1,4 +1,6 @@
-// LAYER_NORM: y = (x - mean) * r * w + b over a row (kernels/cpu/layer_norm.cpp). A workgroup a row.
+// Computes LAYER_NORM over whole rows: y = (x - mean) * r * w + b with r = rsqrt(variance + eps)
+// (kernels/cpu/layer_norm.cpp defines it and the order of sums). Each workgroup computes one row. Its first wave
+// computes the mean; then all threads compute the sum of squares (norm.h). In between, y holds x - mean.
 #include "kernels/rdna/norm.h"
 
 ZRT_KERNEL(layer_norm, 256) {

@@ -1,8 +1,9 @@
-// Products of bytes in tiles of 16 x 16 by WMMA: D = A B + C, integers. Rows of A are columns of a product (rows of x),
-// columns of B its rows of W, so that a lane has one row of W and 8 rows of x.
-// What a lane holds differs between gfx11, where both halves of a wave have all 16 values of a step, and gfx12, where
-// each has half of them. Which values these are is free as long as A and B agree: here two steps of a run of 32 values
-// give a half of the wave 16 that lie together.
+// Multiplies matrices of bytes by WMMA, RDNA's matrix instruction: D = A B + C, where A and B have 16 x 16 bytes, and C
+// and D 16 x 16 int32. In a product y = x W^T the rows of A are rows of x (columns of the product), and the columns of
+// B are rows of W. So each lane holds values of one row of W, and the sums of that row with eight rows of x.
+// One such instruction is a step; it multiplies 16 values of each row. On gfx11 both halves of a wave hold all 16 of
+// them, on gfx12 each half holds 8. Which 16 values of k a step takes is free, as long as A and B agree. Here two steps
+// take a run of 32 values in such a way that on gfx12 each lane's 16 values are neighbours and can be loaded together.
 #pragma once
 
 #include "kernels/rdna/device.h"
@@ -12,14 +13,14 @@ namespace zinc_rt::rdna {
 typedef int Sums __attribute__((ext_vector_type(8)));
 
 #if defined(__GFX12__)
-constexpr uint32_t kOwnValues = 8;  // of a step, of a lane
+constexpr uint32_t kOwnValues = 8;  // values of a step that one lane holds
 #else
 constexpr uint32_t kOwnValues = 16;
 #endif
 constexpr uint32_t kOwnWords = kOwnValues / 4;
 typedef int StepBytes __attribute__((ext_vector_type(kOwnWords)));
 
-// The first value that a lane has of step `s` of a run of kRun values, 16 or 32.
+// Returns the first of the values that this lane holds in step s, as a place in a run of kRun values. kRun is 16 or 32.
 template <uint32_t kRun>
 ZRT_DEVICE uint32_t first_of_step(uint32_t s) {
 #if defined(__GFX12__)
@@ -28,7 +29,7 @@ ZRT_DEVICE uint32_t first_of_step(uint32_t s) {
   return 16 * s;
 #endif
 }
-// Which of the 16 rows of A register r of D is of.
+// Returns the row of A to which element r of this lane's sums belongs.
 ZRT_DEVICE uint32_t row_of_sum(uint32_t r) {
 #if defined(__GFX12__)
   return thread() % kWave / 16 * 8 + r;
@@ -37,7 +38,7 @@ ZRT_DEVICE uint32_t row_of_sum(uint32_t r) {
 #endif
 }
 
-// Which bytes have a sign.
+// Returns a b + c for one step. kIsASigned and kIsBSigned: whether the bytes of a and of b are signed.
 template <bool kIsASigned, bool kIsBSigned = true>
 ZRT_DEVICE Sums multiply_step(StepBytes a, StepBytes b, Sums c) {
 #if defined(__GFX12__)

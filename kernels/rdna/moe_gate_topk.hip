@@ -1,13 +1,16 @@
-// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights
-// (kernels/cpu/moe_gate_topk.cpp). A wave a token. And choices sorted by expert, for products that read each expert's
-// weights once for several columns.
+// moe_gate_topk computes the op MOE_GATE_TOPK after its matrix product (defined by kernels/cpu/moe_gate_topk.cpp): the
+// softmax over the logits of e experts, the n_used most likely experts, and their weights. Each workgroup is one wave
+// and computes one token.
+// moe_items sorts the choices of all tokens by expert. With it a product reads each expert's weights once for several
+// columns (product_args.h).
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {
 
 constexpr uint32_t kNanKey = 1, kNone = 0xFFFFFFFFu;
 
-// Numbers above 0 in the order of the floats, -0 as 0; a NaN below all.
+// key_of() maps floats to numbers above 0 in the same order: -0 counts as 0, and a NaN comes below all others.
+// float_of() is its inverse.
 ZRT_DEVICE uint32_t key_of(float x) {
   if (x != x) return kNanKey;
   const uint32_t bits = f32_bits(x + 0.0f);
@@ -25,7 +28,7 @@ ZRT_KERNEL(moe_gate_topk, 32) {
   using namespace zinc_rt::rdna;
   using Operand = operand::MoeGateTopk;
   __shared__ float p[kMostExperts];
-  __shared__ uint32_t keys[kMostExperts];  // 0: taken
+  __shared__ uint32_t keys[kMostExperts];  // 0: this expert is chosen already
   const auto c = constants<push::MoeGateTopk>(args);
   const uint32_t e = dim(args, symbol::GateTopk::e), t = group(0), lane = thread();
   const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)t * e;
@@ -36,7 +39,7 @@ ZRT_KERNEL(moe_gate_topk, 32) {
     keys[i] = key_of(logits[i]);
     most = keys[i] > most ? keys[i] : most;
   }
-  // A NaN never wins, but where all are.
+  // A NaN is not the maximum, unless all logits are NaN.
   const float max = float_of(largest_of_wave(most));
   for (uint32_t i = lane; i < e; i += kWave) p[i] = exact::exp(logits[i] - max);
   workgroup_barrier();
@@ -55,7 +58,8 @@ ZRT_KERNEL(moe_gate_topk, 32) {
     const uint32_t likely = largest_of_wave(best);
     at = least_of_wave(best == likely ? at : kNone);
     first = least_of_wave(first);
-    // The reference compares upward from the first one left, and nothing is larger than a NaN.
+    // The reference begins a search with the first expert that is left, and no logit compares as larger than a NaN. So
+    // if the first one left has a NaN, it is chosen.
     const uint32_t next = keys[first] != kNanKey ? at : first;
     const float weight = p[next] * inverse;
     workgroup_barrier();
@@ -71,8 +75,10 @@ ZRT_KERNEL(moe_gate_topk, 32) {
   }
 }
 
-// From the choices' experts to items of up to `columns` choices of one expert each: their number, then (expert, first
-// of `order`, count) each. Choices of no expert make items of an expert that there is not. One workgroup.
+// Sorts n choices (ids of experts) by expert, and cuts them into items: up to `columns` choices of one expert. Results:
+// `order`, the choices sorted by expert; items[0], the number of items; then, for each item, its expert, its first
+// place in `order`, and its number of choices. Ids outside [0, e) become items of an expert e, which does not exist, so
+// that products give NaN for them. One workgroup does all of it.
 ZRT_KERNEL(moe_items, 256) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
@@ -102,7 +108,8 @@ ZRT_KERNEL(moe_items, 256) {
     items[0] = (int32_t)item;
   }
   workgroup_barrier();
-  // Which place a choice gets is arbitrary: sums of different columns do not meet.
+  // The order of the choices of one expert depends on timing. That changes no result, because each choice is a column
+  // of its own.
   for (uint32_t i = thread(); i < n; i += 256)
     order[__hip_atomic_fetch_add(&places[expert_of(i)], 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP)] =
         (int32_t)i;

@@ -1,6 +1,8 @@
-// MOE_SUM: z[t] = sum over a token's choices of weight_j * y[t][j] (kernels/cpu/moe_sum.cpp); with a hidden row that is
-// added to in place, also the ADD behind it and the end of MOE_DOWN_ACC. Grid: tokens, pieces of 256 values.
-// expert_scale, z and hidden may be null.
+// Computes MOE_SUM: z[t] = the sum over a token's k choices j of weight_j * y[t][j], where weight_j = weights[t][j],
+// times expert_scale[ids[t][j]] if expert_scale is given (defined by kernels/cpu/moe_sum.cpp). If `hidden` is given,
+// the sum is added to hidden[t] in place, so that the kernel also computes the ADD after MOE_SUM and the end of
+// MOE_DOWN_ACC. expert_scale, z and hidden are null if they are absent.
+// Grid: (tokens, pieces of 256 values of a row). Each thread computes one value, with the choices in order.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(choice_sum, 256) {

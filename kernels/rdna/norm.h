@@ -1,11 +1,13 @@
-// The float dot of docs/arithmetic.md, rule 4, of rows in memory.
+// Computes the float dot of rule 4 (docs/arithmetic.md): the products of each group of 256 values are added in 16
+// partial sums by index mod 16, these are folded, and the groups' sums are added in order.
 #pragma once
 
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {
 
-// Of up to 256 values, by half a wave, a lane those of one k mod 16; all its lanes get it.
+// Returns the sum of one group of n <= 256 products to all lanes of a half wave. add(i, sum) returns `sum` with the
+// i-th product added by fma. Lane l of the half adds the products with i mod 16 = l.
 template <class Product>
 ZRT_DEVICE float half_wave_dot(uint32_t n, const Product& add) {
   float sum = 0.0f;
@@ -13,8 +15,8 @@ ZRT_DEVICE float half_wave_dot(uint32_t n, const Product& add) {
   return fold_half(sum);
 }
 
-// Of n values by a workgroup of kThreads: its half waves have the groups of 256, whose sums are then added in order.
-// All threads get it. parts: a float a group, at most kMostParts.
+// Returns the dot of a and b, of n values, to all threads of a workgroup of kThreads threads. Its half waves share the
+// groups. Then each thread adds the groups' sums in order. parts: LDS for one float per group, at most kMostParts.
 constexpr uint32_t kMostParts = 1024;
 template <uint32_t kThreads>
 ZRT_DEVICE float workgroup_dot(const float* a, const float* b, uint32_t n, float* parts) {
@@ -31,7 +33,7 @@ ZRT_DEVICE float workgroup_dot(const float* a, const float* b, uint32_t n, float
   return sum;
 }
 
-// Of n values by a wave; all lanes get it.
+// Returns the dot of n values a(i) and b(i) to all lanes of a wave. The two halves of the wave take the groups in turn.
 template <class A, class B>
 ZRT_DEVICE float wave_dot(const A& a, const B& b, uint32_t n) {
   const uint32_t half = thread() % kWave / 16;

@@ -1,5 +1,8 @@
-// POOL_MEAN: the mean of a text's rows up to each of its tokens (kernels/cpu/pool_mean.cpp). Grid: tiles of columns;
-// tokens, where the first token of each slot does all of the slot's tokens in order.
+// Computes POOL_MEAN: y[t], the mean of a text's rows of x up to token t (defined by kernels/cpu/pool_mean.cpp). Each
+// token continues the sum of the token before. Therefore the workgroups of a slot's first token compute all tokens of
+// the slot in order, and the other workgroups return at once.
+// Grid: (tiles of 256 columns, tokens). Each thread computes one column. REQUIRES: tokens of one slot are neighbours,
+// in the order of their positions.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(pool_mean, 256) {

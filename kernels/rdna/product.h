@@ -1,8 +1,10 @@
-// Products y = x W^T of few columns (kernels/cpu/linear.cpp): LINEAR, LM_HEAD, and what experts and fused ops multiply.
-// Grid: rows of W of all parts, in tiles of few_rows; columns, in passes of kColumns.
-// kLanes lanes have a row of W, each with every kLanes-th group of 256 values, so that the integer sums of a group need
-// no other lane, and a group's codes are read once for all columns of the pass. The groups' values are added in their
-// order (docs/arithmetic.md, rules 3 and 4): every lane of a row does so, with those of the others.
+// Computes products y = x W^T of few columns, which are rows of x: LINEAR, LM_HEAD, and the products of experts and of
+// fused ops (product_args.h has the terms). kernels/cpu/linear.cpp defines them.
+// Grid: (tiles of few_rows(kLanes) rows of W, of all parts; passes of kColumns columns). kLanes neighbouring lanes, 4
+// or 8, compute one row of W: each lane takes every kLanes-th group of 256 values of k. So a lane needs no other one
+// for the integer sums of its groups, and decodes each group's weights once for all columns of the pass. Afterwards
+// every lane of the row adds the values of all groups in ascending order (docs/arithmetic.md, rules 3 and 4), and reads
+// those of the other lanes for that.
 #pragma once
 
 #include "kernels/rdna/columns.h"
@@ -12,13 +14,13 @@ namespace zinc_rt::rdna {
 
 constexpr uint32_t kGroupValues = 256;
 
-// What a group adds to the sum: acc = fma(v, s, acc).
+// What one group adds to the sum of a row: acc = fma(v, s, acc).
 struct GroupValue {
   float v, s;
 };
 
-// dot_group: n values of a row of w from `first` on, times those of rows of x in each form that these may have.
-// x in q8a32: blocks of 32, ascending.
+// Each function dot_group() computes the values of one group: n weights of `row` from index `first` on, times each row
+// of x. There is one for each type of x. This one is for q8a32; its blocks of 32 are added in ascending order.
 template <class F, uint32_t kColumns>
 ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ8A32* const (&x_rows)[kColumns], uint32_t first,
                           uint32_t n, GroupValue (&value)[kColumns]) {
@@ -45,7 +47,7 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ8A32* const (&x_row
   }
 }
 
-// x in q8a256, a block a group.
+// For x in q8a256. A group is one block of W and of x.
 template <class F, uint32_t kColumns>
 ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ8A256* const (&x_rows)[kColumns], uint32_t first, uint32_t,
                           GroupValue (&value)[kColumns]) {
@@ -80,12 +82,14 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ8A256* const (&x_ro
   }
 }
 
-// x in q16a256, a block a group: the codes of w times the high digits of x, and times the low ones.
+// For x in q16a256. A group is one block of W and of x. A and B are the sums of the weights' codes times the high and
+// the low digits of x; v = fma(A, 256, B) * d.
 template <class F, uint32_t kColumns>
 ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ16A256* const (&x_rows)[kColumns], uint32_t first,
                           uint32_t, GroupValue (&value)[kColumns]) {
   const auto& w = ((const typename F::Block*)row)[first / 256];
-  int sums[kColumns][4] = {};  // high digits of w and x, high and low, low and high, low ones
+  // Sums of products of digits of w and x: high and high, high and low, low and high, low and low.
+  int sums[kColumns][4] = {};
 #pragma unroll 8
   for (uint32_t i = 0; i < 256; i += 4) {
     const int w_high = (int)word(w.high + i), w_low = (int)word(w.low + i);
@@ -106,7 +110,8 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ16A256* const (&x_r
   }
 }
 
-// x in f32: 16 partial sums by k mod 16, folded. Rows of quantized weights are widened.
+// For x in f32: the float dot of rule 4, in 16 partial sums by k mod 16, folded. Quantized weights are converted to
+// float first.
 template <class F, uint32_t kColumns>
 ZRT_DEVICE void dot_group(const uint8_t* row, const float* const (&x_rows)[kColumns], uint32_t first, uint32_t n,
                           GroupValue (&value)[kColumns]) {
@@ -124,7 +129,7 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const float* const (&x_rows)[kColu
           lane[c][l + k] = __builtin_fmaf(w[k], x_rows[c][first + i + l + k], lane[c][l + k]);
     }
   }
-  if constexpr (F::kBlock == 1) {  // others have whole blocks
+  if constexpr (F::kBlock == 1) {  // rows of other formats have only whole blocks
     const auto* w = (const typename F::Block*)row + first;
 #pragma unroll
     for (uint32_t l = 0; l < 16; ++l)
@@ -144,15 +149,16 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const float* const (&x_rows)[kColu
   }
 }
 
-// The value of lane kLane of each kLanes.
+// Returns the `value` of lane kLane among the kLanes lanes that compute a row.
 template <uint32_t kLanes, uint32_t kLane>
 ZRT_DEVICE float of_lane(float value) {
   static_assert(kLanes == 4 || kLanes == 8);
   const auto bits = (int)f32_bits(value);
   if constexpr (kLanes == 4) return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp(bits, kLane * 0x55, 15, 15, true));
-  return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp8((unsigned)bits, kLane * 0x249249));  // three bits a lane
+  return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp8((unsigned)bits, kLane * 0x249249));  // three bits per lane
 }
-// acc of groups [g, n_groups) by the lanes' values, in order, from lane kLane on.
+// Adds the values of the next groups to acc: that of lane kLane first, then of the lanes after it. n: how many groups
+// are left, counted from that of lane 0.
 template <uint32_t kLanes, uint32_t kColumns, uint32_t kLane = 0>
 ZRT_DEVICE void add_groups(const GroupValue (&value)[kColumns], uint32_t n, float (&acc)[kColumns]) {
   if (kLane >= n) return;
@@ -162,6 +168,7 @@ ZRT_DEVICE void add_groups(const GroupValue (&value)[kColumns], uint32_t n, floa
   if constexpr (kLane + 1 < kLanes) add_groups<kLanes, kColumns, kLane + 1>(value, n, acc);
 }
 
+// Computes a product. F is the weights' format, X the type of x.
 template <class F, class X, uint32_t kLanes, uint32_t kColumns>
 ZRT_DEVICE void multiply_few(const ProductArgs& args) {
   const Columns columns = columns_of<kColumns>(args, group(1));
@@ -174,8 +181,8 @@ ZRT_DEVICE void multiply_few(const ProductArgs& args) {
       if (mine == 0 && row < part.rows) put(args, part, row, columns.y_row(c), quiet_nan());
     return;
   }
-  // Lanes beyond the matrix compute its last row, those beyond the row its last group, columns beyond the last that one;
-  // none is used.
+  // Every lane must take part when the lanes exchange values. So lanes past the last row of W compute the last row,
+  // lanes past the last group compute the last group, and columns past the last one repeat it. Nothing of that is used.
   const uint8_t* w = at_address<const uint8_t>(part.w) + columns.expert * part.expert_bytes +
                      (uint64_t)(row < part.rows ? row : part.rows - 1) * row_bytes_of<F>(args.k);
   const X* x[kColumns];
@@ -199,7 +206,8 @@ ZRT_DEVICE void multiply_few(const ProductArgs& args) {
 
 }  // namespace zinc_rt::rdna
 
-// By how many lanes and columns: cpp/ring/amd/plan_products.cpp chooses.
+// Define the kernels of a format: by lanes per row of W and by columns per pass. cpp/ring/amd/plan_products.cpp chooses
+// between them.
 #define ZRT_PRODUCT(name, F, X, lanes, columns)                                                                        \
   extern "C" __attribute__((global,                                                                                    \
                             amdgpu_flat_work_group_size(zinc_rt::rdna::kFewThreads, zinc_rt::rdna::kFewThreads))) void \

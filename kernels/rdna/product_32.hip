@@ -1,4 +1,4 @@
-// Products of weights of 32 values a block (product.h).
+// The product kernels (product.h) of the formats with blocks of 32 weights.
 #include "kernels/rdna/product.h"
 
 ZRT_QUANTIZED_PRODUCTS(q4_0, Q4_0)

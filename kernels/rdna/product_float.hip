@@ -1,4 +1,4 @@
-// Products of weights that are floats (product.h).
+// The product kernels (product.h) of weights that are floats.
 #include "kernels/rdna/product.h"
 
 ZRT_PRODUCTS(f32, F32)

@@ -1,4 +1,4 @@
-// Products of weights of 256 values a block (product.h).
+// The product kernels (product.h) of the formats with blocks of 256 weights.
 #include "kernels/rdna/product.h"
 
 ZRT_QUANTIZED_PRODUCTS(q2_k, Q2_K)

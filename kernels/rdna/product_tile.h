@@ -1,5 +1,8 @@
-// Products y = x W^T of many columns by WMMA (matrix.h), with the bits of product.h. Grid: rows of W of all parts, 16 a
-// wave; columns, 16 kTiles a workgroup, whose groups of 256 values lie in LDS for all its waves.
+// Computes products y = x W^T of many columns, which are rows of x, by WMMA (matrix.h). The bits are those of
+// product.h; product_args.h has the terms.
+// Grid: (tiles of rows of W, of all parts; passes of 16 kTiles columns). Each wave computes 16 rows of W times the
+// pass's columns. For each group of 256 values of k, the workgroup copies the columns' values to LDS; then each wave
+// multiplies them by its rows of W, which it reads from global memory.
 #pragma once
 
 #include "kernels/rdna/columns.h"
@@ -8,16 +11,20 @@
 
 namespace zinc_rt::rdna {
 
+// An argument of __builtin_amdgcn_sched_barrier(): the compiler may move loads from global memory across it, and
+// nothing else.
 constexpr int kLoadsMayPass = 0x20;
 
 struct Words4 {
   uint32_t word[4];
 };
+// Copies 16 bytes. `to` is a multiple of 16, `from` need not be aligned.
 ZRT_DEVICE void copy16(void* to, const void* from) {
   Words4 words;
   memcpy(&words, from, sizeof(words));
   *(Words4*)__builtin_assume_aligned(to, 16) = words;
 }
+// Return a lane's values of one WMMA step: words from LDS, and the codes of a block of weights from value `first` on.
 ZRT_DEVICE StepBytes step_bytes(const uint32_t* words) {
   StepBytes bytes;
 #pragma unroll
@@ -32,10 +39,13 @@ ZRT_DEVICE StepBytes step_codes(const typename F::Block& w, uint32_t first) {
   return bytes;
 }
 
-// A group of 256 values of kTiles tiles of 16 columns in LDS, in each form that x has. Rows are so long that 16 lanes
-// that read one word of each use different banks.
-//   load(x, first, n)     copies it, by all threads: `rows` tells the row of a column
-//   multiply<F>(w, n, acc)  adds the products with a row of W's n values to acc
+// The structs below hold one group of 256 values of 16 kTiles columns in LDS, one struct for each type of x. Columns
+// have some words more than they need. So when 16 lanes read the same word of 16 columns, they use different banks.
+//   load(x, row_blocks, row, first, n)   copies the columns' n values from index `first` on, by all threads. row(c) is
+//                                        the row of x of column c; rows have row_blocks blocks
+//   multiply<F>(row, first, n, acc)      adds the products of these n values with a row of W to acc[tile][r], by a
+//                                        whole wave
+// This one is for x in q8a32.
 template <uint32_t kTiles, uint32_t kThreads>
 struct TileOfBlocks32 {
   static constexpr uint32_t kColumns = 16 * kTiles;
@@ -87,7 +97,8 @@ struct TileOfBlocks32 {
   }
 };
 
-// Behind the codes of a column: the low and the high bytes of the sums of 16 values each, as a step of its own.
+// For x in q8a256. After the codes of a column come the low and the high bytes of its 16 sums of 16 codes, which one
+// more WMMA step each multiplies by the minimums of W.
 template <uint32_t kTiles, uint32_t kThreads>
 struct TileOfBlocks256 {
   static constexpr uint32_t kColumns = 16 * kTiles, kLowSums = 64, kHighSums = 68;
@@ -129,7 +140,8 @@ struct TileOfBlocks256 {
 #pragma unroll
         for (uint32_t r = 0; r < 8; ++r) isum[tile][r] = add_product24(sums[r], scale, isum[tile][r]);
       }
-      // All sub-blocks at once would take more registers than there are; loads of W may go ahead.
+      // Without this fence the compiler loads the codes of all sub-blocks first, which takes more registers than there
+      // are. Loads of W may still go ahead.
       __builtin_amdgcn_sched_barrier(kLoadsMayPass);
     }
     StepBytes minimums = {};
@@ -162,7 +174,7 @@ struct TileOfBlocks256 {
   }
 };
 
-// The high digits of a column, then the low ones.
+// For x in q16a256. A column is its 256 high digits, then its 256 low ones.
 template <uint32_t kTiles, uint32_t kThreads>
 struct TileOfDigits {
   static constexpr uint32_t kColumns = 16 * kTiles, kLow = 64;
@@ -175,7 +187,8 @@ struct TileOfDigits {
       copy16(&codes[i / 32][i % 32 * 4], x[row(i / 32) * row_blocks + first / 256].high + i % 32 * 16);
     for (uint32_t i = thread(); i < kColumns; i += kThreads) d[i] = x[row(i) * row_blocks + first / 256].d;
   }
-  // Of w's digits in `digits`, with both of x.
+  // Adds the products of `digits`, the high or the low digits of a block of W, with the high and with the low digits of
+  // x.
   ZRT_MEMBER void add_digits(const int8_t* digits, Sums (&high)[kTiles], Sums (&low)[kTiles]) const {
     const uint32_t lane = thread() % 16;
 #pragma unroll 2
@@ -221,6 +234,7 @@ struct TileOf<ActBlockQ8A256, kTiles, kThreads> : TileOfBlocks256<kTiles, kThrea
 template <uint32_t kTiles, uint32_t kThreads>
 struct TileOf<ActBlockQ16A256, kTiles, kThreads> : TileOfDigits<kTiles, kThreads> {};
 
+// Computes a product with weights of the format F.
 template <class F, uint32_t kTiles, uint32_t kThreads>
 ZRT_DEVICE void multiply_tile(const ProductArgs& args, TileOf<typename F::X, kTiles, kThreads>& tile) {
   constexpr uint32_t kGroupValues = 256;
@@ -230,7 +244,7 @@ ZRT_DEVICE void multiply_tile(const ProductArgs& args, TileOf<typename F::X, kTi
   const uint32_t row = (group(0) - part.first_tile) * (kThreads / 2) + thread() / kWave * 16 + thread() % 16;
   float acc[kTiles][8] = {};
   if (columns.expert < args.n_experts || args.choices == 0) {
-    // Rows of W and columns beyond the last are that one; they are not used.
+    // Rows of W past the last one repeat it, and so do columns past the last one. Their results are not stored.
     const auto* w =
         (const typename F::Block*)(at_address<const uint8_t>(part.w) + columns.expert * part.expert_bytes +
                                    (uint64_t)(row < part.rows ? row : part.rows - 1) * row_bytes_of<F>(args.k));
@@ -261,6 +275,7 @@ ZRT_DEVICE void multiply_tile(const ProductArgs& args, TileOf<typename F::X, kTi
 
 }  // namespace zinc_rt::rdna
 
+// Define the kernels of a format: _tile1 for few columns and _tile4 for many.
 #define ZRT_TILE(name, F, shape)                                                                             \
   extern "C" __attribute__((                                                                                 \
       global, amdgpu_flat_work_group_size(zinc_rt::rdna::shape.threads, zinc_rt::rdna::shape.threads))) void \

@@ -1,4 +1,4 @@
-// Products of many columns of quantized weights (product_tile.h).
+// The product kernels for many columns (product_tile.h), for all formats but floats.
 #include "kernels/rdna/product_tile.h"
 
 ZRT_QUANT_FORMATS(ZRT_TILES)

@@ -1,17 +1,20 @@
-// Rows of floats to blocks of integers, as QUANTIZE makes them (kernels/cpu/quantize.cpp). A wave has a block, a lane
-// each 32nd of it, side by side. Value: a function of a place in the row.
+// Converts rows of floats to blocks of integers, as QUANTIZE defines it (kernels/cpu/quantize.cpp;
+// kernels/common/act_q8.h has the blocks). A wave converts one block at a time; each lane has 1/32 of the block's
+// values, which are neighbours. value_at(i) is a function that returns value i of the row.
 #pragma once
 
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {
 
-template <uint32_t kValues>  // of a lane
+template <uint32_t kValues>  // values of a block that one lane has
 struct Quantized {
   float d;
   int32_t q[kValues];
 };
 
+// Returns the scale of the block that begins at index `first`, and the lane's integers. most: 127, or 32,639 for codes
+// of two digits.
 template <uint32_t kValues, class Value>
 ZRT_DEVICE Quantized<kValues> quantize_block(const Value& value_at, uint32_t first, float most) {
   const uint32_t lane = thread() % kWave;
@@ -38,6 +41,7 @@ ZRT_DEVICE Quantized<kValues> quantize_block(const Value& value_at, uint32_t fir
   return result;
 }
 
+// Convert the block that begins at index `first` and write it to y. There is a function for each type of block.
 template <class Value>
 ZRT_DEVICE void write_block(const Value& value_at, uint32_t first, ActBlockQ8A32& y) {
   const uint32_t lane = thread() % kWave;
@@ -75,7 +79,8 @@ ZRT_DEVICE void write_block(const Value& value_at, uint32_t first, ActBlockQ16A2
   if (lane == 0) y.d = block.d;
 }
 
-// The wave's blocks of row t of k values: each `n_waves`-th from `wave` on. kOneBlock: that block alone.
+// Converts every n_waves-th block of row t, from block `wave` on; n_waves = kOneBlock converts block `wave` alone. A
+// row has k values, and `to` is the address of row 0.
 constexpr uint32_t kOneBlock = 1u << 30;
 template <class Block, uint32_t kValues, class Value>
 ZRT_DEVICE void write_blocks(const Value& value_at, uint64_t to, uint32_t t, uint32_t k, uint32_t wave,
@@ -83,10 +88,11 @@ ZRT_DEVICE void write_blocks(const Value& value_at, uint64_t to, uint32_t t, uin
   auto* y = at_address<Block>(to) + (uint64_t)t * (k / kValues);
   for (uint32_t b = wave; b < k / kValues; b += n_waves) write_block(value_at, b * kValues, y[b]);
 }
-// Blocks of 256 values.
+// Returns how many blocks of a type hold 256 values.
 ZRT_DEVICE uint32_t blocks_of(uint32_t type) {
   return type == kQ8A32 ? 8 : 1;
 }
+// Does what write_blocks() does, for a type that is known only at run time.
 template <class Value>
 ZRT_DEVICE void write_quantized(const Value& value_at, uint32_t type, uint64_t to, uint32_t t, uint32_t k,
                                 uint32_t wave, uint32_t n_waves) {

@@ -1,5 +1,6 @@
-// QUANTIZE: rows of floats to blocks of integers (quantize.h); and GLU with the QUANTIZE of its rows. Grid: rows, pieces
-// of 8 blocks of a row.
+// quantize computes QUANTIZE, which converts rows of floats to blocks of integers (quantize.h). glu_quantize computes
+// GLU and the QUANTIZE of its rows; it also writes the rows of GLU as floats, unless `y` is null.
+// Grid: (rows, pieces of 8 blocks of a row). Each of a workgroup's eight waves converts one block.
 #include "kernels/rdna/quantize.h"
 
 ZRT_KERNEL(quantize, 256) {
@@ -23,7 +24,7 @@ ZRT_KERNEL(glu_quantize, 256) {
               *up = rdna::buffer<const float>(args, Buffer::up) + row;
   float* y = rdna::buffer<float>(args, Buffer::y) + row;
   const bool is_wanted = args.buffers[Buffer::y] != 0;
-  const auto value = [&](uint32_t i) {  // of each value once
+  const auto value = [&](uint32_t i) {  // called once per value, because it also stores it
     const float v = (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i];
     if (is_wanted) y[i] = v;
     return v;

@@ -1,5 +1,5 @@
-// LOAD_REQUEST_STATE and STORE_REQUEST_STATE: a word of the slot table (kernels/cpu/load_request_state.cpp). A thread a
-// row.
+// Computes LOAD_REQUEST_STATE, value[r] = slots[slot[r]][field], and STORE_REQUEST_STATE, slots[slot[r]][field] =
+// value[r] (defined by kernels/cpu/load_request_state.cpp and store_request_state.cpp). Each thread computes one row.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(load_request_state, 32) {

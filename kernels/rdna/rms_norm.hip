@@ -1,8 +1,14 @@
-// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: in each group of a row y = (x * r) * w, r = rsqrt(fma(sum(x^2),
-// 1/group, eps)) (kernels/cpu/rms_norm.cpp), and the QUANTIZE of these rows. A workgroup a row.
-//   added       not null: x = x + added first, in place
-//   z           not null: y times silu(z)
-//   floats, q*  the rows as they are wanted; null: not so. Rows that are quantized share no memory with floats
+// Computes RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM, and the QUANTIZE of the normalized rows. In each group of
+// `group` values of a row, y = (x * r) * w with r = rsqrt(fma(sum(x^2), 1/group, eps)); without w, y = x * r
+// (kernels/cpu/rms_norm.cpp).
+// Each workgroup computes one row. If the group is the whole row, all threads share it; else each wave computes whole
+// groups.
+// All buffers but x may be null:
+//   added      x = x + added first, in place
+//   z          y = y * silu(z), in the rows of floats alone
+//   floats     gets y as floats; it must be given if the group is not the whole row
+//   q8a32, q8a256, q16a256   get y quantized, if the group is the whole row
+// REQUIRES: the memory of quantized rows overlaps neither x nor floats, and z comes without quantized rows.
 #include "kernels/rdna/norm.h"
 #include "kernels/rdna/quantize.h"
 
@@ -32,7 +38,7 @@ ZRT_KERNEL(norm_rows, 256) {
     for (uint32_t i = thread(); i < d; i += kNormThreads) x[i] = x[i] + added[i];
     workgroup_barrier();
   }
-  const auto normed = [&](uint32_t i, float factor, uint32_t at) {  // at: in the group
+  const auto normed = [&](uint32_t i, float factor, uint32_t at) {  // at: the index in the group
     const float v = x[i] * factor;
     return w != nullptr ? v * w[at] : v;
   };
@@ -51,7 +57,7 @@ ZRT_KERNEL(norm_rows, 256) {
     for (uint32_t i = thread(); i < d; i += kNormThreads) y[i] = z != nullptr ? value(i) * exact::silu(z[i]) : value(i);
     return;
   }
-  // Several groups: a wave each.
+  // The row has several groups. The eight waves take them in turn.
   float* y = buffer<float>(args, Buffer::floats) + row;
   for (uint32_t first = wave * push.group; first < d; first += kNormThreads / kWave * push.group) {
     const auto squared = [&](uint32_t i) { return x[first + i]; };

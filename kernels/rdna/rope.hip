@@ -1,5 +1,6 @@
-// ROPE: rotates pairs of the first n_rot values of each head; a position outside the table gives NaN
-// (kernels/cpu/rope.cpp).
+// Computes ROPE: rotates pairs of the first n_rot values of each head by the angle of the token's position, and copies
+// the other values (kernels/cpu/rope.cpp has the formulas). A position outside the table gives a row of NaN. Each
+// workgroup computes one token's row.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(rope, 256) {

@@ -1,11 +1,14 @@
-// RMS_NORM_FUSED_ROPE_KV_WRITE: heads of q and k normalized and rotated, then k and v into their cells
-// (kernels/cpu/rms_norm_fused_rope_kv_write.cpp). Grid: tokens; heads of q, then of k, then of v. A wave has a head.
+// Computes RMS_NORM_FUSED_ROPE_KV_WRITE (defined by kernels/cpu/rms_norm_fused_rope_kv_write.cpp). Heads of q and k are
+// normalized and rotated. Then q goes to q_out, and k and v go to the token's cells of the KV cache.
+// Grid: (tokens; heads of q, then of k, then of v). Each workgroup is one wave and computes one head.
 #include "kernels/rdna/kv_store.h"
 #include "kernels/rdna/norm.h"
 
 namespace zinc_rt::rdna {
 
-// To `head`, LDS; it may be read when this returns.
+// Writes the normalized and rotated head x to `head`, in LDS, which may be read when this returns. w is null if there
+// is no norm. turns: the (cos, sin) of the token's position, or null if the position is outside the table; then the
+// head is NaN.
 ZRT_DEVICE void make_head(const float* x, const float* w, float inverse, const float* turns,
                           const push::RmsNormFusedRopeKvWrite& c, float* head) {
   const uint32_t lane = thread(), n = c.head_dim, half = c.n_rot / 2;

@@ -1,20 +1,22 @@
-// SAMPLE (kernels/cpu/sample.cpp has the steps and the order of sums): a workgroup a row. What goes over the vocabulary,
-// and the sort, is all threads'; sums over what is left are serial, and one thread's.
+// Computes SAMPLE: draws one token for each row of logits. kernels/cpu/sample.cpp has the steps and their order of
+// sums. Each workgroup computes one row. All its threads share the work over the vocabulary, and the sort. Sums over
+// the candidates that remain have a serial order, so one thread computes them.
 #include "kernels/rdna/largest.h"
 
 namespace zinc_rt::rdna {
 
-constexpr int32_t kNone = -1;  // kSampleNone
+constexpr int32_t kNone = -1;  // kSampleNone of kernels/common/sample_params.h
 
 struct Candidate {
   float logit;
   uint32_t id;
 };
-// Of a row of v logits: cpp/ring/amd/ops.cpp reserves it.
+// Scratch memory for a row of v logits, 24 bytes per logit (reserved by cpp/ring/amd/ops.cpp): two lists of v
+// candidates, the logits after mask, bias and penalties, and the number of times that each token was generated.
 struct Work {
-  Candidate *all, *spare;  // v each
+  Candidate *all, *spare;  // v candidates each
   float* logits;
-  uint32_t* counts;  // behind the logits
+  uint32_t* counts;  // they follow the logits directly: keep_typical() uses both as one list of candidates
 };
 
 ZRT_DEVICE float infinity() {
@@ -27,26 +29,29 @@ ZRT_DEVICE bool is_finite(float x) {
 constexpr uint32_t kThreads = 256, kWaves = kThreads / kWave;
 
 struct SampleShared {
-  uint32_t begin[256];           // of each digit
-  uint32_t counts[kWaves][256];  // of a tile's waves, then where each wave's digits go
+  uint32_t begin[256];           // sort(): where candidates with each value of the present byte begin
+  // sort(): how many candidates of each wave have each value of the present byte, then where the wave puts them.
+  uint32_t counts[kWaves][256];
   float largest[kWaves];
-  float value;  // of one thread, for all
+  float value;  // a number that one thread computes for all
   uint32_t n;
 };
 
-// Which lanes below have something, and how many.
+// Returns how many of the lanes in `mask` come before this lane.
 ZRT_DEVICE uint32_t lanes_below(uint32_t mask) {
   return (uint32_t)__builtin_popcount(mask & ((1u << (thread() % kWave)) - 1));
 }
 
-// All that follows is by all threads; memory that it writes may be read when it returns.
+// All threads of the workgroup call each of the functions below. What a function writes may be read when it returns.
+// apply_mask() sets the logits of forbidden tokens to minus infinity.
 ZRT_DEVICE void apply_mask(const SampleParams& p, const uint32_t* words, float* logits, uint32_t v) {
   for (uint32_t id = thread(); id < v; id += kThreads)
     if (id / 32 >= p.n_mask_words || (words[id / 32] >> id % 32 & 1) == 0) logits[id] = -infinity();
   workgroup_barrier();
 }
 
-// In the order of the entries, of which several may be of one id.
+// Adds the entries (token id, bias) to the logits. One thread does it, because several entries may have the same id,
+// and their order counts.
 ZRT_DEVICE void add_bias(const SampleParams& p, const uint32_t* entries, float* logits, uint32_t v) {
   if (thread() == 0)
     for (uint32_t i = 0; i < p.n_bias; ++i) {
@@ -59,6 +64,8 @@ ZRT_DEVICE void add_bias(const SampleParams& p, const uint32_t* entries, float* 
 ZRT_DEVICE uint32_t fetch_add(uint32_t* at, uint32_t value) {
   return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
+// Applies the penalties to the logits of the history's tokens. An atomic bit, kSeen, makes sure that each token is
+// penalized by one thread only, however often it occurs.
 ZRT_DEVICE void penalize(const SampleParams& p, const int32_t* history, uint32_t* counts, float* logits, uint32_t v) {
   constexpr uint32_t kSeen = 0x80000000u;
   for (uint32_t i = thread(); i < v; i += kThreads) counts[i] = 0;
@@ -71,7 +78,7 @@ ZRT_DEVICE void penalize(const SampleParams& p, const int32_t* history, uint32_t
     const auto id = (uint32_t)history[i];
     if (id >= v) continue;
     const uint32_t before = __hip_atomic_fetch_or(&counts[id], kSeen, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
-    if ((before & kSeen) != 0) continue;  // it is another thread's
+    if ((before & kSeen) != 0) continue;  // another thread penalizes this token
     float l = logits[id];
     if (p.repetition_penalty != 1.0f) l = l > 0.0f ? l * inverse : l * p.repetition_penalty;
     if (before > 0) l = __builtin_fmaf(-(float)before, p.frequency_penalty, l - p.presence_penalty);
@@ -80,7 +87,7 @@ ZRT_DEVICE void penalize(const SampleParams& p, const int32_t* history, uint32_t
   workgroup_barrier();
 }
 
-// Those of n that are to be kept, in their order. Returns their number.
+// Copies those of n candidates for which is_kept(i) is true to `kept`, in their order. Returns their number.
 template <class IsKept>
 ZRT_DEVICE uint32_t compact(const Candidate* all, Candidate* kept, uint32_t n, const IsKept& is_kept,
                             SampleShared& shared) {
@@ -103,7 +110,8 @@ ZRT_DEVICE uint32_t compact(const Candidate* all, Candidate* kept, uint32_t n, c
   return n_kept;
 }
 
-// Those that are not far below the largest.
+// Keeps the candidates whose logit is at most 17 below the largest. The others are less than 2^-24 times as likely, so
+// they change no sum and are never drawn (kernels/cpu/sample.cpp, keep_likely). REQUIRES: typical_p is off.
 ZRT_DEVICE uint32_t keep_likely(const Candidate* all, Candidate* kept, uint32_t v, SampleShared& shared) {
   constexpr float kLeast = -17.0f;
   const uint32_t lane = thread() % kWave, wave = thread() / kWave;
@@ -119,13 +127,17 @@ ZRT_DEVICE uint32_t keep_likely(const Candidate* all, Candidate* kept, uint32_t 
   return compact(all, kept, v, [&](uint32_t i) { return !(all[i].logit - top < kLeast); }, shared);
 }
 
+// Returns a number that is smaller the larger the logit is. A NaN has the largest number.
 ZRT_DEVICE uint32_t sort_key(float logit) {
   if (logit != logit) return 0xffffffffu;
   const uint32_t bits = f32_bits(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// A stable radix sort by four bytes: tiles of a value a thread, whose waves follow one another. The result is in `all`.
+// Sorts n candidates by ascending key. It is a radix sort that keeps the order of equal keys: one pass for each byte of
+// the key, the lowest first. A pass counts how often each value of the byte occurs, and then moves the candidates to
+// their places in tiles of 256, one candidate per thread. Within a tile, lower waves and lanes come first. The result
+// is in `all`.
 template <class Key>
 ZRT_DEVICE void sort(Candidate* all, Candidate* spare, uint32_t n, const Key& key_of, SampleShared& shared) {
   const uint32_t me = thread(), wave = me / kWave;
@@ -141,7 +153,7 @@ ZRT_DEVICE void sort(Candidate* all, Candidate* spare, uint32_t n, const Key& ke
       shared.begin[me] += before;
       workgroup_barrier();
     }
-    uint32_t begin = shared.begin[me] - own;  // of digit `me`
+    uint32_t begin = shared.begin[me] - own;  // where the next candidate goes whose byte is `me`
     for (uint32_t first = 0; first < n; first += kThreads) {
       for (uint32_t w = 0; w < kWaves; ++w) shared.counts[w][me] = 0;
       workgroup_barrier();
@@ -171,8 +183,10 @@ ZRT_DEVICE void sort(Candidate* all, Candidate* spare, uint32_t n, const Key& ke
   }
 }
 
-// Those whose logarithms are nearest to the mean one, until their probabilities add up. Returns their number; they are in
-// `spare`. distances: log-probabilities, and with what lies behind them memory of n candidates.
+// Keeps the candidates whose surprise is nearest to the mean, until their probabilities reach typical_p of the total
+// (typical_p in kernels/cpu/sample.cpp). Returns their number; they are in `spare`, in the order that they had. all:
+// the candidates with probabilities in place of logits. distances: the logarithms of these; this memory and what
+// follows it are then used as a list of n candidates.
 ZRT_DEVICE uint32_t keep_typical(float typical_p, const Candidate* all, Candidate* spare, uint32_t n, float* distances,
                                  SampleShared& shared) {
   if (thread() == 0) {
@@ -208,6 +222,7 @@ ZRT_DEVICE uint32_t keep_typical(float typical_p, const Candidate* all, Candidat
   return compact(all, spare, n, [&](uint32_t i) { return is_kept[i] != 0; }, shared);
 }
 
+// Returns the token that is drawn from a row whose temperature is not 0. The result is valid in thread 0 only.
 ZRT_DEVICE int32_t draw(const SampleParams& p, const Work& w, uint32_t v, SampleShared& shared) {
   const float inverse = exact::rcp(p.temperature);
   Candidate *all = w.all, *spare = w.spare;
@@ -249,7 +264,7 @@ ZRT_DEVICE int32_t draw(const SampleParams& p, const Work& w, uint32_t v, Sample
     n = keep_typical(p.typical_p, all, spare, n, w.logits, shared);
     all = spare;
   }
-  if (thread() != 0) return kNone;  // one thread's is taken
+  if (thread() != 0) return kNone;  // only thread 0 draws
   float total = 0.0f;
   for (uint32_t i = 0; i < n; ++i) total = total + all[i].logit;
   const float u = philox::uniform(p.seed_lo, p.seed_hi, p.position) * total;

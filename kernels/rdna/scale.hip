@@ -1,4 +1,5 @@
-// SCALE: y = (x * w) * scale, w one number or absent (kernels/cpu/scale.cpp).
+// Computes SCALE: y = (x * w) * scale, where w is one stored number or absent (defined by kernels/cpu/scale.cpp). Each
+// workgroup computes one row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(scale, 256) {

@@ -1,5 +1,6 @@
-// The end of SHARED_EXPERT: hidden = hidden + y, y times sigmoid(gate_inp . x) where there is a gate_inp
-// (kernels/cpu/shared_expert.cpp). A workgroup a token.
+// Computes the end of SHARED_EXPERT: hidden = hidden + y, in place, where y is the output of the expert's products
+// (defined by kernels/cpu/shared_expert.cpp). If gate_inp is given, y is first multiplied by sigmoid(dot(gate_inp, x)).
+// Each workgroup computes one token.
 #include "kernels/rdna/norm.h"
 
 ZRT_KERNEL(shared_expert, 256) {

@@ -1,4 +1,5 @@
-// SIGMOID_MUL: y = x * sigmoid(gate) (kernels/cpu/sigmoid_mul.cpp).
+// Computes SIGMOID_MUL: y = x * sigmoid(gate) (defined by kernels/cpu/sigmoid_mul.cpp). Each workgroup computes one
+// row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(sigmoid_mul, 256) {

@@ -1,4 +1,5 @@
-// SLICE: the columns [first, first + width) of each group of a row (kernels/cpu/slice.cpp).
+// Computes SLICE: copies the columns [first, first + width) of each group of a row, y[t][g][i] = x[t][g][first + i]
+// (defined by kernels/cpu/slice.cpp). Each workgroup computes one row.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(slice, 256) {

@@ -1,4 +1,5 @@
-// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp (kernels/cpu/softcap.cpp).
+// Computes SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp (defined by kernels/cpu/softcap.cpp). Each
+// workgroup computes one row: thread i computes the elements i, i + 256, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(softcap, 256) {

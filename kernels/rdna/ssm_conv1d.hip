@@ -1,5 +1,9 @@
-// SSM_CONV1D: causal depthwise convolution, then silu (kernels/cpu/ssm_conv1d.cpp). Grid: tiles of channels; tokens,
-// where the first token of each slot does all of the slot's tokens in order.
+// Computes SSM_CONV1D, a causal depthwise convolution and silu: y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1
+// + i][c]) (defined by kernels/cpu/ssm_conv1d.cpp). The inputs before the present token come from the slot's state.
+// Therefore the workgroups of a slot's first token compute all tokens of the slot in order, and the other workgroups
+// return at once.
+// Grid: (tiles of 256 channels, tokens). Each thread computes one channel. REQUIRES: tokens of one slot are neighbours,
+// in the order of their positions.
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(ssm_conv1d, 256) {

@@ -1,13 +1,18 @@
-// SSM_DELTA_NET: the gated delta rule, token by token (kernels/cpu/ssm_delta_net.cpp). Grid: v heads; tiles of 32 columns
-// of the state; tokens, where the first token of each slot does all of the slot's tokens in order. A lane has a column
-// of the state in registers.
+// Computes SSM_DELTA_NET, the gated delta rule, token by token (kernels/cpu/ssm_delta_net.cpp has the formulas). Each
+// token continues the slot's state. Therefore the workgroups of a slot's first token compute all tokens of the slot in
+// order, and the other workgroups return at once.
+// Grid: (v heads, tiles of 32 columns of the state, tokens). Each workgroup is one wave. Each lane keeps one column of
+// the state, of k_dim rows, in registers, because all sums of a column are its own. REQUIRES: tokens of one slot are
+// neighbours, in the order of their positions.
 #include "kernels/rdna/norm.h"
 
 namespace zinc_rt::rdna {
 
-constexpr uint32_t kRows = 16;  // that are computed together
+constexpr uint32_t kRows = 16;  // rows of the state that are computed together
 
-// each(i) of all rows up to k_dim, and of those that complete kRows: these are 0, and so are q and k there.
+// Calls each(i) for the rows i of the state, up to k_dim rounded up to a multiple of kRows. Rows past k_dim are 0, and
+// so are q and k there, so they change no result. The loops have fixed bounds and are unrolled, so that the state stays
+// in registers.
 template <class Each>
 ZRT_DEVICE void each_row(uint32_t k_dim, const Each& each) {
 #pragma unroll

@@ -1,5 +1,6 @@
-// STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring, whose entry 0 counts
-// them (kernels/cpu/stream_out.cpp). One wave.
+// Computes STREAM_OUT: appends an entry (sequence number, slot, token, row) to the host's ring for each output row.
+// Entry 0 of the ring is the number of entries written so far (defined by kernels/cpu/stream_out.cpp). There is one
+// workgroup, a single wave; lane i writes the rows i, i + 32, ...
 #include "kernels/rdna/device.h"
 
 ZRT_KERNEL(stream_out, 32) {

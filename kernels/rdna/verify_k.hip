@@ -1,5 +1,5 @@
-// VERIFY_K: how many of k drafted tokens are the largest of their logits, from the first on (kernels/cpu/verify_k.cpp).
-// A wave a draft.
+// Computes VERIFY_K: accept_len[b] is the length of the longest prefix of draft b in which each token has the largest
+// of its logits (defined by kernels/cpu/verify_k.cpp). Each workgroup is one wave and computes one draft.
 #include "kernels/rdna/largest.h"
 
 ZRT_KERNEL(verify_k, 32) {
