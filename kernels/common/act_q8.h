@@ -1,31 +1,31 @@
-// Quantized activations: what the QUANTIZE op writes and every integer dot reads. Shared by host and device (C++17,
-// POD).
+// The blocks of quantized activations: rows of x as the op QUANTIZE writes them (kernels/cpu/quantize.cpp), and as
+// products with quantized weights read them. Shared by host and device (C++17, POD).
 #pragma once
 
 #include <stdint.h>
 
 namespace zinc_rt {
 
-// qs of q8 run from -127 to 127: kernels rely on it.
+// qs are -127..127, never -128; kernels rely on that.
 
-// One 32-element block: value = d * qs[i].
+// q8a32: a block of 32 values, value i = d * qs[i].
 struct ActBlockQ8A32 {
   float d;
-  int32_t sum;  // exact sum of qs, for formats with a min term
+  int32_t sum;  // exact sum of qs, for weights with a minimum
   int8_t qs[32];
 };
 static_assert(sizeof(ActBlockQ8A32) == 40, "layout is shared with device code");
 
-// One 256-element block: value = d * qs[i].
+// q8a256: a block of 256 values, value i = d * qs[i].
 struct ActBlockQ8A256 {
   float d;
-  int16_t sums[16];  // exact sums of 16 consecutive qs, for formats with min terms
+  int16_t sums[16];  // exact sums of 16 neighbouring qs each, for weights with minimums
   int8_t qs[256];
 };
 static_assert(sizeof(ActBlockQ8A256) == 292, "layout is shared with device code");
 
-// One 256-element block of codes of 16 bits, |code| <= 32,639, each as two digits in -128..127 (kernels/common/digits.h):
-// value = d * (256 * high[i] + low[i]).
+// q16a256: a block of 256 values, each a 16-bit code of two digits from -128 to 127 (kernels/common/digits.h). Value i
+// = d * (256 * high[i] + low[i]), where the code in brackets is -32,639..32,639.
 struct ActBlockQ16A256 {
   float d;
   int8_t high[256];

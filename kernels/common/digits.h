@@ -1,5 +1,6 @@
-// Codes of 16 bits as two digits of 8 bits, each in -128..127: code = 256 * high + low, |code| <= 32,639. Matrix units
-// multiply digits; sums of their products are exact (docs/arithmetic.md, rules 4 and 5).
+// Splits a 16-bit code into two digits of 8 bits, high and low, each from -128 to 127: code = 256 * high + low, with
+// |code| <= 32,639. Byte multipliers and matrix units can multiply digits, and sums of such products are exact
+// (docs/arithmetic.md, rules 4 and 5).
 // Shared by host and device (C++17).
 #pragma once
 
@@ -13,6 +14,7 @@
 
 namespace zinc_rt::digits {
 
+// The largest code: both digits are 127.
 constexpr int32_t kMostCode = 127 * 256 + 127;
 constexpr float kMost = static_cast<float>(kMostCode);
 

@@ -1,7 +1,9 @@
-// Elementary functions with the same bits on every tier: fma, add, multiply and integer operations on the bits only; no
-// division, no square root, no round instruction, no table. C++17, for host and device compilers. Within 2 ulp of the
-// true value over the stated domain, all floats where none is stated (tests_cpp/kernels/exact_math_test.cpp sweeps it).
-// NaN gives NaN; -0 gives +0 where the true value is -0.
+// Elementary functions that have the same bits on every tier. They use only fma, addition, multiplication and integer
+// operations on the bits; no division, square root, rounding instruction or table. For host and device compilers
+// (C++17).
+// Each result is within 2 ulp of the true value over the domain that the function's comment states, or for all floats
+// if it states none (tests_cpp/kernels/exact_math_test.cpp checks this). NaN gives NaN. If the true value is -0, the
+// result may be +0.
 #pragma once
 
 #include <stdint.h>
@@ -24,14 +26,15 @@
 
 namespace zinc_rt::exact {
 
-// Adding and subtracting 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer, ties to even.
+// Adding and then subtracting kRound = 1.5 * 2^23 rounds |x| < 2^22 to the nearest integer, ties to even.
 constexpr float kRound = 12582912.0f;
 
 ZRT_HD float round_int(float x) {
   return (x + kRound) - kRound;
 }
 
-// 1/x for normal x with 2^-125 <= |x| <= 2^125: a guess from the bits, then Newton.
+// Returns 1/x, for 2^-125 <= x <= 2^125; rcp() also for negative x. It begins with a guess from the bits and makes four
+// steps of Newton's method.
 ZRT_HD float rcp_of_positive(float x) {
   float r = ZRT_BITS_FLOAT(0x7EF311C7u - ZRT_FLOAT_BITS(x));
   for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0f), r);
@@ -42,13 +45,13 @@ ZRT_HD float rcp(float x) {
   return x < 0 ? -r : r;
 }
 
-// a/b for b as in rcp and a/b normal: the quotient by rcp, then one correction by its remainder.
+// Returns a/b, for b in the domain of rcp() and a/b normal. The quotient by rcp() is corrected once by its remainder.
 ZRT_HD float div(float a, float b) {
   const float r = rcp(b), q = a * r;
   return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
 }
 
-// 1/sqrt(x) for 2^-125 <= x <= 2^125.
+// Returns 1/sqrt(x), for 2^-125 <= x <= 2^125.
 ZRT_HD float rsqrt(float x) {
   float r = ZRT_BITS_FLOAT(0x5F375A86u - (ZRT_FLOAT_BITS(x) >> 1));
   const float h = 0.5f * x;
@@ -56,13 +59,13 @@ ZRT_HD float rsqrt(float x) {
   return r;
 }
 
-// 2^n for integer n in [-126, 127].
+// Returns 2^n, for n in [-126, 127].
 ZRT_HD float pow2(int32_t n) {
   return ZRT_BITS_FLOAT((uint32_t)(n + 127) << 23);
 }
 
-// e^x = (p + lo) 2^n for -150 <= x <= 89: x = n ln 2 + r with |r| <= ln 2 / 2, the series of e^r to degree 7; lo is
-// what the last addition rounds away.
+// e^x as (p + lo) * 2^n, for -150 <= x <= 89. x is split into n ln 2 + r with |r| <= ln 2 / 2. p is the series of e^r
+// to degree 7, and lo is the rounding error of its last addition.
 struct ExpParts {
   float p, lo;
   int32_t n;
@@ -82,13 +85,14 @@ ZRT_HD ExpParts exp_parts(float x) {
   return ExpParts{sum, t - (sum - 1.0f), (int32_t)(ZRT_FLOAT_BITS(shifted) - ZRT_FLOAT_BITS(kRound))};
 }
 
-// x 2^n for n in [-252, 254], in two steps so that a denormal result rounds once.
+// Returns x * 2^n, for n in [-252, 254]. Two multiplications are needed, because 2^n may not be a float; a denormal
+// result is rounded only once.
 ZRT_HD float scale2(float x, int32_t n) {
   const int32_t half = n >> 1;
   return x * pow2(half) * pow2(n - half);
 }
 
-// e^x; 0 below -104, infinity above 88.72283.
+// Returns e^x: 0 for x below -104, infinity for x above 88.72283.
 ZRT_HD float exp(float x) {
   if (!(x > -104.0f)) return x == x ? 0.0f : x;
   if (x > 88.72283f) return ZRT_BITS_FLOAT(0x7F800000u);
@@ -96,9 +100,10 @@ ZRT_HD float exp(float x) {
   return scale2(e.p, e.n);
 }
 
-// x / (1 + e^-(v + v_lo)) with v_lo a rounding error of v: the quotient by rcp, corrected by a remainder that knows
-// what the steps before rounded away; x below 2^100. What is not of this kind is chosen at the end, not returned
-// before, so that a compiler can make several values side by side.
+// Returns x / (1 + e^-(v + v_lo)), for x below 2^100; v_lo is the rounding error of v. The quotient by rcp() is
+// corrected by a remainder that includes the rounding errors of the steps before. Special cases (v below -120 or above
+// 120, NaN) are selected at the end instead of returned early, so that a compiler can compute several values side by
+// side.
 ZRT_HD float times_sigmoid(float x, float v, float v_lo) {
   const float minus = v < 0 ? v : -v;
   const bool is_usual = minus > -120.0f;
@@ -114,18 +119,19 @@ ZRT_HD float times_sigmoid(float x, float v, float v_lo) {
   return is_usual ? (v < 0 ? scale2(y, e.n) : y) : other;
 }
 
-// 1 / (1 + e^-x)
+// Returns 1 / (1 + e^-x).
 ZRT_HD float sigmoid(float x) {
   return times_sigmoid(1.0f, x, 0.0f);
 }
 
-// x / (1 + e^-x); minus infinity gives -0.
+// Returns x / (1 + e^-x). Minus infinity gives -0.
 ZRT_HD float silu(float x) {
   return times_sigmoid(x, x, 0.0f);
 }
 
-// x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), written as x sigmoid(2u). Since e^2u multiplies an error of
-// 2u by its size, 2u = x (c + k x^2) is carried in two floats, and so are c and k.
+// Returns x/2 * (1 + tanh(u)) with u = sqrt(2/pi) * (x + 0.044715 x^3), computed as x * sigmoid(2u). An error of 2u
+// grows with the size of 2u in e^2u. Therefore 2u = x * (c + k x^2) is carried in two floats, and so are the constants
+// c and k.
 ZRT_HD float gelu_tanh(float x) {
   const float c = 1.59576917f, c_lo = -4.534068e-8f, k = 7.1354814e-2f, k_lo = 2.3988324e-9f;
   const float x2 = x * x, x2_lo = ZRT_FMA(x, x, -x2);
@@ -136,13 +142,14 @@ ZRT_HD float gelu_tanh(float x) {
   return x > 12.0f ? x : (x < -14.0f ? -0.0f : y);
 }
 
-// x Phi(x), Phi the normal distribution. Phi(-a) = e^(-a^2 / 2) P(u) for a >= 0, with u = 1 / (1 + 0.4 a) and P a
-// polynomial without a constant, fitted to 2^-25. Since e^-v multiplies an error of v by its size, a^2 / 2 is carried in
-// two floats; so are u and the last steps of P, whose roundings would add up.
+// gelu(x) = x * Phi(x), where Phi is the cumulative normal distribution. For a >= 0, Phi(-a) = e^(-a^2 / 2) * P(u) with
+// u = 1 / (1 + 0.4 a). P is a polynomial without a constant term, fitted to 2^-25. An error of the exponent grows with
+// its size, so a^2 / 2 is carried in two floats. So are u and the last steps of P, because their roundings would add
+// up.
 struct FloatPair {
   float high, low;
 };
-// p u + c
+// Returns p * u + c.
 ZRT_HD FloatPair horner_step(FloatPair p, FloatPair u, float c) {
   const float m = p.high * u.high, m_lo = ZRT_FMA(p.high, u.high, -m) + ZRT_FMA(p.high, u.low, p.low * u.high);
   const float sum = m + c, back = sum - m;
@@ -171,6 +178,7 @@ ZRT_HD float gelu(float x) {
   return x != x ? x : (x > 15.0f ? x : (x < -15.0f ? -0.0f : y));
 }
 
+// Returns tanh(x): x times a polynomial in x^2 for |x| < 0.625, else 1 - 2 / (1 + e^2|x|) with the sign of x.
 ZRT_HD float tanh(float x) {
   const float a = x < 0 ? -x : x;
   if (a < 0.625f) {
@@ -187,13 +195,14 @@ ZRT_HD float tanh(float x) {
   return x < 0 ? -t : t;
 }
 
-// ln(1 + e^x) = max(x, 0) + ln(1 + t), t = e^-|x|; ln(1 + t) = 2 atanh(t / (2 + t)) by its series to degree 17.
+// Returns ln(1 + e^x) = max(x, 0) + ln(1 + t), with t = e^-|x|. ln(1 + t) is 2 atanh(t / (2 + t)), by its series to
+// degree 17.
 ZRT_HD float softplus(float x) {
   if (!(x > -104.0f)) return x == x ? 0.0f : x;
   if (x > 104.0f) return x;
   const ExpParts e = exp_parts(x < 0 ? x : -x);
   const float t = scale2(e.p, e.n), t_lo = scale2(e.lo, e.n);
-  if (x < -20.0f) return t;  // ln(1 + t) = t to 2^-29
+  if (x < -20.0f) return t;  // the relative error of t as ln(1 + t) is below 2^-29
   const float d = 2.0f + t, d_lo = (t - (d - 2.0f)) + t_lo, r = rcp(d), q = t * r;
   const float s = ZRT_FMA(ZRT_FMA(-q, d, t) + ZRT_FMA(-q, d_lo, t_lo), r, q), s2 = s * s;
   float p = 1.0f / 17;

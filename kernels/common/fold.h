@@ -1,5 +1,6 @@
-// The one way in which 16 partial sums become one (docs/arithmetic.md, rule 4): lanes l and l + 8 are added, then l +
-// 4, l + 2 and l + 1. Shared by host and device (C++17).
+// The one order in which 16 partial sums are added (docs/arithmetic.md, rule 4), called the fold. The 16 numbers are
+// lanes. Lane l + 8 is added to lane l for l < 8, then lane l + 4 to lane l for l < 4, lane l + 2 for l < 2, and lane 1
+// to lane 0. Shared by host and device (C++17).
 #pragma once
 
 #if defined(__CUDACC__)
@@ -10,7 +11,7 @@
 
 namespace zinc_rt {
 
-// The result; the lanes are used up.
+// Returns the sum. The array is overwritten.
 ZRT_FOLD_FN float fold16(float* lane) {
   for (int width = 8; width > 0; width /= 2)
     for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];

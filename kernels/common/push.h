@@ -1,5 +1,6 @@
-// Push constants, one struct an op: the attributes of the op's rule (cpp/ir/op_rules.cpp), in its order, 4 bytes each.
-// Ops without attributes have none. Shared by host and device (C++17, POD).
+// The push constants of each op: a struct with the attributes of the op's rule (cpp/ir/op_rules.cpp; docs/ir.md lists
+// them), in the same order, 4 bytes each. Ops without attributes have no struct. Shared by host and device (C++17,
+// POD).
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,8 @@
-// The blocks of the quantized weight formats as they lie in a file (C++17, POD; device kernels read the same bytes).
-// f16 fields are raw bits (kernels/common/half.h). A block's values run 0..31 or 0..255 along the row.
+// The blocks of the quantized weight formats, byte for byte as in a file; device kernels read the same bytes. A comment
+// gives the value of a weight from its code q, its block's scale d and what else the format has: minimums (m, dmin) or
+// integer sub-scales sc of 16 or 32 weights each. Fields of type f16 are raw bits (kernels/common/half.h). Weights are
+// numbered from 0 to 31 or 255 along the row.
+// (C++17, POD.)
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +20,7 @@ struct BlockQ4_1 {  // value = d * q + m
 };
 struct BlockQ5_0 {  // value = d * (q - 16)
   uint16_t d;
-  uint8_t qh[4];   // bit i (little endian): fifth bit of value i
+  uint8_t qh[4];   // bit i (little endian) is the fifth bit of value i
   uint8_t qs[16];  // as in Q4_0
 };
 struct BlockQ5_1 {  // value = d * q + m
@@ -38,48 +41,48 @@ struct BlockMXFP4 {  // value = 2^(e - 128) * kFp4Values[q]
   uint8_t e;
   uint8_t qs[16];
 };
-struct BlockQ2_K {     // value = d * sc * q - dmin * m, sc and m per 16
-  uint8_t scales[16];  // sc in the low nibble, m in the high one
-  uint8_t qs[64];      // byte 32 h + i: values 128 h + i + {0, 32, 64, 96} from the lowest two bits up
+struct BlockQ2_K {     // value = d * sc * q - dmin * m, with sc and m per 16 values
+  uint8_t scales[16];  // sc in the low nibbles, m in the high ones
+  uint8_t qs[64];      // byte 32 h + i: values 128 h + i + {0, 32, 64, 96}, two bits each, the lowest first
   uint16_t d;
   uint16_t dmin;
 };
-struct BlockQ3_K {     // value = d * (sc - 32) * q, q in -4..3, sc per 16
-  uint8_t hmask[32];   // bit j of byte i: value 32 j + i is not lowered by 4
-  uint8_t qs[64];      // low two bits, as in Q2_K
-  uint8_t scales[12];  // 16 six-bit scales: low nibbles in bytes 0..7, the upper two bits in bytes 8..11
+struct BlockQ3_K {     // value = d * (sc - 32) * q, with q from -4 to 3 and sc per 16 values
+  uint8_t hmask[32];   // if bit j of byte i is 0, 4 is subtracted from q of value 32 j + i
+  uint8_t qs[64];      // the low two bits of q, as in Q2_K
+  uint8_t scales[12];  // 16 sc of six bits: low nibbles in bytes 0..7, the upper two bits in bytes 8..11
   uint16_t d;
 };
-struct BlockQ4_K {  // value = d * sc * q - dmin * m, sc and m per 32
+struct BlockQ4_K {  // value = d * sc * q - dmin * m, with sc and m per 32 values
   uint16_t d;
   uint16_t dmin;
-  uint8_t scales[12];  // 8 six-bit pairs, see k_scales.h
+  uint8_t scales[12];  // 8 pairs (sc, m) of six bits each (kernels/cpu/quant/k_scales.h)
   uint8_t qs[128];     // byte 32 j + i: values 64 j + i (low nibble) and 64 j + 32 + i
 };
-struct BlockQ5_K {  // as Q4_K with a fifth bit
+struct BlockQ5_K {  // as Q4_K, but q has a fifth bit
   uint16_t d;
   uint16_t dmin;
   uint8_t scales[12];
-  uint8_t qh[32];  // bit j of byte i: fifth bit of value 32 j + i
+  uint8_t qh[32];  // bit j of byte i is the fifth bit of value 32 j + i
   uint8_t qs[128];
 };
-struct BlockQ6_K {  // value = d * sc * (q - 32), sc per 16
+struct BlockQ6_K {  // value = d * sc * (q - 32), with sc per 16 values
   uint8_t ql[128];  // byte 64 h + i: values 128 h + i (low nibble) and 128 h + 64 + i
-  uint8_t qh[64];   // byte 32 h + i: upper two bits of values 128 h + i + {0, 32, 64, 96} from the lowest up
+  uint8_t qh[64];   // byte 32 h + i: upper two bits of values 128 h + i + {0, 32, 64, 96}, the lowest first
   int8_t scales[16];
   uint16_t d;
 };
-struct BlockIQ4_XS {  // value = d * (sc - 32) * kIq4Values[q], sc per 32
+struct BlockIQ4_XS {  // value = d * (sc - 32) * kIq4Values[q], with sc per 32 values
   uint16_t d;
-  uint16_t scales_h;    // upper two bits of scale j at bit 2 j
-  uint8_t scales_l[4];  // low nibbles, two a byte
+  uint16_t scales_h;    // the upper two bits of sc j are at bit 2 j
+  uint8_t scales_l[4];  // the low nibbles of sc, two per byte
   uint8_t qs[128];      // byte 16 j + i: values 32 j + i (low nibble) and 32 j + 16 + i
 };
-// No format of files: what F16 and BF16 matrices become when a model is loaded (cpp/model/fixed16.h).
+// fixed16 is no file format. F16 and BF16 matrices are converted to it when a model is loaded (cpp/model/fixed16.h).
 struct BlockFixed16 {  // value = d * code, code = 256 * high + low (kernels/common/digits.h), |code| <= 32,639
   int8_t high[256];
   int8_t low[256];
-  uint16_t d;  // bf16: a power of two, 0, or NaN where a weight of the block is not finite
+  uint16_t d;  // bf16: a power of two, or 0, or NaN if a weight of the block is not finite
 };
 
 static_assert(sizeof(BlockFixed16) == 514, "layout is shared with device code");
