@@ -1,4 +1,4 @@
-// ADD: x = x + y. Grid: (width / 64, rows).
+// Computes ADD in place: x = x + y. Grid: (width / 64, rows). Each invocation computes one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,7 @@
-// ARGMAX: tokens[r] = the lowest number of the largest of a row of logits. A NaN is never it; where it is no finite number
-// tokens[r] is -1. Grid: (1, rows).
+// Computes ARGMAX with the answer of a greedy SAMPLE: tokens[r] is the index of the largest logit of row r, the lower
+// one on a tie. NaNs are skipped. If the largest logit is infinite, or all are NaN, tokens[r] is -1.
+// Grid: (1, rows). Each workgroup computes one row. Each of its kArgmaxWidth invocations takes every kArgmaxWidth-th
+// logit; then pairs of invocations compare what they found, until one is left.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -8,7 +10,7 @@ layout(local_size_x = kArgmaxWidth) in;
 PUSH(Argmax);
 shared uint keys[kArgmaxWidth], ids[kArgmaxWidth];
 
-// Numbers whose order is that of x: 0 for a NaN, the same for both zeros.
+// Returns a number whose order is that of x. A NaN gives 0, the lowest, and both zeros give the same number.
 uint key_of(float x) {
   uint bits = floatBitsToUint(x);
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return 0u;
@@ -19,7 +21,8 @@ uint key_of(float x) {
 void main() {
   uint id = gl_LocalInvocationID.x, best = 0u, key = 0u;
   uint64_t x = float_row(p.x, row(), p.width);
-  // Sixteen numbers are on their way at once. They ascend, so that the first of equals stays.
+  // Sixteen logits are loaded before they are compared, so that the loads overlap. Their indices ascend, so of equal
+  // logits the first one is kept.
   for (uint first = id; first < p.width; first += 16 * kArgmaxWidth) {
     float v[16];
     [[unroll]] for (uint k = 0; k < 16; ++k) v[k] = Floats(x).v[min(first + k * kArgmaxWidth, p.width - 1)];
@@ -42,6 +45,6 @@ void main() {
       ids[id] = ids[id + half_width];
     }
   }
-  // The keys of the infinities, and what lies beyond them.
+  // A finite logit has a key between those of the two infinities.
   if (id == 0) Ints(p.tokens).v[row()] = keys[0] > 0x007FFFFFu && keys[0] < 0xFF800000u ? int(ids[0]) : -1;
 }

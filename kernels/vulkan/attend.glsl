@@ -1,25 +1,30 @@
-// FLASH_ATTN but for how cells are read: causal attention of a token over its slot's paged K and V. Head h reads kv head
-// h / (n_heads / n_kv_heads). With window > 0, token i sees token j where i - j < window. With softcap > 0,
-// s = cap * tanh(s / cap). Masked tokens are skipped, never added.
-// Order (rule 5): the history is cut at absolute positions into chunks of 128.
-//   In a chunk: max = the largest score; p_j = exp(s_j - max); l = sum of p_j in 16 lanes (lane = j mod 16), folded; o of
-//   the chunk is made by the cells' kernel.
-//   Chunks merge in ascending order: m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m'), l = fma(l_c, b, l * a),
-//   o = fma(o_c, b, o * a). y = o * (1 / l).
-// 128 invocations: a token of the chunk each, then values of V. With SPLIT a workgroup makes one chunk's o, max and l, for
-// flash_attn_merge.comp, grid: (heads, tokens, chunks); else it goes through all of them, grid: (heads, tokens).
-// Included after their number and exact_math.glsl.
+// Computes FLASH_ATTN, causal attention of one token over its slot's paged K and V, whatever the layout of the cache
+// is. The kernel that includes this file defines how cells are read (flash_attn.comp, flash_attn_integer.comp). Head h
+// reads kv head h / (n_heads / n_kv_heads). With window > 0, token i sees token j if i - j < window. With softcap > 0,
+// scores become s = cap * tanh(s / cap). Masked tokens are skipped, never added.
+// Order of sums (docs/arithmetic.md, rule 5): the history is split into chunks of 128 tokens, at multiples of 128.
+//   Within a chunk: max = the largest score; p_j = exp(s_j - max); l = the sum of p_j in 16 lanes (lane = j mod 16),
+//   folded; o = the sum of p_j * v_j, as the including kernel defines it.
+//   Chunks are merged in ascending order. m, l, o are the totals so far, and m_c, l_c, o_c the chunk's: m' = max(m,
+//   m_c), a = exp(m - m'), b = exp(m_c - m'), l = fma(l_c, b, l * a), o = fma(o_c, b, o * a).
+//   y = o * (1 / l)
+// Each workgroup has 128 invocations and computes one head of one token. In a chunk each invocation computes the score
+// of one token, then the columns i, i + 128, ... of o.
+// Grid: (heads, tokens); the workgroup goes through all chunks. With SPLIT: (heads, tokens, chunks); the workgroup
+// computes o, m and l of one chunk, and flash_attn_merge.comp merges them.
+// Included after local_size_x and exact_math.glsl.
 #include "largest.glsl"
 PUSH(FlashAttn);
 layout(constant_id = 1) const bool SPLIT = false;
 const uint kChunk = kAttendWidth, kHeld = kMostHeadDim / kAttendWidth;
 shared float weights[kChunk], lane_sums[16];
 
-// Tokens [at + begin, at + end) are those of the chunk that the row sees.
+// The tokens of a chunk to which the row attends: [at + begin, at + end), where the chunk begins at token `at`.
 struct Span {
   uint at, begin, end;
 };
-// Where the row's kv head and pages are.
+// The kv head that the row reads, and the address of its slot's page table. page_of() returns the address of the page
+// with token j.
 struct History {
   uint kv_head;
   uint64_t pages;
@@ -28,14 +33,15 @@ uint64_t page_of(History history, uint j) {
   return p.cache + uint64_t(Words(history.pages).v[j / 16]) * p.page_bytes;
 }
 
-// What the cells' kernel has. All invocations call each of them, but for score: that of a token seen does.
+// The including kernel defines the following functions. read_query() and prepare_weights() are called by all
+// invocations, score() by those whose token the row sees, and weighed() by those with i < v_head_dim.
 void read_query(uint64_t q);
-float score(History history, uint j);  // without the softcap
-// Weights of 0 outside the span are there; what they become is seen by all afterwards.
+float score(History history, uint j);  // returns dot(q, k_j) * scale, without the softcap
+// Prepares the chunk's `weights`, which are 0 outside the span. All invocations may read the result when it returns.
 void prepare_weights(History history, Span span);
-float weighed(History history, Span span, uint i);  // o[i] of the chunk
+float weighed(History history, Span span, uint i);  // returns o[i] of the chunk
 
-// The weights of a chunk's tokens, their sum and the largest score. All invocations call it.
+// Computes the weights p_j of a chunk's tokens, their sum and the largest score. REQUIRES: all invocations call it.
 struct Chunk {
   float most, sum;
 };

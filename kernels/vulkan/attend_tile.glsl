@@ -1,13 +1,16 @@
-// The rows of a workgroup that makes attention of several tokens of a slot and heads of a kv head at once: TOKENS
-// tokens at most, from the workgroup's own on up to the next position that TOKENS divides or the slot's end, and HEADS
-// heads. A workgroup of a token in between has nothing to do. Row r is token r / HEADS, head r % HEADS.
-// Included after PUSH(FlashAttn), HEADS and TOKENS. Grid: (kv heads times parts of their heads, tokens).
+// Finds the tile of a workgroup whose attention covers several tokens and heads at once. Its tokens are at most TOKENS
+// neighbours of one slot in the step, of positions between two multiples of TOKENS. Its heads are at most HEADS heads
+// that share a kv head. A row of the tile is one token and head: row r is token r / HEADS and head r % HEADS.
+// Grid: (kv heads times groups of HEADS heads, tokens). There is a workgroup for each token; the one of a tile's first
+// token computes the tile, and the others have nothing to do.
+// Included after PUSH(FlashAttn), HEADS and TOKENS.
 const uint kChunk = 128;
 struct Tile {
-  uint first, n_tokens, position, kv_head, head, n_heads;  // head: the first; position: the first token's
+  // first: the first token, as a row of the step; position: its position; head: the first head.
+  uint first, n_tokens, position, kv_head, head, n_heads;
   uint64_t pages;
 };
-// False: another workgroup has the token.
+// Finds the tile that begins with token t. Returns false if t belongs to the tile of another workgroup.
 bool find_tile(uint t, out Tile tile) {
   uint n_rows = gl_NumWorkGroups.y, position = Words(p.positions).v[t];
   int slot = Ints(p.slots).v[t];
@@ -25,19 +28,22 @@ bool find_tile(uint t, out Tile tile) {
   return true;
 }
 
+// Return the first token that a row of `token` sees, and the last one that any row sees. is_there() tells whether the
+// tile has row r.
 uint first_seen(Tile tile, uint token) {
   uint position = tile.position + token;
   return p.window > 0u && position >= p.window ? position - p.window + 1 : 0;
 }
 uint last_seen(Tile tile) { return tile.position + tile.n_tokens - 1; }
 bool is_there(Tile tile, uint r) { return r / HEADS < tile.n_tokens && r % HEADS < tile.n_heads; }
-// Whether row r sees token j; whether it is there and sees one of the chunk at `at`.
+// sees() tells whether row r sees token j; sees_of() whether the tile has row r and the row sees a token of the chunk
+// at `at`.
 bool sees(Tile tile, uint r, uint j) { return j <= tile.position + r / HEADS && j >= first_seen(tile, r / HEADS); }
 bool sees_of(Tile tile, uint r, uint at) {
   return is_there(tile, r) && at <= tile.position + r / HEADS && at + kChunk > first_seen(tile, r / HEADS);
 }
 uint64_t page_of(Tile tile, uint j) { return p.cache + uint64_t(Words(tile.pages).v[j / 16]) * p.page_bytes; }
-// The memory of row r of rows of n floats, as q and y lie.
+// Returns row r of the tile in memory that has n floats for each token and head, such as q and y.
 Floats floats_of(Tile tile, uint64_t base, uint r, uint n) {
   return Floats(float_row(base, (tile.first + r / HEADS) * p.n_heads + tile.head + r % HEADS, n));
 }

@@ -1,5 +1,5 @@
-// EMBED: y[t] = scale * table[ids[t]], widened to float. The executor checks that ids are within the table.
-// Grid: (d / 64, tokens).
+// Computes EMBED: y[t] = scale * table[ids[t]], converted to float. Grid: (d / 64, tokens). Each invocation computes
+// one element. REQUIRES: ids are within the table, which the executor checks.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,24 +1,28 @@
-// kernels/common/exact_math.h for GLSL, function by function; the self-test holds each to the C++ one, bit for bit.
+// The functions of kernels/common/exact_math.h in GLSL, except gelu(). The self-test compares them with the C++ ones,
+// bit for bit (cpp/vulkan/self_test.cpp).
 //
-// GLSL's fma may be a product and a sum, each rounded, and so it is on llvmpipe; or it may take denormals for zeros, and
-// so it is on NVIDIA. The build compiles every kernel that includes this file once a form, and the device takes the first
-// that its self-test proves. ZRT_FMA is
-// - GLSL's own (ZRT_FMA_NATIVE)
-// - the same, but made of doubles (ZRT_FMA_GUARDED_DOUBLES) or of integers (ZRT_FMA_GUARDED) where a denormal goes in or
-//   may come out. Doubles take fewer instructions, and instructions that lie in each fma's place cost time
-// - made of doubles, whose product is exact and whose sum is rounded to odd by its error, so that the conversion rounds
-//   once (ZRT_FMA_DOUBLES)
-// - made of integers (ZRT_FMA_INTEGERS)
-// usual_fma is for where no operand and no result can be a denormal.
+// Drivers differ in GLSL's fma: llvmpipe rounds the product and the sum separately, and NVIDIA's takes denormals for
+// zeros. Therefore the build compiles every kernel that includes this file in five forms, each with another definition
+// of ZRT_FMA. A device uses the first of them that its self-test proves:
+//   ZRT_FMA_NATIVE            GLSL's fma
+//   ZRT_FMA_GUARDED_DOUBLES   GLSL's fma, but fma_of_doubles() if an operand or the result may be a denormal
+//   ZRT_FMA_GUARDED           GLSL's fma, but fma_bits() of fma_bits.glsl if an operand or the result may be a
+//                             denormal. It is inlined in place of each fma, and the many instructions cost time even if
+//                             they rarely run; with doubles they are fewer
+//   ZRT_FMA_DOUBLES           fma_of_doubles()
+//   ZRT_FMA_INTEGERS          fma_bits()
+// usual_fma is the same without a guard, for sums in which neither an operand nor the result can be a denormal.
 #extension GL_EXT_control_flow_attributes : require
 #if defined(ZRT_FMA_DOUBLES) || defined(ZRT_FMA_GUARDED_DOUBLES)
+// Returns fma(a, b, c). As a double the product is exact. The sum is rounded to odd: if it is not exact, its last bit
+// becomes 1. Then the conversion to float rounds correctly, as if from the exact sum.
 float fma_of_doubles(float a, float b, float c) {
   double p = double(a) * double(b), d = double(c), s = p + d, back = s - p, err = (p - (s - back)) + (d - back);
   uvec2 u = unpackDouble2x32(s);
   if (err != 0.0 && (u.x & 1u) == 0u && s - s == 0.0) {
     bool away = (err > 0.0) == (s > 0.0);
-    if (away) u.x |= 1u;                                   // the last bit is 0: up is that bit set
-    else u = uvec2(u.x - 1u, u.x == 0u ? u.y - 1u : u.y);  // down borrows
+    if (away) u.x |= 1u;                                   // the exact sum is larger: the last bit, 0, becomes 1
+    else u = uvec2(u.x - 1u, u.x == 0u ? u.y - 1u : u.y);  // it is smaller: 1 is subtracted
   }
   return float(packDouble2x32(u));
 }
@@ -43,11 +47,12 @@ float exact_fma(float a, float b, float c) {
 #else
 #define exact_fma fma_of_doubles
 #endif
+// Whether x is the bits of a denormal; 0 is none.
 bool is_denormal(uint x) { return (x << 1) - 1u < 0x00FFFFFFu; }
 float ZRT_FMA(float a, float b, float c) {
   float y = fma(a, b, c);
   uint ua = floatBitsToUint(a), ub = floatBitsToUint(b), uc = floatBitsToUint(c), uy = floatBitsToUint(y);
-  // A factor of zero gives c, whatever came of it.
+  // If a factor is zero, the result is c, so a tiny result is right.
   bool is_tiny = (uy & 0x7F800000u) <= 0x00800000u && (ua << 1) != 0u && (ub << 1) != 0u;
   if (is_tiny || is_denormal(ua) || is_denormal(ub) || is_denormal(uc)) return exact_fma(a, b, c);
   return y;
@@ -60,7 +65,8 @@ float ZRT_FMA(float a, float b, float c) {
 #define kInfinity uintBitsToFloat(0x7F800000u)
 #define kNan uintBitsToFloat(0x7FC00000u)
 const float kRound = 12582912.0;
-// |x|, or infinity where x is a NaN: the largest of them is finite where all x are. By bits, since drivers fold x == x.
+// Returns |x|, but infinity if x is a NaN. So the largest magnitude of several numbers is finite only if all of them
+// are. It works on the bits, because drivers assume that x == x.
 float magnitude(float x) { return uintBitsToFloat(min(floatBitsToUint(x) & 0x7FFFFFFFu, 0x7F800000u)); }
 
 float round_int(float x) { return (x + kRound) - kRound; }
@@ -85,7 +91,7 @@ struct ExpParts {
 #include "exact_math_forms.glsl"
 #undef NAME
 #undef FMA
-// Whether |x| is from 2^-60 to below 2^60.
+// Whether 2^-60 <= |x| < 2^60.
 bool is_usual_size(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) - 0x21800000u < 0x3C000000u; }
 #else
 #define rcp_of_positive_of_usual rcp_of_positive_of_all
@@ -95,30 +101,31 @@ bool is_usual_size(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) - 0x2180
 bool is_usual_size(float x) { return true; }
 #endif
 
-// Of x of usual size: 1 - x r is a multiple of 2^-48, so it is 0 or no denormal, and r is none.
+// For x of usual size usual_fma is right: 1 - x r is a multiple of 2^-48, so it is not a denormal, and neither is r.
 float rcp_of_positive(float x) { return is_usual_size(x) ? rcp_of_positive_of_usual(x) : rcp_of_positive_of_all(x); }
 float rcp(float x) {
   float r = rcp_of_positive(x < 0.0 ? -x : x);
   return x < 0.0 ? -r : r;
 }
-// Of a and b of usual size: a - q b is 0 or at least 2^-108.
+// For a and b of usual size usual_fma is right: a - q b is 0 or at least 2^-108.
 float exact_div(float a, float b) {
   float r = rcp(b), q = a * r;
   if (is_usual_size(a) && is_usual_size(b)) return usual_fma(usual_fma(-q, b, a), r, q);
   return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
 }
-// As rcp_of_positive().
+// For x of usual size usual_fma is right, as in rcp_of_positive().
 float rsqrt(float x) { return is_usual_size(x) ? rsqrt_of_usual(x) : rsqrt_of_all(x); }
-// Of all x that get there: x's part r of a power of two is x itself, or a multiple of 2^-43. What comes of a denormal
-// r is a part of a sum with 1 or a coefficient, and lost in it, whatever it is.
+// usual_fma is right for all x that reach exp_parts(). There r, the rest of x beside n ln 2, is x itself or a multiple
+// of 2^-43. If r is a denormal, what is computed from it is added to 1 or to a coefficient and is lost in the sum,
+// whatever it is.
 float exact_exp(float x) {
   if (!(x > -104.0)) return x == x ? 0.0 : x;
   if (x > 88.72283) return kInfinity;
   ExpParts e = exp_parts_of_usual(x);
   return scale2(e.p, e.n);
 }
-// Of |v| from 2^-20 to below 2^4 and |x| from 2^-20 to below 2^20: what is added is 0 or no denormal, but for the
-// product of the quotient and s_lo, which changes no sum where it is one.
+// Whether times_sigmoid() may use usual_fma: v_lo is 0, 2^-20 <= |v| < 2^4, and 2^-20 <= |x| < 2^20. Then every term is
+// 0 or no denormal. The one exception is the product of the quotient and s_lo; if it is a denormal, it changes no sum.
 bool is_usual_sigmoid(float x, float v, float v_lo) {
   uint of_x = floatBitsToUint(x) & 0x7FFFFFFFu, of_v = floatBitsToUint(v) & 0x7FFFFFFFu;
   return v_lo == 0.0 && of_v - 0x35800000u < 0x0C000000u && of_x - 0x35800000u < 0x14000000u;
@@ -173,7 +180,7 @@ float softplus(float x) {
   return ZRT_FMA(2.0, half_of_it, x > 0.0 ? x : 0.0);
 }
 
-// kernels/common/fold.h.
+// Returns the sum of 16 lanes, in the order of kernels/common/fold.h.
 float fold16(float lane[16]) {
   for (int width = 8; width > 0; width /= 2)
     for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];

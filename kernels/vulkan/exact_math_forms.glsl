@@ -1,5 +1,6 @@
-// The functions of exact_math.glsl whose fused multiply-adds are made as FMA, under the names that NAME gives. It is
-// included with ZRT_FMA for all numbers and, where usual_fma is another one, once more with it for the usual ones.
+// Functions of exact_math.glsl that are needed with two kinds of fused multiply-add. FMA stands for the fused
+// multiply-add, and NAME makes the name of a function. exact_math.glsl includes this file with ZRT_FMA, which is right
+// for all numbers, and, if usual_fma differs from it, again with usual_fma.
 float NAME(rcp_of_positive)(float x) {
   float r = uintBitsToFloat(0x7EF311C7u - floatBitsToUint(x));
   [[dont_unroll]] for (int i = 0; i < 4; ++i) r = FMA(r, FMA(-x, r, 1.0), r);

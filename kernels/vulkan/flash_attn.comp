@@ -1,5 +1,7 @@
-// FLASH_ATTN (attend.glsl) over cells that hold a token's row, of the type FORMAT; kv_write_batched.comp says where they
-// lie. s_j = dot(q, k_j) * scale (rule 4); o[i] = fma(p_j, v_j[i], o[i]), tokens j ascending.
+// Computes FLASH_ATTN (attend.glsl) over caches of f32, f16 and q8_0. A page of these holds 16 cells, one token's row
+// of values each (kv_cells.glsl writes them); FORMAT is their type.
+// Order of sums: s_j = dot(q, k_j) * scale by the float dot (rule 4); o[i] = fma(p_j, v_j[i], o[i]) for tokens j
+// ascending.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,10 +1,11 @@
-// FLASH_ATTN (attend.glsl) over cells of integers (integer_cells.glsl). A row x of floats, q or the chunk's weights times
-// the scales of their values, becomes codes of two digits with one scale d_x by the rule of QUANTIZE: d_x = amax / 32639,
-// code = round(x * (32639 / amax)) = 256 * high + low. A row with amax below 2^-100 is all 0; a NaN, an infinity, or an
-// amax beyond 2^120 makes d_x NaN.
-// A and B are the sums of the cells' codes times the high and the low digits, exact in 32 bits in any order.
-//   s_j = (fma(A, 256, B) * d_k) * (scale * d_q), sums over a head's values
-//   o[i] = fma(A, 256, B) * d_p, sums over the chunk's tokens that the row sees; the others' digits are 0
+// Computes FLASH_ATTN (attend.glsl) over caches of 16-bit integers (integer_cells.glsl). A row x of floats becomes
+// codes of two digits with one scale d_x, by the rule of QUANTIZE: amax = max |x|, d_x = amax / 32639, code = round(x *
+// (32639 / amax)) = 256 * high + low. If amax is below 2^-100, all codes are 0. A NaN, an infinity, or an amax above
+// 2^120 makes d_x NaN. Two kinds of rows become codes: q, and the weights p_j of a chunk's tokens, each times the scale
+// of its token's V.
+// A and B are the sums of the cached codes times the high and the low digits; they are exact in 32 bits in any order.
+//   s_j = (fma(A, 256, B) * d_k) * (scale * d_q), with sums over the values of a head
+//   o[i] = fma(A, 256, B) * d_p, with sums over the chunk's tokens that the row sees; the digits of other tokens are 0
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -15,7 +16,7 @@ layout(local_size_x = kAttendWidth) in;
 
 shared uint q_high[kMostHeadDim / 4], q_low[kMostHeadDim / 4], p_high[kChunk / 4], p_low[kChunk / 4];
 float score_scale, weight_scale;
-ivec2 q_sums;  // of q's high digits, and of its low ones
+ivec2 q_sums;  // the sums of q's high digits and of its low ones
 
 void read_query(uint64_t address) {
   uint id = gl_LocalInvocationID.x;
@@ -42,7 +43,7 @@ float score(History history, uint j) {
   Words codes = Words(page + codes_at(history.kv_head, p.head_dim));
   uint token = j % 16;
   ivec4 sums = ivec4(0);
-  // Four groups of codes are on their way at once.
+  // Codes of sixteen values are loaded before the first are used, so that the loads overlap.
   for (uint first = 0; first < p.head_dim / 4; first += 4) {
     uvec4 two, next_two;
     for (uint i = 0; i < 4; ++i) {
@@ -78,7 +79,8 @@ void prepare_weights(History history, Span span) {
 float weighed(History history, Span span, uint i) {
   ivec4 sums = ivec4(0);
   ivec2 digit_sums = ivec2(0);
-  // The four groups of a page are on their way at once. Digits of tokens that are not seen are 0.
+  // The codes of a page's 16 tokens are loaded before the first are used, so that the loads overlap. The digits of
+  // tokens that the row does not see are 0.
   for (uint first = span.begin / 16 * 4; 4 * first < span.end; first += 4) {
     uint64_t page = page_of(history, span.at + 4 * first);
     Words codes = Words(page + p.v_offset + codes_at(history.kv_head, p.v_head_dim));

@@ -1,4 +1,5 @@
-// FLASH_ATTN of prompts over cells of integers by matrices of the device: flash_attn_integer_matrix.glsl.
+// Computes FLASH_ATTN of prompts over caches of 16-bit integers with the device's cooperative matrices
+// (flash_attn_integer_matrix.glsl).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require

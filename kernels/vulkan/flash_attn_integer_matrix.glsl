@@ -1,12 +1,19 @@
-// FLASH_ATTN of prompts over cells of integers by matrices of int8: what flash_attn_integer.comp computes, and in its
-// order, for a tile of rows (attend_tile.glsl). Codes of K and V are two digits as q's and the weights' are, so that a
-// sum is four products: A = 256 high high + low high, B = 256 high low + low low, the first digits those of the cells.
-// The digits of q stay in the workgroup's memory; K and V pass through it in parts, once for all rows. Scores lie there
-// a chunk at a time and become the digits of the weights in place. An invocation has sums of values as floats.
-// Parts of K are 64 tokens and STEP values; of V 128 values and STEP / 2 tokens. Of the matrices' 16 by 16 sums rows are
-// tokens, then values; columns are rows of the tile, of which the workgroup's memory has ROWS: 16 or 32.
-// Four codes of V in a word are of tokens 2 l and 2 l + 1 of two pages that follow each other, and so are the weights in a
-// word of digits. Eight invocations have a row of them: l is one's number among these.
+// Computes FLASH_ATTN of prompts over caches of 16-bit integers by matrices of int8 (matrices.glsl). A workgroup
+// computes a tile of rows, which are tokens and heads that share K and V (attend_tile.glsl). Formulas and order are
+// those of flash_attn_integer.comp.
+// The codes of K and V become two signed digits, as those of q and of the weights are. So a sum of products of codes is
+// four sums of products of digits: A = 256 * high_high + low_high and B = 256 * high_low + low_low. The first word of
+// these names is the digit of K or V, the second that of q or of a weight.
+// For each chunk of 128 tokens:
+//   1. score(): K passes through the workgroup's memory in parts of 64 tokens and STEP values, each read once for all
+//   rows. The digits of q stay there. A subgroup computes the scores of 16 tokens and 16 rows at a time.
+//   2. weigh(): eight invocations per row replace the row's scores by the digits of its weights.
+//   3. main(): V passes through the workgroup's memory in parts of 128 values and STEP / 2 tokens. A subgroup computes
+//   the sums of 16 values for all rows. Its invocations keep the totals of the chunks as floats.
+// In a matrix of sums, rows are tokens or values, and columns are rows of the tile. The workgroup has memory for ROWS
+// rows of the tile, 16 or 32.
+// A word of digits of V has four tokens: 2 l and 2 l + 1 of one page and of the next. Words of weights have the same,
+// because the l-th of a row's eight invocations holds these tokens.
 // Included after PUSH and exact_math.glsl.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -14,22 +21,24 @@ layout(constant_id = 0) const uint HEADS = 1;
 layout(constant_id = 1) const uint TOKENS = 1;
 layout(constant_id = 2) const uint ROWS = 16;
 layout(constant_id = 3) const uint STEP = 64;
-layout(constant_id = 4) const uint Q_WORDS = 8;  // of a row of q's digits: whole matrices, with 0 behind a head
-layout(constant_id = 5) const uint HELD = 1;     // of a head of V: its values over 128, rounded up
+layout(constant_id = 4) const uint Q_WORDS = 8;  // words of digits per row of q: whole matrices, padded with 0
+layout(constant_id = 5) const uint HELD = 1;     // the values of a head of V over 128, rounded up
 #include "attend_tile.glsl"
 #include "integer_digits.glsl"
 
-// Rows of digits have four words more than they need, so that neighbours are in different banks.
+// Rows of digits have four words more than they need, so that neighbouring rows lie in different banks.
 const uint kQPitch = Q_WORDS + 4, kQLow = ROWS * kQPitch, kScores = 2 * kQLow, kScorePitch = kChunk + 4;
-const uint kWeightsLow = 36;  // behind the high digits of a row's weights
+const uint kWeightsLow = 36;  // the low digits of a row's weights follow the high ones
 const uint kStage = kScores + ROWS * kScorePitch, kFacts = kStage + 1024 + 32 * STEP, kScales = kFacts + 4 * ROWS;
 shared uvec4 tile[(kScales + 2 * kChunk + 3) / 4];
 #include "matrices.glsl"
 const uint kPartTokens = 64, kKeyPitch = STEP / 4 + 4, kKeyLow = kPartTokens * kKeyPitch;
 const uint kPartValues = 128, kValueTokens = STEP / 2, kValuePitch = kValueTokens / 4 + 4,
            kValueLow = kPartValues * kValuePitch;
-const uint kTurns = STEP / 16;                      // words of a part's digits that an invocation makes
-// Facts of a row, and scales of a token.
+const uint kTurns = STEP / 16;                      // words of high digits of a part that each invocation makes
+// Where floats lie in memory. Per row: the scale of scores, the scale of weights, and the factors of the totals and of
+// the chunk in a merge. Per token of the chunk: the scales of K and V. kLastFactor, 1 / l, is written when the scale of
+// scores is no longer needed.
 const uint kScoreScale = kFacts, kWeightScale = kFacts + ROWS, kOldFactor = kFacts + 2 * ROWS,
            kNewFactor = kFacts + 3 * ROWS, kKeyScale = kScales, kValueScale = kScales + kChunk;
 const uint kLastFactor = kScoreScale;
@@ -38,9 +47,10 @@ float float_at(uint at) { return uintBitsToFloat(WORD(at)); }
 void put(uint at, float x) { WORD(at) = floatBitsToUint(x); }
 uint subgroup_number() { return gl_LocalInvocationID.x / 32; }
 uint lane() { return gl_LocalInvocationID.x % 32; }
+// Eight neighbouring invocations share a row: eighth() is the invocation's number among them, own_row() the row.
 uint eighth() { return gl_LocalInvocationID.x % 8; }
-uint own_row() { return gl_LocalInvocationID.x / 8; }  // of the tile; there may be none
-// Of a number from each of an eight: all get it. A NaN is skipped.
+uint own_row() { return gl_LocalInvocationID.x / 8; }  // may be past the tile's last row
+// Returns the largest of the eight numbers of neighbouring invocations, to all of them. REQUIRES: none is a NaN.
 float largest_of_eight(float most) {
   for (uint mask = 4; mask > 0; mask /= 2) {
     float other = subgroupShuffleXor(most, mask);
@@ -48,9 +58,11 @@ float largest_of_eight(float most) {
   }
   return most;
 }
-// Whether any row sees one of the n tokens from j on. Other pages are not read: there may be none.
+// Whether any row sees one of the n tokens from j on. Pages without such a token are not read, because they may not
+// exist.
 bool is_seen(Tile own, uint j, uint n) { return j <= last_seen(own) && j + n > first_seen(own, 0); }
 
+// Makes digits of the tile's rows of q. Eight invocations share a row.
 void read_query(Tile own) {
   uint r = own_row(), l = eighth();
   bool is_row = r < ROWS && is_there(own, r);
@@ -68,6 +80,7 @@ void read_query(Tile own) {
   }
   if (l == 0) put(kScoreScale + r, p.scale * scaled.d);
 }
+// Reads the scales of the chunk's keys and values.
 void read_scales(Tile own, uint at) {
   uint id = gl_LocalInvocationID.x, j = at + id;
   if (id >= kChunk || !is_seen(own, j / 16 * 16, 16)) return;
@@ -78,12 +91,13 @@ void read_scales(Tile own, uint at) {
   put(kValueScale + id, bf16_to_f32(uint(values.v[j % 16])));
 }
 
-// A part as it is read, which happens while the one before is multiplied, and as digits, high and low. What is not
-// seen, or lies behind a head, is met by digits of 0, or its scores by nobody.
+// What an invocation reads of a part of K or V: kTurns times two words of codes. It is read while the part before is
+// multiplied; then its digits go to the workgroup's memory. Codes that no row sees, or past the end of a head, may be
+// anything: they are multiplied by digits of 0, or their scores are not used.
 struct Part {
   uint two[kTurns], next_two[kTurns];
 };
-// In rows of tokens: an invocation has one token and every fourth word of it.
+// Parts of K are stored as rows of tokens. An invocation makes every fourth word of one token.
 uint own_token() { return 8 * subgroup_number() + lane() % 8; }
 void read_keys(Tile own, uint first, uint first_word, out Part part) {
   uint j = first + own_token();
@@ -104,7 +118,8 @@ void put_keys(Part part) {
   UNROLLED for (uint n = 0; n < kTurns; ++n)
     put_digits(kStage + own_token() * kKeyPitch + lane() / 8 + 4 * n, kKeyLow, part.two[n], part.next_two[n]);
 }
-// In rows of values: of the turn's 64 values and two pages an invocation has one value and a pair of tokens.
+// Parts of V are stored as rows of values. In each turn an invocation makes one word: one of 64 values, of two tokens
+// of a page and of the next page.
 void read_values(Tile own, uint first, uint first_value, out Part part) {
   uint64_t codes = p.v_offset + codes_at(own.kv_head, p.v_head_dim);
   UNROLLED for (uint n = 0; n < kTurns; ++n) {
@@ -120,7 +135,8 @@ void put_values(Part part) {
                part.next_two[n]);
 }
 
-// The chunk's scores. A subgroup makes those of 16 tokens and 16 rows. `part`: keys, then the first values.
+// Computes the chunk's scores of all rows. Each subgroup computes 16 tokens and 16 rows at a time. part: on entry the
+// first keys, on return the first values, which are read ahead.
 void score(Tile own, uint at, inout Part part) {
   uint first_token = 16 * (subgroup_number() % 4), first_row = 16 * (subgroup_number() / 4);
   uint a_at = kStage + first_token * kKeyPitch, b_at = first_row * kQPitch, sums = kStage + subgroup_number() * kSums;
@@ -174,12 +190,13 @@ void score(Tile own, uint at, inout Part part) {
   barrier();
 }
 
-// What a row of the tile has come to: the same in its eight invocations.
+// The largest score and the sum of weights of a row so far. The row's eight invocations hold the same.
 struct Total {
   float most, sum;
   bool is_first;
 };
-// The chunk's weights of the invocation's row as digits, in place of its scores.
+// Replaces the chunk's scores of the invocation's row by the digits of its weights, and merges the row's largest score
+// and sum.
 void weigh(Tile own, uint at, inout Total total) {
   uint r = own_row(), l = eighth(), row_at = kScores + r * kScorePitch;
   bool is_row = r < ROWS && sees_of(own, r, at);
@@ -202,12 +219,12 @@ void weigh(Tile own, uint at, inout Total total) {
     w[i] = is_token ? e * float_at(kValueScale + j) : 0.0;
     amax = max(amax, magnitude(w[i]));
   }
-  // fold16: the invocation has lanes 2 l and 2 l + 1 of the 16.
+  // The fold (kernels/common/fold.h); this invocation has the lanes 2 l and 2 l + 1 of the 16.
   for (uint mask = 4; mask > 0; mask /= 2)
     for (uint i = 0; i < 2; ++i) sums[i] = sums[i] + subgroupShuffleXor(sums[i], mask);
   float sum = sums[0] + sums[1];
   Scaled scaled = scale_of(largest_of_eight(amax));
-  subgroup_barrier();  // the row's scores are read
+  subgroup_barrier();  // all scores of the row were read, so they may be overwritten
   if (is_row) {
     UNROLLED for (uint i = 0; i < 16; i += 4) {
       uvec2 digits = digits_of(vec4(w[i], w[i + 1], w[i + 2], w[i + 3]), scaled.inverse);
@@ -229,7 +246,8 @@ void weigh(Tile own, uint at, inout Total total) {
   barrier();
 }
 
-// Sums of 16 values and 16 rows; an invocation has a value, and every other row from its first one on.
+// A subgroup's matrix of sums has 16 values and 16 rows. Each invocation takes the sums of one value, value_of_lane(),
+// and of every other row, row_of_lane(); read_sums() returns them.
 uint value_of_lane(uint h) { return h * kPartValues + 16 * subgroup_number() + lane() % 16; }
 uint row_of_lane(uint n) { return lane() / 16 + 2 * n; }
 void read_sums(uint sums, out int v[8]) {
@@ -237,6 +255,8 @@ void read_sums(uint sums, out int v[8]) {
   UNROLLED for (uint n = 0; n < 8; ++n) v[n] = int(WORD(sums + (lane() / 16 + 2 * n) * kSumPitch + lane() % 16));
   subgroup_barrier();
 }
+// Merges the chunk's o of row r, made of A = a and B = b, into the row's total. weigh() marks the row's first chunk,
+// and a chunk that the row does not see, by factors below 0.
 float joined_total(uint r, int a, int b, float total) {
   float was = float_at(kOldFactor + r), is = float_at(kNewFactor + r), o = joined(a, b) * float_at(kWeightScale + r);
   if (is < 0.0) return total;
@@ -245,7 +265,7 @@ float joined_total(uint r, int a, int b, float total) {
 
 void main() {
   Tile own;
-  // The last tokens see the most: they begin.
+  // The last tokens have the longest histories, so the workgroups that begin first take them.
   if (!find_tile(gl_NumWorkGroups.y - 1 - row(), own)) return;
   read_query(own);
   Total of_row = Total(0.0, 0.0, true);

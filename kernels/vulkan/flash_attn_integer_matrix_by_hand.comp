@@ -1,5 +1,5 @@
-// FLASH_ATTN of prompts over cells of integers by matrices whose elements invocations make themselves, which tests
-// compare on any device: flash_attn_integer_matrix.glsl.
+// Computes what flash_attn_integer_matrix.comp computes, but the invocations compute the elements of the matrices
+// themselves (matrices.glsl). Tests run it on devices without cooperative matrices.
 #version 460
 #define ZRT_MATRICES_BY_HAND
 #extension GL_GOOGLE_include_directive : require

@@ -1,6 +1,8 @@
-// FLASH_ATTN of prompts over cells of integers, on devices without matrices: what flash_attn_integer.comp computes, and
-// in its order, for a tile of rows (attend_tile.glsl), so that K and V are read once for all of them.
-// 128 invocations: a token of the chunk each; then eight a row of scores; then values of V, HELD each.
+// Computes FLASH_ATTN of prompts over caches of 16-bit integers on devices without cooperative matrices. A workgroup
+// computes a tile of rows, which are tokens and heads that share K and V (attend_tile.glsl), so that K and V are read
+// once for all of them. Formulas and order are those of flash_attn_integer.comp.
+// Each of the 128 invocations computes the scores of one token of a chunk for all rows. Then eight invocations per row
+// compute its weights. Then each invocation computes up to HELD values of V for all rows.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -10,20 +12,22 @@ layout(local_size_x = kAttendWidth) in;
 #include "integer_digits.glsl"
 PUSH(FlashAttn);
 layout(constant_id = 0) const uint HEADS = 1;
-layout(constant_id = 1) const uint HELD = 1;  // of a head of V: its values over 128, rounded up
+layout(constant_id = 1) const uint HELD = 1;  // the values of a head of V or of K, the larger, over 128, rounded up
 const uint TOKENS = kAttendTokens;
 #include "attend_tile.glsl"
 const uint kRows = HEADS * TOKENS, kLanes = 8, kWords = HELD * kAttendWidth / 8;
 
-// Digits: high and low ones of four values, then of the next four.
+// The digits of eight values: the high and the low ones of four values, then those of the next four.
 shared uvec4 q_digits[kRows * kWords], p_digits[kRows * kChunk / 8];
 shared float scores[kRows * kChunk], value_scales[kChunk], lane_sums[kRows * 16], parts[kAttendWidth];
 shared ivec2 q_sums[kRows], p_sums[kRows];
 shared float score_scales[kRows], weight_scales[kRows], old_factors[kRows], new_factors[kRows], last_factors[kRows];
 
+// Eight neighbouring invocations share a row: lane() is the invocation's number among them.
 uint lane() { return gl_LocalInvocationID.x % kLanes; }
 uint own_row() { return gl_LocalInvocationID.x / kLanes; }
-// The largest of a number from each of the row's eight invocations; a NaN is skipped. All invocations call it.
+// Returns the largest of `least` and the numbers of the row's eight invocations, to these. NaNs are skipped. REQUIRES:
+// all invocations of the workgroup call it.
 float largest_of_row(float mine, float least) {
   barrier();
   parts[gl_LocalInvocationID.x] = mine;
@@ -35,6 +39,7 @@ float largest_of_row(float mine, float least) {
   }
   return most;
 }
+// Makes digits of the tile's rows of q. Eight invocations share a row.
 void read_queries(Tile tile) {
   uint r = own_row(), n = p.head_dim / 8;
   bool is_row = r < kRows && is_there(tile, r);
@@ -63,7 +68,8 @@ void read_queries(Tile tile) {
   barrier();
 }
 
-// Eight values for all rows: upper and lower bytes of the first four, then of the next four, and each row's digits.
+// Adds the products of eight codes with the digits of each row, which are words number `word` of the weights or of q.
+// codes: the upper and the lower bytes of four codes (integer_digits.glsl), then those of the next four.
 void add_eight(Tile tile, uvec4 codes, bool are_weights, uint word, inout ivec4 sums[kRows]) {
   [[unroll]] for (uint t = 0; t < TOKENS; ++t) {
     if (t >= tile.n_tokens) continue;
@@ -80,7 +86,7 @@ uvec4 bytes_of(uint two, uint next_two, uint more, uint next_more) {
                lower_bytes(more, next_more));
 }
 
-// Scores of the invocation's token for all rows.
+// Computes the scores of the invocation's token for all rows.
 void score(Tile tile, uint at) {
   uint id = gl_LocalInvocationID.x, j = at + id;
   ivec4 sums[kRows];
@@ -107,7 +113,7 @@ void score(Tile tile, uint at) {
   barrier();
 }
 
-// The chunk's weights of the invocation's row as digits; the row's largest score and sum so far.
+// Makes digits of the chunk's weights of the invocation's row, and merges the row's largest score and sum of weights.
 void weigh(Tile tile, uint at, inout float total_max, inout float total_sum, inout bool is_first) {
   uint r = own_row();
   bool is_row = r < kRows && sees_of(tile, r, at);

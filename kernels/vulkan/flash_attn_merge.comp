@@ -1,6 +1,7 @@
-// FLASH_ATTN's chunks, merged in ascending order (attend.glsl): m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m'),
-// l = fma(l_c, b, l * a), o = fma(o_c, b, o * a). y = o * (1 / l). A part is m, l and o of a head.
-// Grid: (heads, tokens), a value of V an invocation.
+// Merges the chunks of FLASH_ATTN that several workgroups computed (attend.glsl with SPLIT), in ascending order: m' =
+// max(m, m_c), a = exp(m - m'), b = exp(m_c - m'), l = fma(l_c, b, l * a), o = fma(o_c, b, o * a). Then y = o * (1 /
+// l). A part is the result of one chunk for one head: m, l and the v_head_dim values of o.
+// Grid: (heads, tokens). Each workgroup merges one head of one token; each invocation computes every 128th value.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,6 +1,8 @@
-// A fused multiply-add on the bits, rounded to nearest even, denormals and all, by 32-bit integer operations alone: the
-// same bits on every device, whatever its floats do. The product has 48 bits, held in two words (x the high one) with
-// room below; what a shift to the right loses is kept as its last bit.
+// fma_bits() returns the bits of fma(a, b, c), rounded to nearest, ties to even, with denormals. It uses only 32-bit
+// integer operations, so its bits are the same on every device, however the device computes floats.
+// The product of two floats has 48 bits. It is held in two words, x the high one, with free bits below. shift_right()
+// shifts these to the right; if it loses bits that are 1, the last bit of the result becomes 1, so that rounding sees
+// them.
 uvec2 shift_right(uvec2 v, int n) {
   if (n <= 0) return v;
   if (n >= 64) return uvec2(0u, uint((v.x | v.y) != 0u));
@@ -36,7 +38,7 @@ uint fma_bits(uint a, uint b, uint c) {
   hi += uint(t < lo);
   lo = t + (hh << 24);
   hi += (hh >> 8) + uint(lo < t);
-  // The leading bits at 60 or 61, and at 60.
+  // The leading bit of the product is now bit 60 or 61, and that of c is bit 60.
   uvec2 p = uvec2(hi << 14 | lo >> 18, lo << 14), q = uvec2(mc << 5, 0u);
   int ep = ea + eb - 127, e = mc == 0u ? ep : max(ep, ec);
   p = shift_right(p, e - ep);
@@ -50,7 +52,7 @@ uint fma_bits(uint a, uint b, uint c) {
     p = uvec2(p.x - q.x - uint(p.y < q.y), p.y - q.y);
     if ((p.x | p.y) == 0u) return 0u;
   }
-  int up = p.x != 0u ? 30 - findMSB(p.x) : 62 - findMSB(p.y);  // the leading bit to 62
+  int up = p.x != 0u ? 30 - findMSB(p.x) : 62 - findMSB(p.y);  // how far the leading bit is from bit 62
   int exponent = e - up + 2;
   p = up >= 32 ? uvec2(p.y << (up - 32), 0u) : up <= 0 ? p : uvec2(p.x << up | p.y >> (32 - up), p.y << up);
   if (exponent <= 0) { p = shift_right(p, 1 - exponent); exponent = 0; }

@@ -1,11 +1,14 @@
-// The weight formats (kernels/common/quant_blocks.h), by the specialization constant FORMAT, which is the number of the
-// type (cpp/base/dtype.h). A block's codes are read four at a time as signed bytes of a word, for integer dots. A block
-// lies at an address that is a multiple of its format's alignment: 4, 2, or 1 byte (MXFP4).
+// Reads weights as they lie in a file (kernels/common/quant_blocks.h). The specialization constant FORMAT is the number
+// of the weights' type (cpp/base/dtype.h). Functions return four codes of a block as the signed bytes of a word, for
+// integer dots.
+// REQUIRES: the address of a block is a multiple of 4, 2 or, for MXFP4, 1, as word_at() reads it. raw_part() reads
+// blocks of Q4_K and Q5_K in 16 bytes, so there it must be a multiple of 16.
 #include "dots.glsl"
 #include "half.glsl"
 #include "types.glsl"
 layout(constant_id = 0) const uint FORMAT = 0;
-const uint kBlockBytes[25] = uint[](4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136, 17,  // by type
+// Bytes of a block, by the number of the type.
+const uint kBlockBytes[25] = uint[](4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136, 17,
                                     0, 0, 0, 0, 0, 0, 0, 0, 514);
 uint block_bytes() {
   uint format = FORMAT;
@@ -31,13 +34,15 @@ uint word_at(uint64_t address) {
   return uint(h.v[0]) | uint(h.v[1]) << 16;
 }
 
-// Each byte of v, below 128, less the same byte of c.
+// Returns each byte of v minus the same byte of c, as signed bytes. REQUIRES: bytes of v are below 128, those of c at
+// most 128.
 uint less(uint v, uint c) { return ((v | 0x80808080u) - c) ^ 0x80808080u; }
-// Bits i..i + 3 of v, one a byte.
+// Returns the bits i..i + 3 of v, one in each byte of a word.
 uint spread_bits(uint v, uint i) {
   v = v >> i & 15u;
   return (v & 1u) | (v & 2u) << 7 | (v & 4u) << 14 | (v & 8u) << 21;
 }
+// The values of the codes of IQ4_NL and IQ4_XS, and of MXFP4. look_up() returns the values of four codes, one per byte.
 const int kIq4Values[16] = int[](-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
 const int kFp4Values[16] = int[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
 uint look_up(uint nibbles) {
@@ -49,7 +54,7 @@ uint look_up(uint nibbles) {
   return values;
 }
 
-// Values i..i + 3 of a block, i a multiple of 4, as signed bytes.
+// Returns the codes of the values i..i + 3 of a block, as signed bytes of a word. i is a multiple of 4.
 uint codes4(uint64_t block, uint i) {
   uint within = i % 32, half_block = i / 128, part = i % 128 / 32;
   switch (FORMAT) {
@@ -84,7 +89,7 @@ uint codes4(uint64_t block, uint i) {
   return 0u;
 }
 
-// Of a K format: the integer scale (x) and minimum (y) of values 16 s..16 s + 15 of a block.
+// Returns the integer scale (x) and minimum (y) of the values 16 s..16 s + 15 of a block of 256.
 ivec2 sub_block(uint64_t block, uint s) {
   switch (FORMAT) {
     case kQ2_K: {
@@ -112,7 +117,8 @@ ivec2 sub_block(uint64_t block, uint s) {
   return ivec2(0);
 }
 
-// The part i of eight of a block of 256: 32 values, 16 from halves_at(i).x on and 16 from .y on, as they lie together.
+// A block of 256 values is read in eight parts of 32 values. Part i is the 16 values from halves_at(i).x on and the 16
+// from halves_at(i).y on. They are chosen so that their bits lie together in the block.
 uvec2 halves_at(uint i) {
   switch (FORMAT) {
     case kQ4_K:
@@ -121,8 +127,9 @@ uvec2 halves_at(uint i) {
   }
   return uvec2(0, 16) + 32 * i;
 }
-// 16 bytes from an address that is a multiple of 2: the words that they lie in, `last` the fifth one if there is one, and
-// what they are.
+// Functions that read 16 bytes at an address that is a multiple of 2. words_around() returns the aligned words in which
+// they lie: the first four, and in `last` the fifth, if the address is no multiple of 4. quad_of() returns the 16 bytes
+// from these words. quad_at() does both.
 uvec4 words_around(uint64_t address, out uint last) {
   Words w = Words(address & ~uint64_t(3));
   last = w.v[(uint(address) & 2u) == 0u ? 3 : 4];
@@ -137,12 +144,14 @@ uvec4 quad_at(uint64_t address) {
   return (uint(address) & 2u) == 0u ? words : quad_of(words, w.v[4], address);
 }
 const uint kNibbles = 0x0F0F0F0Fu;
-// Their codes as signed bytes, and the integer scales (x, y) and minimums (z, w) of both.
+// A part of a block, unpacked: the codes of both halves as signed bytes, their integer scales (x, y), and their
+// minimums (z, w).
 struct Part {
   uvec4 first, second;
   ivec4 sub;
 };
-// What is read for it, so that it may be on its way while something else is computed.
+// A part of a block as raw_part() reads it; unpacked() makes a Part of it. They are two functions so that a kernel can
+// compute something else while the part is being loaded.
 struct RawPart {
   uvec4 a, b, c;
 };
@@ -183,7 +192,7 @@ Part unpacked(RawPart raw, uint64_t block, uint i) {
         part.first |= (high & 0x01010101u) << 4;
         part.second |= (high >> 1 & 0x01010101u) << 4;
       }
-      // Of sub-blocks 2 j and 2 j + 1, j = i / 2, two bytes each.
+      // `scales` and `minimums` have one byte each for the sub-blocks 2 j and 2 j + 1, where j = i / 2.
       uvec3 bytes = head.yzw >> (8 * (i & 2u));
       uint scales = i < 4 ? bytes.x & 0x3F3Fu : (bytes.z & 0x0F0Fu) | (bytes.x >> 2 & 0x3030u);
       uint minimums = i < 4 ? bytes.y & 0x3F3Fu : (bytes.z >> 4 & 0x0F0Fu) | (bytes.y >> 2 & 0x3030u);
@@ -204,9 +213,11 @@ Part unpacked(RawPart raw, uint64_t block, uint i) {
   }
   return Part(raw.a, raw.b, ivec4(raw.c));
 }
+// Returns the dot of 16 signed bytes each.
 int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
 
-// What block_scales() reads of a block of 256.
+// Returns the bits of the float scales of a block of 256: that of the codes, and in the upper half that of the
+// minimums, if the format has them.
 uint raw_scales(uint64_t block) {
   switch (FORMAT) {
     case kQ4_K:
@@ -217,7 +228,7 @@ uint raw_scales(uint64_t block) {
   }
   return half_at(block);
 }
-// The float scale of a block (x), and that of its minimums (y).
+// Returns the float scale of a block (x), and that of its minimums, or for blocks of 32 the minimum itself (y).
 vec2 block_scales(uint64_t block) {
   switch (FORMAT) {
     case kQ4_1:
@@ -235,14 +246,14 @@ vec2 block_scales(uint64_t block) {
   return vec2(f16_to_f32(half_at(block)), 0.0);
 }
 
-// Of fixed16, at block + kLowDigits the low digits of its 256 codes, at block + kScale its scale.
+// A block of fixed16 has the high digits of its 256 codes, from kLowDigits on the low digits, and at kScale its scale.
 const uint kLowDigits = 256, kScale = 512;
 float fixed_element(uint64_t block, uint i) {
   int code = signed_byte_at(block + i) * 256 + signed_byte_at(block + kLowDigits + i);
   return bf16_to_f32(half_at(block + kScale)) * float(code);
 }
 
-// Element i of a row, widened to float as the format's dequantize_row does.
+// Returns element i of a row, converted to float with the bits of the format's dequantize_row (kernels/cpu/quant).
 float element(uint64_t row_address, uint i) {
   if (FORMAT == kF32) return Floats(row_address).v[i];
   if (FORMAT == kF16) return f16_to_f32(uint(Halves(row_address).v[i]));

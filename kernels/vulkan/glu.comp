@@ -1,4 +1,5 @@
-// GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). Grid: (width / 64, rows).
+// Computes GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). Grid: (width / 64, rows). Each
+// invocation computes one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,7 @@
-// GLU (glu.comp) and QUANTIZE of what it gives, which is kept in no other form. An invocation has EACH values of GLU: 1,
-// and then four of QUANTIZE for the first 64, where rows are few and what one does takes long; 4 where rows are many.
+// Computes GLU (glu.comp) and the QUANTIZE of its rows (quantize.glsl), which are not stored as floats. Each invocation
+// computes EACH values of GLU. In steps of few rows EACH is 1, so that more invocations share the activations, which
+// take long; then the first 64 invocations quantize four values each. In steps of many rows EACH is 4, and each
+// invocation quantizes the values that it computed.
 // Grid: (width / (256 EACH), rows).
 #version 460
 #extension GL_GOOGLE_include_directive : require
@@ -18,7 +20,7 @@ void main() {
   uint64_t gate = float_row(p.gate, row(), p.width), up = float_row(p.up, row(), p.width);
   float values[4] = {0.0, 0.0, 0.0, 0.0};
   if (EACH == 4) {
-    if (i < p.width) {  // a multiple of 32
+    if (i < p.width) {  // width is a multiple of 32
       vec4 gates = FloatQuads(gate).v[i / 4], ups = FloatQuads(up).v[i / 4];
       for (uint k = 0; k < 4; ++k) values[k] = glu(gates[k], ups[k]);
     }

@@ -1,4 +1,5 @@
-// kernels/common/half.h for GLSL: by integers, since a driver may absorb arithmetic into a conversion.
+// The functions of kernels/common/half.h in GLSL. They convert by integer operations, because a driver may merge GLSL's
+// own conversions with the arithmetic around them.
 float f16_to_f32(uint half_bits) {
   uint sign = (half_bits & 0x8000u) << 16, rest = half_bits & 0x7fffu;
   uint subnormal = floatBitsToUint(float(int(rest)) * 5.9604644775390625e-8);
@@ -9,7 +10,8 @@ float f16_to_f32(uint half_bits) {
 uint f32_to_f16(float value) {
   uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, rest = bits & 0x7fffffffu;
   bool is_small = rest < 0x38800000u;
-  // Below 2^-14: one ulp of 0.5 is 2^-24, so the addition itself rounds to a multiple of the smallest subnormal.
+  // Numbers below 2^-14 become subnormal. The addition itself rounds them to a multiple of 2^-24, the smallest
+  // subnormal f16, because that is one ulp of 0.5.
   uint subnormal = floatBitsToUint(uintBitsToFloat(is_small ? rest : 0u) + 0.5) - 0x3f000000u;
   uint normal = (rest - (112u << 23) + 0x0fffu + ((rest >> 13) & 1u)) >> 13;
   uint nan = 0x7e00u | ((rest >> 13) & 0x03ffu);

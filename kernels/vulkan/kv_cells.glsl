@@ -1,14 +1,15 @@
-// KV_WRITE_BATCHED of a head: stores head[0..n) as that of a token in a page's part of K or of V, which has n_kv_heads.
-// FORMAT is the type of the cache.
-// - f32, f16 (rounded to nearest even), q8_0: 16 cells, a token's row each. q8_0 has blocks of 32 with d = f16(amax / 127)
-//   and q = round(x / d) held to -127..127, all 0 where d is 0; a NaN or an infinity in the block, or a d beyond f16, makes
-//   d NaN.
-// - i16 (integer_cells.glsl): amax is the largest |x|, d the least bf16 that is not below amax * (1 / 32639), a code
-//   round(x * (1 / d)), held to -32639..32639. A head with amax below 2^-100 is all 0; a NaN or an infinity in it makes
-//   its d NaN.
-// Order: none.
+// Stores one head of K or V in its cell of the KV cache (KV_WRITE_BATCHED): the values head[0..n), as those of `token`
+// (0 to 15) and `kv_head`. part: the K or the V of one layer in a page, with p.n_kv_heads heads. FORMAT is the type of
+// the cache:
+// - f32, f16, q8_0: 16 cells, one token's row of values each. f16 rounds to nearest even. q8_0 has blocks of 32 values
+//   with d = f16(amax / 127) and q = round(x / d), clamped to -127..127; all q are 0 if d is 0. d is NaN if the block
+//   has a NaN or an infinity, or if d exceeds f16.
+// - i16 (integer_cells.glsl): codes with one scale per head. amax is the largest |x|, d is the least bf16 that is not
+//   below amax * (1 / 32639), and a code is round(x * (1 / d)), clamped to -32639..32639. All codes are 0 if amax is
+//   below 2^-100. d is NaN if the head has a NaN or an infinity.
 const uint kI16 = 23;
 
+// Converts head[first..first + 32) to a block of Q8_0 at address `to`. One invocation does it.
 void store_block(uint first, uint64_t to) {
   float amax = 0.0, finite = 0.0;
   for (uint i = first; i < first + 32; ++i) {

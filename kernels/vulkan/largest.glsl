@@ -1,5 +1,5 @@
-// The largest of one number an invocation of the workgroup, and of `least`; a NaN is skipped. All invocations get it.
-// Included after the number of invocations.
+// Returns the largest of `least` and one number from each invocation of the workgroup, to all of them. NaNs are
+// skipped. REQUIRES: all invocations call it. Included after local_size_x.
 shared float each[gl_WorkGroupSize.x], strided[16];
 float largest(float mine, float least) {
   uint id = gl_LocalInvocationID.x;

@@ -1,4 +1,5 @@
-// LINEAR for a row of x: linear.glsl says in which order.
+// Computes LINEAR of floats, or of x in blocks of 32, one row of x per workgroup. linear.glsl has the formula and the
+// order of sums.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,21 +1,25 @@
-// The products of LINEAR for a row of x, of a matrix and a row that the kernel finds: p.m rows of p.k values. X is the
-// type of x: q8a32, with the format's integer dot (rules 3 and 4); or floats, with the float dot of the widened weights
-// (rule 4). Rows of groups of 256 are linear_row.glsl's.
-// Order: groups of 256 ascending. acc = acc + v; of q8a256 and q16a256 acc = fma(v, d_x, acc).
-// Grid: (rows of x, rows of w / (subgroups * kLinearRows)). A subgroup makes kLinearRows outputs, with a group an eight of
-// its invocations at a time. In an eight an invocation has a block of 32 weights, or two of the 16 lanes. Included after
-// PUSH.
+// Computes the products of LINEAR and MOE_LINEAR with one row of x: y[m] = dot(w[m], x) for the p.m rows of a matrix,
+// of p.k values each. linear_rows.glsl or moe_linear_rows.glsl says which matrix and row. X is the type of x: q8a32,
+// for the integer dot of formats with blocks of 32 (rule 3 of docs/arithmetic.md), or f32, for the float dot with the
+// weights converted to float (rule 4). linear_row.glsl computes the other types, in groups of 256.
+// Order of sums: groups of 256 values of k ascending; acc = acc + v for each group's value v. (With x in q8a256 and
+// q16a256, acc = fma(v, d_x, acc).)
+// Grid: (rows of x, rows of w / (subgroups * kLinearRows)). Each subgroup computes kLinearRows outputs. Eight
+// neighbouring invocations, called an eight, compute one group at a time: each of them one block of 32 weights, or two
+// of the 16 lanes of the float dot. Included after PUSH.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 layout(constant_id = 1) const uint X = kF32;
-const uint TOKENS = 1;  // rows of x of a workgroup
-// What the kernel has.
+const uint TOKENS = 1;  // rows of x per workgroup
+// The including kernel defines these: the address of the matrix, the address of the workgroup's t-th row of x, and what
+// happens to the output of row m of the matrix.
 uint64_t matrix();
 uint64_t row_of_x(uint t);
 void store(uint t, uint m, float value);
 const uint kRows = kLinearRows;
 
-// Lanes i and i + 8 of the 16; the fold adds these two first.
+// Returns v of one group of n floats to an eight. Invocation i of the eight computes the lanes i and i + 8 of the 16,
+// because the fold adds these two first.
 float float_group(uint64_t w, uint64_t x, uint first, uint n, uint i) {
   float low = 0.0, high = 0.0;
   for (uint k = i; k < n; k += 16) {
@@ -27,7 +31,8 @@ float float_group(uint64_t w, uint64_t x, uint first, uint n, uint i) {
   return v;
 }
 
-// Block i of the group; then all eight go through the group's blocks in order.
+// Returns v of one group of n_blocks blocks to an eight. Invocation i of the eight computes block i; then all of them
+// add the blocks' values in order.
 float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, uint i) {
   float scaled = 0.0, minimum = 0.0, dx = 0.0;
   if (i < n_blocks) {
@@ -60,7 +65,8 @@ float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, u
 void main() {
   uint i = gl_SubgroupInvocationID % 8, eight = gl_SubgroupInvocationID / 8, n_eights = gl_SubgroupSize / 8;
   uint m = (gl_WorkGroupID.y * gl_NumSubgroups + gl_SubgroupID) * kRows, n_groups = (p.k + 255) / 256;
-  // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
+  // All invocations must take part in the shuffles. So invocations past the last row of w compute the last row, and
+  // eights past the last group compute the last group. Nothing of that is used.
   uint64_t w[kRows];
   for (uint r = 0; r < kRows; ++r) w[r] = matrix() + uint64_t(min(m + r, p.m - 1)) * p.w_row_bytes;
   float acc[kRows];

@@ -1,4 +1,4 @@
-// LINEAR for many rows of x by matrices of the device: linear_matrix.glsl.
+// Computes LINEAR for many rows of x, in groups of 256, with the device's cooperative matrices (linear_matrix.glsl).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require

@@ -1,13 +1,17 @@
-// LINEAR for many rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which
-// order. A workgroup makes kMatrixRows rows of w times kMatrixTokens rows of x, a subgroup 32 rows of w times 16 of x.
-// In a step the workgroup's memory gets the weights (matrix_digits.glsl) and the codes of x, for all of its subgroups;
-// what the next step needs is on its way meanwhile. After a group come floats. An invocation has the same elements of
-// every matrix of sums, scales and factors, so an element of y is one invocation's from the first group to the last.
-// Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
-// Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). Included after PUSH.
-// Memory: two planes of weights, or one of codes with the scales of their sub-blocks behind it; codes of x; the floats of
-// a group: scales of rows of w, scales of their minimums, factors of rows of x; whether a factor was not usual
-// (accumulate.glsl). It is one array, so that matrices begin where 16 bytes do.
+// Computes LINEAR for many rows of x, in groups of 256, by matrices of int8 (matrices.glsl). linear.glsl has the
+// formula and the order of sums, groups.glsl the types of x.
+// Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). A workgroup computes kMatrixRows rows of w times
+// kMatrixTokens rows of x; a subgroup computes 32 rows of w times 16 of x. A group is computed in steps. In a step the
+// invocations write the weights (matrix_digits.glsl) and the codes of x to the workgroup's memory, for all subgroups,
+// and load those of the next step. After its last step, the group's sums become floats. Every matrix gives an
+// invocation the same elements: sums, scales and factors. So one invocation adds up an element of y from the first
+// group to the last.
+// Rows past the end of w repeat the last row. Rows past the end of x are whatever the memory of x has there. Neither is
+// stored.
+// The workgroup's memory is one array, so that matrices begin at multiples of 16 bytes. It holds two planes of weights,
+// or one plane of codes and behind it the scales of their sub-blocks; then the codes of x; then the floats of a group:
+// the scales of the rows of w, the scales of their minimums, and the factors of the rows of x; then whether some factor
+// was not usual (accumulate.glsl). Included after PUSH.
 const uint kScales = (2 * kMatrixRows + kMatrixTokens) * 44, kScalesOfMinimums = kScales + kMatrixRows,
            kFactors = kScalesOfMinimums + kMatrixRows, kUnusual = kFactors + kMatrixTokens;
 shared uvec4 tile[kUnusual / 4 + 1];
@@ -15,16 +19,20 @@ shared uvec4 tile[kUnusual / 4 + 1];
 #include "matrices.glsl"
 #include "matrix_digits.glsl"
 const uint kHigh = kMatrixRows * kPitch, kCodes = 2 * kHigh, kCodesLow = kCodes + kMatrixTokens * kPitch;
-const uint kQuads = kStep / 16;  // of a row of codes in a step: two for an invocation, of q16a256 one of each plane
+// Pieces of 16 bytes of a row of codes in a step. Each invocation loads two of them: of q8a256 from two rows of x, of
+// q16a256 one of the high digits and one of the low ones.
+const uint kQuads = kStep / 16;
 
-// What an invocation brings of a step, and with the first one of a group.
+// What an invocation loads for one step: a part of the weights and two pieces of the codes of x; for the first step of
+// a group also sums of codes, and a factor or scales.
 struct Brought {
   RawPart part;
   uvec4 codes0, codes1, sums;
   uint scales;
   float factor;
 };
-// Where it reads that: its part of a row of w and of rows of x, and the row of w whose scales it reads.
+// The addresses from which an invocation loads: its part of a row of w, its pieces of rows of x, and the row of w whose
+// scales it loads.
 struct From {
   uint64_t w, x0, x1, sums, factors, scales;
 };
@@ -37,14 +45,17 @@ From from_of(uint first_m, uint64_t x) {
               x + p.k + uint64_t(id / 2 % kMatrixTokens) * p.x_row_bytes + 16 * (id % 2),
               factors_of(x + uint64_t(id % kMatrixTokens) * p.x_row_bytes), row_of_w(first_m + id % kMatrixRows));
 }
-// The first invocations have a part of w each. Of what comes with a group the next ones have the factor of a row of x
-// each, and those behind them the scales of a row of w. These numbers are multiples of kMatrixTokens and kMatrixRows.
+// Which invocations load what. The first kMatrixRows * kParts ones load a part of w. At the beginning of a group the
+// next kMatrixTokens ones load the factor of one row of x each, and the next kMatrixRows ones the scales of one row of
+// w each. The numbers at which they begin are multiples of kMatrixTokens and kMatrixRows, so an invocation finds its
+// row as the remainder of id by them.
 const uint kFirstWithFactor = kMatrixRows * kParts, kFirstWithScales = kFirstWithFactor + kMatrixTokens;
 bool has_part() { return gl_LocalInvocationID.x < kFirstWithFactor; }
 bool has_factor() { return !has_part() && gl_LocalInvocationID.x < kFirstWithScales; }
 bool has_scales() {
   return gl_LocalInvocationID.x >= kFirstWithScales && gl_LocalInvocationID.x < kFirstWithScales + kMatrixRows;
 }
+// Loads what a step needs.
 void bring(From from, uint g, uint step, inout Brought next) {
   uint at = 256 * g + kStep * step;
   if (has_part()) next.part = read_part(from.w + g * block_bytes(), step, gl_LocalInvocationID.x % kParts);
@@ -55,6 +66,7 @@ void bring(From from, uint g, uint step, inout Brought next) {
   if (has_factor()) next.factor = factor_of(from.factors, g);
   if (has_scales()) next.scales = read_scales(from.scales + g * block_bytes());
 }
+// Writes what was loaded for a step to the workgroup's memory.
 void put_down(From from, uint g, uint step, Brought next) {
   uint id = gl_LocalInvocationID.x, at = id / kParts * kPitch, codes_at = kCodes + id / kQuads * kPitch + 4 * (id % kQuads);
   const uint kRows = kMatrixWidth / kQuads * kPitch;
@@ -75,8 +87,9 @@ void put_down(From from, uint g, uint step, Brought next) {
   }
 }
 
-// acc = fma(v, f, acc) of all numbers. The rare way is a loop: written out, its instructions would lie between those of
-// the usual one. Its numbers move through the first place, so that none has an address.
+// Adds a group to eight sums: acc = fma(v, f, acc). The slow way, for sums that may be denormals, is rare, so it is a
+// loop: unrolled, its instructions would lie between those of the fast way. The loop always works on element 0 and
+// rotates the arrays, because an array with a variable index would have to lie in memory.
 void accumulate(inout float acc[8], float v[8], float f[8], inout bool is_usual) {
   if (X == kQ16A256)
     UNROLLED for (uint n = 0; n < 8; ++n) is_usual = is_usual && is_usual_value(v[n]);
@@ -98,7 +111,7 @@ void accumulate(inout float acc[8], float v[8], float f[8], inout bool is_usual)
 void main() {
   uint id = gl_LocalInvocationID.x, subgroup = id / 32, n_tokens = Words(p.n_rows).v[0], n_groups = p.k / 256;
   uint first_m = gl_WorkGroupID.y * kMatrixRows, first_t = gl_WorkGroupID.x * kMatrixTokens;
-  uint own_row = 32 * (subgroup % 2), own_token = 16 * (subgroup / 2);  // of the workgroup's
+  uint own_row = 32 * (subgroup % 2), own_token = 16 * (subgroup / 2);  // the first rows of the subgroup, in the tile
   uint a_at = own_row * kPitch, a_high_at = kHigh + a_at, next_a = 16 * kPitch, b_at = kCodes + own_token * kPitch;
   From from = from_of(first_m, p.x + uint64_t(first_t) * p.x_row_bytes);
   Brought next;
@@ -177,7 +190,7 @@ void main() {
   barrier();
   for (uint i = id; i < 256; i += kMatrixWidth) WORD(i) = i;
   barrier();
-  MatrixC places = load_c(0, 16);  // an element's row of w, and 16 times its row of x
+  MatrixC places = load_c(0, 16);  // each element is the number of its row of w plus 16 times that of its row of x
 #define WRITE(n)                                                                                             \
   {                                                                                                          \
     uint m = first_m + own_row + uint(element(places, n)) % 16;                                              \

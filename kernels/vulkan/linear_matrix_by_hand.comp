@@ -1,5 +1,5 @@
-// LINEAR for many rows of x by matrices whose elements invocations make themselves, which tests compare on any device:
-// linear_matrix.glsl.
+// Computes what linear_matrix.comp computes, but the invocations compute the elements of the matrices themselves
+// (matrices.glsl). Tests run it on devices without cooperative matrices.
 #version 460
 #define ZRT_MATRICES_BY_HAND
 #extension GL_GOOGLE_include_directive : require

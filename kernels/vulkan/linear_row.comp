@@ -1,4 +1,4 @@
-// LINEAR for one row of x or a few, of groups of 256: linear_row.glsl.
+// Computes LINEAR for one row of x or a few, in groups of 256 (linear_row.glsl).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,10 +1,12 @@
-// The products of LINEAR for rows of x of groups of 256, one or a few, of a matrix and rows that the kernel finds;
-// linear.glsl says what is computed and in which order. A workgroup makes kRowRows outputs of up to TOKENS rows of x. An
-// eight of its invocations has a group of 256 at a time, 32 values an invocation, of each of the rows of w: so all groups
-// of a row are read at once, and weights are unpacked once for all rows of x. Then an invocation has a row of x and a row
-// of w and goes through the groups in order.
-// WIDTH: the workgroup's invocations, a multiple of 8, at most kRowWidth. TOKENS: 1, or kRowTokens with WIDTH kRowWidth.
-// Grid: (rows of x / TOKENS, rows of w / kRowRows). Included after PUSH.
+// Computes the products of LINEAR and MOE_LINEAR with one row of x or a few, in groups of 256 (groups.glsl has the
+// types). linear_rows.glsl or moe_linear_rows.glsl says which matrix and rows; linear.glsl has the formula and the
+// order of sums.
+// Grid: (rows of x / TOKENS, rows of w / kRowRows). A workgroup computes the outputs of kRowRows rows of w and up to
+// TOKENS rows of x. Eight neighbouring invocations, called an eight, compute one group of 256 at a time for all these
+// rows: each of them 32 values. So all groups of a row are loaded at once, and weights are unpacked once for all rows
+// of x. Then each invocation adds the groups' values of one row of x and one row of w in order.
+// WIDTH: the invocations of a workgroup, a multiple of 8 up to kRowWidth. TOKENS: 1, or kRowTokens if WIDTH is
+// kRowWidth. Included after PUSH.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "accumulate.glsl"
@@ -12,35 +14,38 @@
 layout(constant_id = 2) const uint WIDTH = kRowWidth;
 layout(constant_id = 3) const uint TOKENS = 1;
 layout(local_size_x_id = 2) in;
-// What the kernel has.
+// The including kernel defines these. matrix() returns the address of the matrix, and store() takes the output of the
+// workgroup's t-th row of x and of row m of the matrix.
 uint64_t matrix();
-uint64_t row_of_x(uint t);  // of the t-th of the workgroup's rows of x
-uint n_rows();              // of these that there are, at most TOKENS
+uint64_t row_of_x(uint t);  // the address of the workgroup's t-th row of x
+uint n_rows();              // how many rows of x the workgroup has, at most TOKENS
 void store(uint t, uint m, float value);
 
 const uint kRows = kRowRows, kMostEights = kRowWidth / 8;
-// By row of x, group and row of w; by row of x and group.
+// values: v by row of x, group and row of w. factors: by row of x and group.
 shared float values[TOKENS * kMostEights * kRows], factors[TOKENS * kMostEights];
 
-// The invocation's number, in which those of a subgroup are neighbours.
+// Returns the invocation's number, by which the invocations of a subgroup are neighbours.
 uint own_id() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 
-// a of the invocations without the bit `mask` and b of those with it, plus the same of the neighbour over that bit.
+// Returns a (in invocations without the bit `mask` in their number) or b (in those with it), plus the same number of
+// the neighbour whose number differs by that bit.
 int shared_sum(int a, int b, uint mask) {
   bool is_second = (gl_SubgroupInvocationID & mask) != 0u;
   return (is_second ? b : a) + subgroupShuffleXor(is_second ? a : b, mask);
 }
-// The sums over an eight of the four rows' numbers; an invocation gets that of row (its number) % 4.
+// Returns the sum of v[r] over an eight, for r = the invocation's number mod 4. The four sums share the shuffles.
 int sum_over_eight(int v[kRows]) {
   int sum = shared_sum(shared_sum(v[0], v[2], 2), shared_sum(v[1], v[3], 2), 1);
   return sum + subgroupShuffleXor(sum, 4);
 }
 
-// What an invocation has of a group of the rows of w: 32 codes a row, of fixed16 the high digits and the low ones.
+// An eighth of a group of the rows of w: 32 codes per row; of fixed16 the high digits in `part` and the low ones in
+// `low`.
 struct Weights {
   Part part[kRows], low[kRows];
 };
-// The same of a row of x, and its factor.
+// The same eighth of a row of x, the sums of its two runs of 16 codes, and the group's factor.
 struct Activations {
   uvec4 first, second, low_first, low_second;
   ivec2 sums;
@@ -75,7 +80,7 @@ Activations activations_of(uint64_t x, uint g, uint i) {
   }
   return a;
 }
-// Both sums (groups.glsl) of the invocation's 32 values of row r.
+// Returns both sums (groups.glsl) of the invocation's 32 values of row r of w.
 ivec2 sums_of_part(Weights weights, Activations a, uint r) {
   Part part = weights.part[r], low = weights.low[r];
   int first = dot16(part.first, a.first), second = dot16(part.second, a.second);
@@ -90,7 +95,8 @@ void main() {
   uint id = own_id(), i = id % 8, eight = id / 8, n_eights = WIDTH / 8, own = id % kRows;
   uint first_m = gl_WorkGroupID.y * kRows, n_groups = p.k / 256;
   uint n_tokens = TOKENS == 1 ? 1 : n_rows(), m = first_m + id % kRows, t = id / kRows;
-  // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
+  // All invocations must take part in the shuffles. So rows past the last row of w repeat it, and eights past the last
+  // group compute the last group. Nothing of that is used.
   uint64_t w[kRows], own_w = matrix() + uint64_t(min(first_m + own, p.m - 1)) * p.w_row_bytes;
   [[unroll]] for (uint r = 0; r < kRows; ++r) w[r] = matrix() + uint64_t(min(first_m + r, p.m - 1)) * p.w_row_bytes;
   bool is_usual = true;
@@ -124,7 +130,8 @@ void main() {
         f[e] = factors[at + e];
         is_usual = is_usual && (e >= n || (is_usual_factor(f[e]) && (X == kQ8A256 || is_usual_value(v[e]))));
       }
-      // The rare way is a loop: written out, its instructions would lie between those of the usual one.
+      // The slow way, for sums that may be denormals, is rare, so it is a loop: unrolled, its instructions would lie
+      // between those of the fast way.
       if (is_usual)
         [[unroll]] for (uint e = 0; e < kMostEights; ++e) acc = e < n ? usual_fma(v[e], f[e], acc) : acc;
       else

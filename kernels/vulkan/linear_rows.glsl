@@ -1,4 +1,5 @@
-// The matrix and the rows of LINEAR, for linear.glsl and linear_row.glsl: y[t][m] = dot(w[m], x[t]) + bias[m].
+// Which matrix and rows linear.glsl and linear_row.glsl compute for LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m]. The
+// bias is added last.
 uint64_t matrix() { return p.w; }
 uint first_row() { return gl_WorkGroupID.x * TOKENS; }
 uint n_rows() { return min(Words(p.n_rows).v[0] - first_row(), TOKENS); }

@@ -1,6 +1,7 @@
-// LINEAR for many rows of x: linear.glsl says what it computes and in which order. An invocation makes an output of each
-// of kTile rows, so that a block of weights is unpacked once for all of them.
-// Grid: (rows of w / 64, rows of x / kTile).
+// Computes LINEAR for many rows of x, of floats, of blocks of 32 and, on devices without cooperative matrices, of
+// groups of 256. linear.glsl has the formula and the order of sums.
+// Grid: (rows of w / 64, rows of x / kTile). Each invocation computes one output of each of kTile rows of x, so that it
+// unpacks a block of weights once for all of them.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -10,6 +11,8 @@ layout(constant_id = 1) const uint X = kF32;
 layout(local_size_x = kWidth) in;
 PUSH(Linear);
 
+// The following functions return the value v of one group for each of kTile rows of x. float_group() is for floats: n
+// values from index `first` on.
 void float_group(uint64_t w, uint64_t x[kTile], uint first, uint n, out float v[kTile]) {
   for (uint t = 0; t < kTile; ++t) {
     float lane[16];
@@ -21,7 +24,7 @@ void float_group(uint64_t w, uint64_t x[kTile], uint first, uint n, out float v[
   }
 }
 
-// x: rows of x; g: the group.
+// For K-quants and fixed16 `block` is the group's block of weights, and g is the number of the group.
 void k_group(uint64_t block, uint64_t x[kTile], uint g, out float v[kTile]) {
   int isum[kTile], msum[kTile];
   for (uint t = 0; t < kTile; ++t) isum[t] = msum[t] = 0;
@@ -79,13 +82,13 @@ void main() {
   if (m >= p.m) return;
   bool has_factors = X == kQ8A256 || X == kQ16A256;
   uint64_t w = p.w + uint64_t(m) * p.w_row_bytes, x[kTile];
-  // Rows past the last one repeat it, and are not stored.
+  // Rows past the last one repeat it and are not stored.
   for (uint t = 0; t < kTile; ++t) x[t] = p.x + uint64_t(first_row + min(t, n_rows - 1)) * p.x_row_bytes;
   float acc[kTile];
   for (uint t = 0; t < kTile; ++t) acc[t] = 0.0;
   for (uint g = 0; g < (p.k + 255) / 256; ++g) {
     float v[kTile], factor[kTile];
-    uint64_t block = w + uint64_t(g) * block_bytes();  // of formats with blocks of 256
+    uint64_t block = w + uint64_t(g) * block_bytes();  // used for formats with blocks of 256
     for (uint t = 0; t < kTile && has_factors; ++t)
       factor[t] = Floats(x[t] + (X == kQ8A256 ? q8a256_heads(p.k) + g * kQ8A256Head : 2 * p.k + g * kQ16A256Head)).v[0];
     switch (X) {

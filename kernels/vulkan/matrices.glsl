@@ -1,18 +1,23 @@
-// Matrices of a subgroup of 32: c += a b with a 16 x 32 and b 32 x 16 of int8, c 16 x 16 of int32. glslc of Debian
-// 12 knows no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to
-// name a type in a type, so the one of the elements is left out here and added when the module is loaded
-// (cpp/vulkan/device/matrices.h). With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the
-// kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
-// c lies column by column, and with a stride of 0 all its columns are the same, as with load_same_rows all its rows are.
-// Which elements an invocation has is the device's to say: of all c the same ones, element(c, n) for n below 8.
-// Matrices have names and go into functions by value: a driver keeps an array of them in memory, and makes other numbers
-// of some that a function changes in place.
+// Cooperative matrices of a subgroup of 32 invocations: c += a b, where a is 16 x 32 and b is 32 x 16 of int8, and c is
+// 16 x 16 of int32. The invocations of the subgroup hold the matrix together. The including kernel has the array
+// `tile`, a workgroup's memory; places and strides in it are in words. Matrices c are stored column by column. With a
+// stride of 0 all columns of a loaded c are the same; load_same_rows() makes all its rows the same.
+// Which elements of c an invocation holds depends on the device, but they are the same for all c: element(c, n) for n
+// below 8.
+// glslc of Debian 12 has no cooperative matrices (VK_KHR_cooperative_matrix), but can emit any instruction by its
+// number. It cannot name a type within a type, so the type of the elements is left out here and added when the module
+// is loaded (cpp/vulkan/device/matrices.h).
+// With ZRT_MATRICES_BY_HAND each invocation computes 8 elements of c itself. So the logic of the kernels can be tested
+// on devices without cooperative matrices.
+// Kernels give each matrix a name of its own and pass matrices by value. NVIDIA's driver keeps arrays of matrices in
+// memory, and computes wrong numbers for some matrices that a function changes in place.
 #extension GL_KHR_shader_subgroup_basic : require
-// Where a kernel keeps the sums of a matrix: columns so far apart that neighbours are in different banks.
+// The memory for one matrix of sums. Its columns have four words more than they need, so that neighbouring columns lie
+// in different banks.
 const uint kSumPitch = 20, kSums = 16 * kSumPitch;
 #define WORD(at) tile[(at) / 4][(at) % 4]
 #ifdef ZRT_MATRICES_BY_HAND
-#define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
+#define UNROLLED [[dont_unroll]]  // because a driver that compiles for a processor would take minutes
 struct MatrixA {
   uint at, stride;
 };
@@ -76,8 +81,8 @@ void subgroup_barrier() { barrier(); }
 #define MatrixA MATRIX(16, 32, 0)
 #define MatrixB MATRIX(32, 16, 1)
 #define MatrixC MATRIX(16, 16, 2)
-// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of
-// workgroups (2).
+// The operands of loads and stores of a workgroup's memory: loads see what others wrote (16), stores are seen by others
+// (8), the memory is not private to the invocation (32), and the scope is the workgroup (2).
 spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uvec4 from, int row_major, uint stride,
                                                spirv_literal int operands, int scope);
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uvec4 from, int column_major, uint stride,
@@ -86,7 +91,7 @@ spirv_instruction(id = 4457) MatrixC load_sums(spirv_by_reference uvec4 from, in
                                                spirv_literal int operands, int scope);
 spirv_instruction(id = 4458) void store_columns(spirv_by_reference uvec4 to, MatrixC c, int column_major, uint stride,
                                                 spirv_literal int operands, int scope);
-// All are signed (15).
+// signs = 15: all matrices are signed.
 spirv_instruction(id = 4459) MatrixC multiply_add_signed(MatrixA a, MatrixB b, MatrixC c, spirv_literal int signs);
 spirv_instruction(id = 80) MatrixC filled_with(int value);
 spirv_instruction(id = 143) MatrixC times(MatrixC c, int factor);
@@ -101,7 +106,7 @@ spirv_instruction(id = 81) int element(MatrixC c, spirv_literal int n);
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)
 #define store_c(at, c, stride) store_columns(tile[(at) / 4], c, 1, (stride) / 4, 40, 2)
-// Of the subgroup alone: memoryBarrierShared() is one of the whole device.
+// Waits for the subgroup alone. GLSL's memoryBarrierShared() would be a barrier of the whole device.
 void subgroup_barrier() {
   controlBarrier(gl_ScopeSubgroup, gl_ScopeSubgroup, gl_StorageSemanticsShared,
                  gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible);

@@ -1,19 +1,23 @@
-// How weights of groups of 256 become matrices of int8 for linear_matrix.glsl. A group is made in steps of kStep codes.
-// - Formats whose sub-blocks have 32 codes stay codes: a product of 32 is a sub-block's sum, which is then multiplied by
-//   the sub-block's integer scale.
-// - Of others the codes times their scales are two digits, high and low, so that isum = 256 * high x + low x is two
-//   products. fixed16 is digits, and x is too: A and B are made with both planes of x.
-// - msum is 256 * high sums + low sums, two products of the minimums and the digits of the sums of x.
-// In `tile` a row of a plane of codes or digits has kPitch words: kStep codes, and for K-quants behind them the minimums
-// of the group, where kMinimumsLow says for the low digits of sums and kMinimumsHigh for the high ones.
+// How linear_matrix.glsl makes matrices of int8 of weights in groups of 256. A group is made in steps of kStep codes.
+// - Formats whose sub-blocks have 32 codes: the codes themselves. One product of 32 values is the sum of a sub-block;
+//   it is then multiplied by the sub-block's integer scale.
+// - Other K-quants: codes times their integer scales, which do not fit a byte and therefore become two digits, high and
+//   low. isum = 256 * (high digits times x) + (low digits times x), which is two products.
+// - fixed16: its two digits, times both digits of x.
+// - Minimums: msum = 256 * (minimums times the high digits of the sums of x) + (minimums times their low digits), which
+//   is two products.
+// A row of a plane (of codes or of one digit) has kPitch words of `tile`: kStep codes, and for K-quants after them the
+// minimums of the group. A matrix loaded from kMinimumsLow meets the low digits of the sums of x, and one loaded from
+// kMinimumsHigh the high digits.
 #include "groups.glsl"
 const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == kQ8A256 ? 44 : 20;
-const uint kMinimumsHigh = 32, kMinimumsLow = 36;  // 0, minimums, 0: four words each
-const uint kParts = 4;  // of a row in a step
+const uint kMinimumsHigh = 32, kMinimumsLow = 36;  // four words of 0, the minimums, four words of 0
+const uint kParts = 4;  // parts of a row that are made in a step
 bool has_sub_blocks() { return X == kQ8A256 && (FORMAT == kQ4_K || FORMAT == kQ5_K || FORMAT == kIQ4_XS); }
 
-// Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as
-// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour. Codes with a sign have 128 added.
+// Returns the low (x) and the high (y) digits of four codes, each times `scale`. Two codes are multiplied at a time, as
+// the 16-bit halves of a word. 0x8080 is added to each half, so that it does not borrow from its neighbour. Codes with
+// a sign have 128 added before.
 uvec2 digits_of(uint codes, uint scale) {
   const uint kBias = has_minimum() ? 0u : 0x00800080u;
   uint biased = codes ^ 257u * kBias, less = 0x80808080u - kBias * scale;
@@ -25,8 +29,9 @@ void put(uint at, uvec4 words) {
   tile[at / 4] = words;
 }
 
-// What an invocation reads of a block for part `i` of a step, and how it becomes codes or digits in rows at `low` and
-// `high`; scales of sub-blocks go to `scale` and each kMatrixRows words from there.
+// read_part() loads what part `i` of a step needs of a block. put_part() makes codes or digits of it and writes them to
+// the rows at `low` and `high` of the workgroup's memory. It writes integer scales of sub-blocks to `scale`,
+// kMatrixRows words apart.
 RawPart read_part(uint64_t block, uint step, uint i) {
   if (X == kQ8A256) return raw_part(block, kParts * step + i);
   RawPart raw = RawPart(uvec4(0u), uvec4(0u), uvec4(0u));
@@ -65,7 +70,7 @@ void put_part(RawPart raw, uint64_t block, uint step, uint i, uint low, uint hig
     put_digits(low + at.y, high + at.y, part.second, uint(part.sub.y));
   }
   if (FORMAT == kIQ4_XS) WORD(scale + kMatrixRows * i) = uint(part.sub.x);
-  if (FORMAT == kQ4_K || FORMAT == kQ5_K) {  // an even part has the scales of two sub-blocks, and four minimums
+  if (FORMAT == kQ4_K || FORMAT == kQ5_K) {  // even parts write the scales of two sub-blocks, and four minimums
     if (i % 2 == 1) return;
     WORD(scale + kMatrixRows * i) = uint(part.sub.x);
     WORD(scale + kMatrixRows * (i + 1)) = uint(part.sub.y);

@@ -1,8 +1,9 @@
-// MOE_GATE_TOPK: of a token's logits, one an expert, the n_used most likely experts (ties: the lower id), most likely
-// first, with their softmax over all experts as weights, divided by the sum of the chosen and times scale.
-// Order: softmax takes the maximum, exp, the sum in 16 lanes (lane = expert mod 16) folded, and multiplies by its
-// reciprocal; the sum of the chosen runs from the most likely on.
-// Grid: (1, tokens). A NaN counts as the least of all, so that ids are those of experts whatever the logits are.
+// Computes MOE_GATE_TOPK after its product: from a token's logits, one per expert, the n_used most likely experts (the
+// lower id on a tie), the most likely first. Their weights are their softmax over all experts, divided by the sum of
+// the chosen ones, times scale. A NaN counts as less than any other logit, so that the ids are always those of experts.
+// Order of sums: softmax takes the maximum, exp, and the sum in 16 lanes (lane = expert mod 16), folded, and multiplies
+// by the sum's reciprocal. The sum of the chosen weights runs from the most likely on.
+// Grid: (1, tokens). Each workgroup computes one token.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -16,7 +17,8 @@ const uint kTaken = 0xFFFFFFFFu;
 
 bool is_before(float a, uint a_id, float b, uint b_id) { return a > b || (a == b && a_id < b_id); }
 
-// The id of the most likely expert that is left; it is taken then.
+// Returns the id of the most likely expert that is left. REQUIRES: all invocations call it, and the caller marks the
+// expert as taken.
 uint take_best() {
   uint id = gl_LocalInvocationID.x, best = kTaken;
   for (uint i = id; i < p.n_experts; i += kWidth) {

@@ -1,4 +1,4 @@
-// MOE_LINEAR: linear.glsl says in which order.
+// Computes MOE_LINEAR of floats, or of x in blocks of 32 (linear.glsl, moe_linear_rows.glsl).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,4 @@
-// MOE_LINEAR of rows of x of groups of 256: linear_row.glsl.
+// Computes MOE_LINEAR of x in groups of 256 (linear_row.glsl, moe_linear_rows.glsl).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,6 +1,7 @@
-// MOE_SUM: z[t] = sum over a token's choices of weight_j * y[t][j], where weight_j = weights[t][j], times
-// expert_scale[ids[t][j]] if there is one.
-// Order: acc = 0; acc = fma(weight_j, y_j, acc) for j = 0, 1, ... Grid: (d / 64, tokens).
+// Computes MOE_SUM: z[t] = the sum over a token's choices j of weight_j * y[t][j], where weight_j = weights[t][j],
+// times expert_scale[ids[t][j]] if expert_scale is given.
+// Order of sums: acc = 0, then acc = fma(weight_j, y_j, acc) for j = 0, 1, ...
+// Grid: (d / 64, tokens). Each invocation computes one value.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

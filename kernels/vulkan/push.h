@@ -1,6 +1,6 @@
-// The push constants of the kernels in this folder, one struct a kernel: GLSL and C++ read this file. An address is that
-// of device memory, 0 where an operand is absent. A kernel's grid is (work in a row, rows); what must not be read past
-// in a row is a number here.
+// The push constants of the kernels in this folder, a struct for each kernel. GLSL and C++ both read this file. A u64
+// is an address in device memory, or 0 if the operand is absent. Each kernel's head says what its grid is. The grid may
+// exceed the work, so the numbers here say where a row ends.
 #ifdef __cplusplus
 #pragma once
 #include <cstdint>
@@ -14,27 +14,27 @@ using f32 = float;
 #define f32 float
 #endif
 
-// Invocations of a workgroup, and what of a row a workgroup does in a kernel with one value an invocation.
+// Invocations of a workgroup, in the kernels that do not have a number of their own below.
 const u32 kWidth = 64;
-const u32 kAttendWidth = 128;  // of FLASH_ATTN: one token of a chunk each
-// Of flash_attn_integer_tile.comp: tokens of a run that a workgroup takes, heads at most.
+const u32 kAttendWidth = 128;  // FLASH_ATTN: invocations, one for each token of a chunk
+// flash_attn_integer_tile.comp: the most tokens and heads of a tile.
 const u32 kAttendTokens = 4, kAttendHeads = 4;
-// Of flash_attn_integer_matrix.glsl: invocations, heads of a tile at most, and the words of a workgroup's memory: of so
-// many rows with a head of q in so many words of digits, and a step of so many bytes.
+// flash_attn_integer_matrix.glsl: invocations, the most heads of a tile, and the words of memory that a workgroup needs
+// for `rows` rows, q_words words of digits per row of q, and parts of `step` values of K.
 const u32 kAttendMatrixWidth = 256, kAttendMatrixHeads = 8;
 #define ZRT_ATTEND_MATRIX_WORDS(rows, step, q_words) (1280 + 32 * (step) + (rows) * (2 * (q_words) + 144))
-const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
-const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
-// Of linear_row.glsl: most invocations, and rows of w and of x that a workgroup takes.
+const u32 kMostHeadDim = 512;  // the most values of a head
+const u32 kTile = 8;           // linear_tiled.comp: rows of x per invocation
+// linear_row.glsl: the most invocations, rows of w per workgroup, and the most rows of x per workgroup.
 const u32 kRowWidth = 128, kRowRows = 4, kRowTokens = 16;
-const u32 kLinearWidth = 128;  // of linear.glsl
-const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
-// Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
+const u32 kLinearWidth = 128;  // linear.glsl: invocations
+const u32 kLinearRows = 2;     // linear.glsl: rows of w per subgroup
+// linear_matrix.glsl: invocations, rows of w and rows of x per workgroup.
 const u32 kMatrixWidth = 512, kMatrixRows = 64, kMatrixTokens = 128;
 const u32 kArgmaxWidth = 512;
-const u32 kNormWidth = 512;                   // of RESIDUAL_RMS_NORM
-const u32 kDeltaWidth = 128;                  // of SSM_DELTA_NET: a column of the state each
-const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
+const u32 kNormWidth = 512;                   // RESIDUAL_RMS_NORM: invocations
+const u32 kDeltaWidth = 128;                  // SSM_DELTA_NET: invocations; each has columns of the state
+const u32 kMostKeyDim = 256, kMostTaps = 16;  // recurrent layers: the most values of a key, and taps of the convolution
 const u32 kMostExperts = 1024;
 
 struct Embed {
@@ -52,12 +52,12 @@ struct Quantize {
   u32 k, y_row_bytes;
 };
 struct Linear {
-  u64 x, w, bias, y, n_rows;  // n_rows: where the number of rows of x is
+  u64 x, w, bias, y, n_rows;  // n_rows: the address of the number of rows of x
   u32 k, m, x_row_bytes, w_row_bytes;
 };
 struct MoeLinear {
-  u64 x, w, ids, y, matrix_bytes;               // ids: a choice each; matrix_bytes: of one expert
-  u32 k, m, x_row_bytes, w_row_bytes, choices;  // choices: that read one row of x
+  u64 x, w, ids, y, matrix_bytes;  // ids: the expert of each choice; matrix_bytes: bytes of one expert's matrix
+  u32 k, m, x_row_bytes, w_row_bytes, choices;  // choices: how many choices read one row of x
 };
 struct MoeGateTopk {
   u64 logits, ids, weights;
@@ -78,7 +78,7 @@ struct SsmDeltaNet {
   f32 eps;
 };
 struct RmsNormRopeKvWrite {
-  u64 q, k, v, q_w, k_w, table, positions, rope_positions, slots, pages, cache;  // table: of RoPE
+  u64 q, k, v, q_w, k_w, table, positions, rope_positions, slots, pages, cache;  // table: RoPE's cosines and sines
   u32 n_heads, n_kv_heads, head_dim, v_head_dim, width, page_bytes, v_offset, n_rot, flags;
   f32 eps;
 };

@@ -1,4 +1,5 @@
-// QUANTIZE: rows of floats to blocks of integers; quantize.glsl says how. Grid: (elements of a row / 256, rows).
+// Computes QUANTIZE, which converts rows of floats to blocks of integers (quantize.glsl). Grid: (k / 256, rows). Each
+// invocation converts four values.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,19 +1,23 @@
-// Rows of floats to blocks of integers with one scale a block (types.glsl), of the type Y: int8 in blocks of 32 or
-// 256, most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|, d = amax / most, q =
-// round(x * (most / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100 is all zero; a
-// NaN or an infinity makes d NaN.
-// Order: none; the maximum is the same in any order. An invocation has four values, side by side in a row.
-// Included after the number of invocations, a multiple of 64.
+// Converts rows of floats to blocks of integers with one scale per block, as QUANTIZE defines it. Y is the type of the
+// blocks (types.glsl): int8 in blocks of 32 or 256, with most = 127, or codes of two digits in blocks of 256, with most
+// = 32,639. In each block:
+//   amax = max |x|, d = amax / most, q = round(x * (most / amax)), ties to even
+// The int8 types also store exact sums of q. A block with amax below 2^-100 is all zero. A NaN, an infinity or an amax
+// above 2^120 makes d NaN.
+// There is no order of sums, because integers and the maximum have none. Each invocation converts four neighbouring
+// values of a row.
+// Included after local_size_x, which is a multiple of 64.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "types.glsl"
 layout(constant_id = 0) const uint Y = kQ8A32;
-shared float maxima[gl_WorkGroupSize.x / 8];  // of subgroups
+shared float maxima[gl_WorkGroupSize.x / 8];  // the largest |x| of each subgroup
 
-// The invocation's number, in which those of a subgroup are neighbours.
+// Returns the invocation's number, by which the invocations of a subgroup are neighbours.
 uint own_id() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 
-// The codes of an invocation: words of four digits each, and their sum where the type has one.
+// The codes of an invocation's four values, a word of high and a word of low digits, and their sum. An int8 code is its
+// low digit.
 struct Codes {
   uint high, low;
   int sum;
@@ -30,8 +34,9 @@ Codes codes_of(float values[4], float inverse, bool usable) {
   return codes;
 }
 
-// Values i..i + 3 of a row of n_row, to the row at y. Those past its end are 0, and nothing is stored. All invocations
-// call it, each with its own_id(), with blocks that begin at multiples of 64 of them.
+// Converts the values i..i + 3 of a row of n_row values, and writes them to the row of blocks at address y. Values past
+// the end of the row must be 0 and are not stored. REQUIRES: all invocations call it; each 64 of them, by own_id(),
+// have 256 neighbouring values that begin at a multiple of 256.
 void quantize4(float values[4], uint i, uint n_row, uint64_t y) {
   const uint n = Y == kQ8A32 ? 32u : 256u;
   float most = Y == kQ16A256 ? 32639.0 : 127.0;
@@ -49,7 +54,7 @@ void quantize4(float values[4], uint i, uint n_row, uint64_t y) {
   bool usable = amax >= 7.888609052210118e-31 && amax <= 1.329227995784916e36;
   float inverse = usable ? exact_div(most, amax) : 0.0;
   Codes codes = codes_of(values, inverse, usable);
-  int sum = codes.sum;  // of 16 codes, and of 32
+  int sum = codes.sum;  // first of 4 codes, then of 16; `next` is that of the neighbouring 16
   for (uint mask = 1; mask < 4; mask *= 2) sum += subgroupShuffleXor(sum, mask);
   int next = subgroupShuffleXor(sum, 4);
   if (i >= n_row) return;

@@ -1,8 +1,10 @@
-// RESIDUAL_RMS_NORM and QUANTIZE: x = x + y; z = RMS_NORM(x, w) over whole rows; z as floats, and in the type Y.
-// Each of y, z and quantized z may be absent. With `rows` row r is that of number rows[r], and x is not stored.
-// Order: x + y element by element; then that of rms_norm.comp and quantize.glsl.
-// Grid: (1, rows). An invocation has runs of four values, side by side; for the sum of squares they go through
-// memory of the workgroup to 16 invocations a run of 256 values, a lane each.
+// Computes RESIDUAL_RMS_NORM and QUANTIZE: x = x + y in place, then z = RMS_NORM(x, w) over whole rows. z is written as
+// floats (p.z) and in the type Y (p.q). y, p.z and p.q may each be absent. If `rows` is given, row r of the results is
+// made of row rows[r] of x and y, and x is not stored.
+// Order of sums: x + y element by element; then as in rms_norm.comp and quantize.glsl.
+// Grid: (1, rows). Each workgroup computes one row; each invocation has groups of four neighbouring values. For the sum
+// of squares the values go through the workgroup's memory to other invocations: 16 of them, one per lane, sum each run
+// of 256 values.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -14,7 +16,7 @@ PUSH(ResidualRmsNorm);
 const uint kParts = 2, kTurn = 4 * kNormWidth, kHeldValues = kParts * kTurn, kRuns = kHeldValues / 256;
 shared float staged[kHeldValues], lanes[kRuns * 16], run_sums[kRuns];
 
-// Values i..i + 3 of a row, 0 past its end.
+// Returns the values i..i + 3 of the row at an address; past its end they are 0.
 vec4 four(uint64_t at, uint i) {
   if (p.d % 4 == 0 && i < p.d) return FloatQuads(at).v[i / 4];
   vec4 v = vec4(0.0);
@@ -62,7 +64,7 @@ void main() {
   for (uint first = 0; first < p.d; first += kHeldValues)
     for (uint part = 0; part < kParts && first + part * kTurn < p.d; ++part) {
       uint i = first + part * kTurn + 4 * id;
-      if (p.d > kHeldValues) {  // of the last round else
+      if (p.d > kHeldValues) {  // the values of earlier rounds are no longer held
         v[part] = four(x, i);
         if (p.y != 0 && !is_stored) v[part] = v[part] + four(y, i);
       }

@@ -1,8 +1,9 @@
-// RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). Without w the factor is left
-// out. y may be x.
-// Order: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps); then
-// (x * r) * w.
-// Grid: (groups of a row, rows). 64 invocations: four runs of 256 values at a time, 16 lanes each.
+// Computes RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). If w is absent, y =
+// x * r. y may be x.
+// Order of sums: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps);
+// then y = (x * r) * w.
+// Grid: (groups of a row, rows). Each workgroup of 64 invocations computes one group. It sums four runs of 256 values
+// at a time, with 16 invocations per run, one for each lane.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

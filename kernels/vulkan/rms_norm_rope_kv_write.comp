@@ -1,10 +1,13 @@
-// RMS_NORM of heads, ROPE and KV_WRITE_BATCHED: of a token's heads of q, normed by q_w and rotated in place; of k, normed
-// by k_w, rotated and stored in the token's cell; of v, normed without weights with kNormedValues, and stored. A norm
-// without w, and RoPE without a table, are left out.
-//   RoPE: a pair (a, b) becomes (a c - b s, a s + b c) with c, s of the token's position. kNeox: pairs (i, i + n_rot/2);
-//   else pairs (2i, 2i + 1), i below n_rot/2
-// Order: norms as rms_norm.comp; a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s); cells by
-// kv_cells.glsl. Grid: (heads of q, then of k, then of v; tokens), a head a workgroup.
+// Computes RMS_NORM of heads, ROPE and KV_WRITE_BATCHED for one token:
+//   heads of q   normalized with q_w and rotated, in place
+//   heads of k   normalized with k_w, rotated, and stored in the token's cell of the KV cache
+//   heads of v   stored; with kNormedValues normalized before, without a weight
+// If a weight is absent, the norm of q or k is left out; if the table is absent, RoPE is. RoPE turns a pair (a, b) into
+// (a c - b s, a s + b c), where c and s are the table's cosine and sine of the token's position. With kNeox pairs are
+// (i, i + n_rot/2), else (2i, 2i + 1), for i below n_rot/2.
+// Order of sums: norms as in rms_norm.comp; a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s); cells
+// as in kv_cells.glsl.
+// Grid: (heads of q, then of k, then of v; tokens). Each workgroup computes one head.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -18,6 +21,7 @@ PUSH(RmsNormRopeKvWrite);
 shared float head[kMostHeadDim], lanes[kWidth], run_sums[kWidth / 16];
 #include "kv_cells.glsl"
 
+// Normalizes the head in `head`; w is 0 if there is no weight.
 void norm(uint64_t w, uint n) {
   uint id = gl_LocalInvocationID.x, begin = id / 16 * 256 + id % 16;
   float lane[16], sum = 0.0;
@@ -39,6 +43,7 @@ void norm(uint64_t w, uint n) {
   barrier();
 }
 
+// Rotates the head in `head`.
 void rotate() {
   uint pairs = p.n_rot / 2;
   Floats table = Floats(float_row(p.table, Words(p.rope_positions).v[row()], p.n_rot));

@@ -1,4 +1,5 @@
-// SCALE: x = (x * w) * scale, where w is one stored number or absent. Grid: (width / 64, rows).
+// Computes SCALE in place: x = (x * w) * scale, where w is one stored number or absent. Grid: (width / 64, rows). Each
+// invocation computes one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,6 @@
-// What the arithmetic contract is made of, a function at a time: cpp/vulkan/self_test.cpp holds it to the C++ one.
-// Grid: (values / 64, 1).
+// Computes one function of the arithmetic contract (docs/arithmetic.md), p.function, for p.n inputs.
+// cpp/vulkan/self_test.cpp compares the results with those of the C++ functions, bit for bit. Grid: (n / 64, 1). Each
+// invocation computes one result.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -8,9 +9,11 @@
 layout(local_size_x = kWidth) in;
 PUSH(SelfTest);
 
+// Return the i-th value of the inputs a and b; indices past the end begin again at 0.
 float a(uint i) { return Floats(p.a).v[i % p.n]; }
 float b(uint i) { return Floats(p.b).v[i % p.n]; }
 
+// Returns a float dot of 256 values (rule 4) from index i on.
 float folded(uint i) {
   float lane[16];
   for (int l = 0; l < 16; ++l) lane[l] = 0.0;

@@ -1,6 +1,7 @@
-// Matrices of int8 as the kernels of LINEAR use them: y = (256 + (r - 5) + 3 t) a b for row r of a and column t of b, a of
-// 16 rows of 32 and b of 16 columns of 32 bytes; y column by column, once as the matrix is stored and once as its elements
-// say where they are. cpp/vulkan/self_test.cpp holds both to integers. Grid: (1, 1).
+// Multiplies matrices of int8 in the way in which the kernels of LINEAR do, for the self-test
+// (cpp/vulkan/self_test.cpp): y = (256 + (r - 5) + 3 t) * (row r of a times column t of b). a has 16 rows of 32 bytes,
+// b has 16 columns of 32 bytes. y is written twice, column by column: once by storing the matrix, and once element by
+// element at the places that a second matrix gives. Grid: (1, 1).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require
@@ -9,7 +10,7 @@
 #include "dots.glsl"
 layout(local_size_x = 32) in;
 PUSH(SelfTest);
-// Rows lie as the kernels' do: kPitch words apart, in the middle of an array that has other numbers everywhere else.
+// Rows lie kPitch words apart, as in the kernels, in the middle of an array that has other numbers everywhere else.
 const uint kPitch = 44, kPlane = 16 * kPitch;
 shared uvec4 tile[(3 * kPlane + 3) / 4];
 #include "matrices.glsl"

@@ -1,5 +1,5 @@
-// SIGMOID_MUL: x = x * sigmoid(gate), where gate has a number for each of x, or one for the whole row.
-// Grid: (width / 64, rows).
+// Computes SIGMOID_MUL in place: x = x * sigmoid(gate), where gate has one number for each x, or one for the whole row.
+// Grid: (width / 64, rows). Each invocation computes one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,5 @@
-// SLICE: the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
-// Grid: (groups * width / 64, rows).
+// Computes SLICE, the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i]. Grid:
+// (groups * width / 64, rows). Each invocation copies one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,4 +1,4 @@
-// SOFTCAP: x = cap * tanh(x / cap). Grid: (width / 64, rows).
+// Computes SOFTCAP in place: x = cap * tanh(x / cap). Grid: (width / 64, rows). Each invocation computes one element.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

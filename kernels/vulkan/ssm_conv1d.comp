@@ -1,9 +1,10 @@
-// SSM_CONV1D: causal depthwise convolution with `width` taps over each channel, then silu. The state keeps the last
-// width - 1 inputs, oldest first.
+// Computes SSM_CONV1D, a causal depthwise convolution with `width` taps over each channel, and silu:
 //   y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1 + i][c]); the last tap is the token itself
-// A token at position 0 starts from a state of zeros.
-// Order: acc = w0 * x0, then fma tap by tap, oldest first; tokens in order (rule 8).
-// Grid: (channels / 64, runs of tokens of one slot), a channel an invocation.
+// The state keeps the last width - 1 inputs of each channel, oldest first. A token at position 0 begins with a state of
+// zeros.
+// Order of sums: acc = w0 * x0, then fma tap by tap, oldest first; tokens in order (rule 8).
+// Grid: (channels / 64, runs). A run is the tokens of one slot in the step. Each invocation computes one channel of a
+// run.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

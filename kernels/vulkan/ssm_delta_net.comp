@@ -1,13 +1,14 @@
-// SSM_DELTA_NET: the gated delta rule, head by head and token by token. x holds [q | k | v] of a token after the
-// convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. v head h reads key head h mod n_k_heads (tiled = 1) or
-// h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its state [k_dim, v_dim]:
+// Computes SSM_DELTA_NET, the gated delta rule, head by head and token by token. A row of x is [q | k | v] of a token
+// after the convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. v head h reads key head h mod n_k_heads (tiled
+// = 1) or h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its state [k_dim, v_dim]:
 //   q = q / |q| / sqrt(k_dim), k = k / |k|, where |.|^2 has eps added
 //   g = exp(a[h] * softplus(alpha + dt[h])), b = sigmoid(beta)
 //   S = g S, u = (v - k S) b, S = S + k u^T, y = q S
-// A token at position 0 starts from S = 0.
-// Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens in order
-// (rule 8).
-// Grid: (v heads, runs of tokens of one slot), columns of S by invocation.
+// A token at position 0 begins with S = 0.
+// Order of sums: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows, ascending from 0; tokens
+// in order (rule 8).
+// Grid: (v heads, runs). A run is the tokens of one slot in the step. Each workgroup computes one head of a run; each
+// invocation computes columns of S, kDeltaWidth apart.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -16,7 +17,8 @@ layout(local_size_x = kDeltaWidth) in;
 PUSH(SsmDeltaNet);
 shared float q[kMostKeyDim], k[kMostKeyDim], squares[32];
 
-// The reciprocal norms of q (x) and k (y), which are one group of the float dot each.
+// Reads q and k of a key head, and returns 1 / |q| (x) and 1 / |k| (y). Each of them is one group of the float dot,
+// because k_dim is at most 256.
 vec2 read_key(uint64_t row_of_x, uint key_head) {
   uint id = gl_LocalInvocationID.x;
   Floats xq = Floats(row_of_x + uint64_t(key_head * p.k_dim) * 4u);
