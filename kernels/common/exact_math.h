@@ -129,9 +129,9 @@ ZRT_HD float silu(float x) {
   return times_sigmoid(x, x, 0.0f);
 }
 
-// Returns x/2 * (1 + tanh(u)) with u = sqrt(2/pi) * (x + 0.044715 x^3), computed as x * sigmoid(2u). An error of 2u
-// grows with the size of 2u in e^2u. Therefore 2u = x * (c + k x^2) is carried in two floats, and so are the constants
-// c and k.
+// Returns x/2 * (1 + tanh(u)) with u = sqrt(2/pi) * (x + 0.044715 x^3), computed as x * sigmoid(2u). A rounding error
+// of 2u would become a relative error of e^2u. Therefore 2u = x * (c + k x^2) is carried in two floats, and so are the
+// constants c and k.
 ZRT_HD float gelu_tanh(float x) {
   const float c = 1.59576917f, c_lo = -4.534068e-8f, k = 7.1354814e-2f, k_lo = 2.3988324e-9f;
   const float x2 = x * x, x2_lo = ZRT_FMA(x, x, -x2);
@@ -143,9 +143,9 @@ ZRT_HD float gelu_tanh(float x) {
 }
 
 // gelu(x) = x * Phi(x), where Phi is the cumulative normal distribution. For a >= 0, Phi(-a) = e^(-a^2 / 2) * P(u) with
-// u = 1 / (1 + 0.4 a). P is a polynomial without a constant term, fitted to 2^-25. An error of the exponent grows with
-// its size, so a^2 / 2 is carried in two floats. So are u and the last steps of P, because their roundings would add
-// up.
+// u = 1 / (1 + 0.4 a). P is a polynomial without a constant term, fitted to 2^-25. A rounding error of a^2 / 2 would
+// become a relative error of e^(-a^2 / 2), so a^2 / 2 is carried in two floats. So are u and the last steps of P,
+// because their roundings would add up.
 struct FloatPair {
   float high, low;
 };

@@ -33,7 +33,8 @@ ZRT_DIGITS_FN uint64_t codes_at(uint32_t head, uint32_t head_dim) {
 ZRT_DIGITS_FN uint64_t scales_at(uint32_t head, uint32_t n_heads, uint32_t head_dim) {
   return codes_at(n_heads, head_dim) + static_cast<uint64_t>(head) * kPageTokens * 2;
 }
-// Return where value i of a token (0 to 15) lies in the codes of a head of K and of V, in bytes.
+// key_at() and value_at() return where value i of a token (0 to 15) lies among the codes of one head of K, or of V, in
+// bytes.
 ZRT_DIGITS_FN uint64_t key_at(uint32_t token, uint32_t i) {
   return (static_cast<uint64_t>(i / 2) * kPageTokens + token) * 4 + i % 2 * 2;
 }

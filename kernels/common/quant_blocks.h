@@ -43,7 +43,7 @@ struct BlockMXFP4 {  // value = 2^(e - 128) * kFp4Values[q]
 };
 struct BlockQ2_K {     // value = d * sc * q - dmin * m, with sc and m per 16 values
   uint8_t scales[16];  // sc in the low nibbles, m in the high ones
-  uint8_t qs[64];      // byte 32 h + i: values 128 h + i + {0, 32, 64, 96}, two bits each, the lowest first
+  uint8_t qs[64];      // bits 2 n and 2 n + 1 of byte 32 h + i are q of value 128 h + 32 n + i
   uint16_t d;
   uint16_t dmin;
 };
@@ -68,7 +68,7 @@ struct BlockQ5_K {  // as Q4_K, but q has a fifth bit
 };
 struct BlockQ6_K {  // value = d * sc * (q - 32), with sc per 16 values
   uint8_t ql[128];  // byte 64 h + i: values 128 h + i (low nibble) and 128 h + 64 + i
-  uint8_t qh[64];   // byte 32 h + i: upper two bits of values 128 h + i + {0, 32, 64, 96}, the lowest first
+  uint8_t qh[64];   // bits 2 n and 2 n + 1 of byte 32 h + i are the upper bits of value 128 h + 32 n + i
   int8_t scales[16];
   uint16_t d;
 };

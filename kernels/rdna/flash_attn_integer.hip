@@ -10,7 +10,7 @@ namespace zinc_rt::rdna {
 
 // Exact sums of products of cached codes with digits.
 struct CodeSums {
-  int32_t high_high = 0, low_high = 0, high_low = 0, low_low = 0;  // first word: byte of the code; second: digit
+  int32_t high_high = 0, low_high = 0, high_low = 0, low_low = 0;  // high_low: high byte of the code, low digit
 
   // Adds the products of four codes with their digits. `two` and `next` have two codes each; `high` and `low` have the
   // four high and the four low digits.

@@ -17,7 +17,7 @@ constexpr uint32_t kTokens = 16, kPage = kv_integer::kPageTokens, kPages = kChun
 // Exact sums of products of cached codes with digits, as CodeSums of flash_attn_integer.hip, but of a tile of 16 x 16
 // results.
 struct TileSums {
-  Sums high_high = {}, low_high = {}, high_low = {}, low_low = {};  // first word: byte of the code; second: digit
+  Sums high_high = {}, low_high = {}, high_low = {}, low_low = {};  // high_low: high byte of the code, low digit
 
   // Adds the products of one WMMA step. high_digits and low_digits are the lane's words of digits. two(2 i) and two(2 i
   // + 1) are words of two codes each, together those of the four values of digit word i.

@@ -88,7 +88,7 @@ template <class F, uint32_t kColumns>
 ZRT_DEVICE void dot_group(const uint8_t* row, const ActBlockQ16A256* const (&x_rows)[kColumns], uint32_t first,
                           uint32_t, GroupValue (&value)[kColumns]) {
   const auto& w = ((const typename F::Block*)row)[first / 256];
-  // Sums of products of digits of w and x: high and high, high and low, low and high, low and low.
+  // Sums of products of digits: high of w times high of x, high times low, low times high, low times low.
   int sums[kColumns][4] = {};
 #pragma unroll 8
   for (uint32_t i = 0; i < 256; i += 4) {

@@ -1,7 +1,7 @@
 // The arguments of the product kernels (product.h, product_tile.h). A product is y = x W^T; a row of x, with the row of
 // y that it yields, is a column of the product. W is up to three matrices of one type that are multiplied by the same
 // x, such as those of q, k and v; each of them is a part. Or W is the matrices of experts. Then a column is a choice:
-// one token's use of one expert.
+// one token's use of one expert. An item is several choices of the same expert, which a workgroup computes together.
 // Shared by host and device (POD).
 #pragma once
 

@@ -24,7 +24,8 @@ ZRT_DEVICE void copy16(void* to, const void* from) {
   memcpy(&words, from, sizeof(words));
   *(Words4*)__builtin_assume_aligned(to, 16) = words;
 }
-// Return a lane's values of one WMMA step: words from LDS, and the codes of a block of weights from value `first` on.
+// Return the values of one WMMA step that a lane passes (matrix.h). step_bytes() takes them from words in LDS,
+// step_codes() from a block of weights, from value `first` on.
 ZRT_DEVICE StepBytes step_bytes(const uint32_t* words) {
   StepBytes bytes;
 #pragma unroll
@@ -97,8 +98,8 @@ struct TileOfBlocks32 {
   }
 };
 
-// For x in q8a256. After the codes of a column come the low and the high bytes of its 16 sums of 16 codes, which one
-// more WMMA step each multiplies by the minimums of W.
+// For x in q8a256. After the codes of a column come the low and the high bytes of its 16 sums of 16 codes. One more
+// WMMA step multiplies the low bytes by the minimums of W, and another one the high bytes.
 template <uint32_t kTiles, uint32_t kThreads>
 struct TileOfBlocks256 {
   static constexpr uint32_t kColumns = 16 * kTiles, kLowSums = 64, kHighSums = 68;

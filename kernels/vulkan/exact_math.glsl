@@ -101,19 +101,20 @@ bool is_usual_size(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) - 0x2180
 bool is_usual_size(float x) { return true; }
 #endif
 
-// For x of usual size usual_fma is right: 1 - x r is a multiple of 2^-48, so it is not a denormal, and neither is r.
+// usual_fma is right if x is of usual size: in Newton's steps, 1 - x r is a multiple of 2^-48, so neither it nor r is a
+// denormal.
 float rcp_of_positive(float x) { return is_usual_size(x) ? rcp_of_positive_of_usual(x) : rcp_of_positive_of_all(x); }
 float rcp(float x) {
   float r = rcp_of_positive(x < 0.0 ? -x : x);
   return x < 0.0 ? -r : r;
 }
-// For a and b of usual size usual_fma is right: a - q b is 0 or at least 2^-108.
+// usual_fma is right if a and b are of usual size, because the remainder a - q b is 0 or at least 2^-108.
 float exact_div(float a, float b) {
   float r = rcp(b), q = a * r;
   if (is_usual_size(a) && is_usual_size(b)) return usual_fma(usual_fma(-q, b, a), r, q);
   return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
 }
-// For x of usual size usual_fma is right, as in rcp_of_positive().
+// usual_fma is right if x is of usual size, as in rcp_of_positive().
 float rsqrt(float x) { return is_usual_size(x) ? rsqrt_of_usual(x) : rsqrt_of_all(x); }
 // usual_fma is right for all x that reach exp_parts(). There r, the rest of x beside n ln 2, is x itself or a multiple
 // of 2^-43. If r is a denormal, what is computed from it is added to 1 or to a coefficient and is lost in the sum,

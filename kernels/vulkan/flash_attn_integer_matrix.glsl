@@ -62,7 +62,7 @@ float largest_of_eight(float most) {
 // exist.
 bool is_seen(Tile own, uint j, uint n) { return j <= last_seen(own) && j + n > first_seen(own, 0); }
 
-// Makes digits of the tile's rows of q. Eight invocations share a row.
+// Converts the tile's rows of q to digits. Eight invocations share a row.
 void read_query(Tile own) {
   uint r = own_row(), l = eighth();
   bool is_row = r < ROWS && is_there(own, r);
@@ -195,8 +195,8 @@ struct Total {
   float most, sum;
   bool is_first;
 };
-// Replaces the chunk's scores of the invocation's row by the digits of its weights, and merges the row's largest score
-// and sum.
+// Replaces the chunk's scores of the invocation's row by the digits of its weights, and merges the chunk's largest
+// score and sum of weights into those of the row.
 void weigh(Tile own, uint at, inout Total total) {
   uint r = own_row(), l = eighth(), row_at = kScores + r * kScorePitch;
   bool is_row = r < ROWS && sees_of(own, r, at);

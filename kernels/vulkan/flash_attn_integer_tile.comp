@@ -39,7 +39,7 @@ float largest_of_row(float mine, float least) {
   }
   return most;
 }
-// Makes digits of the tile's rows of q. Eight invocations share a row.
+// Converts the tile's rows of q to digits. Eight invocations share a row.
 void read_queries(Tile tile) {
   uint r = own_row(), n = p.head_dim / 8;
   bool is_row = r < kRows && is_there(tile, r);
@@ -113,7 +113,8 @@ void score(Tile tile, uint at) {
   barrier();
 }
 
-// Makes digits of the chunk's weights of the invocation's row, and merges the row's largest score and sum of weights.
+// Computes the chunk's weights of the invocation's row, converts them to digits, and merges the chunk's largest score
+// and sum of weights into those of the row.
 void weigh(Tile tile, uint at, inout float total_max, inout float total_sum, inout bool is_first) {
   uint r = own_row();
   bool is_row = r < kRows && sees_of(tile, r, at);

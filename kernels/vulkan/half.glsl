@@ -1,5 +1,5 @@
-// The functions of kernels/common/half.h in GLSL. They convert by integer operations, because a driver may merge GLSL's
-// own conversions with the arithmetic around them.
+// The functions of kernels/common/half.h in GLSL. They do not use GLSL's own conversions between f16 and f32, because a
+// driver may merge those with the arithmetic around them.
 float f16_to_f32(uint half_bits) {
   uint sign = (half_bits & 0x8000u) << 16, rest = half_bits & 0x7fffu;
   uint subnormal = floatBitsToUint(float(int(rest)) * 5.9604644775390625e-8);

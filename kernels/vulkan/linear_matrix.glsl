@@ -45,10 +45,11 @@ From from_of(uint first_m, uint64_t x) {
               x + p.k + uint64_t(id / 2 % kMatrixTokens) * p.x_row_bytes + 16 * (id % 2),
               factors_of(x + uint64_t(id % kMatrixTokens) * p.x_row_bytes), row_of_w(first_m + id % kMatrixRows));
 }
-// Which invocations load what. The first kMatrixRows * kParts ones load a part of w. At the beginning of a group the
-// next kMatrixTokens ones load the factor of one row of x each, and the next kMatrixRows ones the scales of one row of
-// w each. The numbers at which they begin are multiples of kMatrixTokens and kMatrixRows, so an invocation finds its
-// row as the remainder of id by them.
+// Which invocations load what besides codes of x. The first kMatrixRows * kParts ones load a part of w. At the
+// beginning of a group, the next kMatrixTokens ones load the factor of one row of x each, the next kMatrixRows ones
+// load the scales of one row of w each, and the first 2 * kMatrixTokens ones load sums of codes. The numbers at which
+// they begin are multiples of kMatrixTokens and kMatrixRows, so an invocation finds its row as the remainder of id by
+// these.
 const uint kFirstWithFactor = kMatrixRows * kParts, kFirstWithScales = kFirstWithFactor + kMatrixTokens;
 bool has_part() { return gl_LocalInvocationID.x < kFirstWithFactor; }
 bool has_factor() { return !has_part() && gl_LocalInvocationID.x < kFirstWithScales; }

@@ -25,7 +25,7 @@ const uint kRows = kRowRows, kMostEights = kRowWidth / 8;
 // values: v by row of x, group and row of w. factors: by row of x and group.
 shared float values[TOKENS * kMostEights * kRows], factors[TOKENS * kMostEights];
 
-// Returns the invocation's number, by which the invocations of a subgroup are neighbours.
+// Returns the invocation's number in its workgroup. The invocations of a subgroup have neighbouring numbers.
 uint own_id() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 
 // Returns a (in invocations without the bit `mask` in their number) or b (in those with it), plus the same number of
@@ -34,7 +34,7 @@ int shared_sum(int a, int b, uint mask) {
   bool is_second = (gl_SubgroupInvocationID & mask) != 0u;
   return (is_second ? b : a) + subgroupShuffleXor(is_second ? a : b, mask);
 }
-// Returns the sum of v[r] over an eight, for r = the invocation's number mod 4. The four sums share the shuffles.
+// Sums each of the four v[r] over the eight invocations of an eight. Invocation i gets the sum of v[i mod 4].
 int sum_over_eight(int v[kRows]) {
   int sum = shared_sum(shared_sum(v[0], v[2], 2), shared_sum(v[1], v[3], 2), 1);
   return sum + subgroupShuffleXor(sum, 4);

@@ -13,7 +13,7 @@
 layout(constant_id = 0) const uint Y = kQ8A32;
 shared float maxima[gl_WorkGroupSize.x / 8];  // the largest |x| of each subgroup
 
-// Returns the invocation's number, by which the invocations of a subgroup are neighbours.
+// Returns the invocation's number in its workgroup. The invocations of a subgroup have neighbouring numbers.
 uint own_id() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 
 // The codes of an invocation's four values, a word of high and a word of low digits, and their sum. An int8 code is its

@@ -7,6 +7,6 @@ const uint kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1
 // - the codes of the whole row; of q16a256 all high digits, then all low ones
 // - only q8a256: for each block the low digits of its 16 sums of 16 codes, then their high digits, as bytes
 // - for each block its head. q8a32: d and the sum of the codes; q8a256: d and the 16 sums as int16; q16a256: d
-// The constants are the bytes of a head.
+// The constants are the sizes of a head in bytes.
 const uint kQ8A32Head = 8, kQ8A256Head = 36, kQ16A256Head = 4;
 uint q8a256_heads(uint k) { return k / 8 * 9; }  // where the heads of q8a256 begin in a row of k values
