@@ -1,45 +1,47 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of caches of 16-bit integers, at the bits of kernels/cpu/flash_attn.cpp, for steps of
-// few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes go from
-// the cache to the registers of the products (integer_cells.cuh), 128 values of a head at a time; workgroups on the same
-// multiprocessor read while others compute.
-// Scores: a warp has 32 keys, the rows of its products; columns are the two digits of q of four heads. A lane has four
-// keys and the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the products' order of values is its own.
-// Weights: a warp has a head, or several in turn. Values: a warp has 32 of the head, the rows; columns are the digits of
-// the weights of four heads. They are on their way while the weights are made.
-// With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound; with several
-// each chunk leaves a record for flash_attn_merge. Kernels flash_attn_1_* are also the RMS_NORM_FUSED_ROPE_KV_WRITE
-// before FLASH_ATTN; they then have parts in z.
+// Computes FLASH_ATTN and FLASH_ATTN_BATCHED over caches of 16-bit integers, for steps of few tokens. The bits are
+// those of kernels/cpu/flash_attn.cpp.
+// Grid: (tokens, kv heads, parts). Each workgroup of four warps computes the query heads of one kv head for one token,
+// and takes every gridDim.z-th chunk of the token's history. In the products of tensor cores, codes of K and V are the
+// rows, and digits of q or of weights are the columns (integer_chunk.cuh). For each chunk of 128 tokens:
+//   Scores: each warp computes those of 32 tokens, for up to 4 kTiles heads at a time.
+//   Weights: each warp makes the digits of one head's weights at a time. V is loaded meanwhile.
+//   Values: each warp computes 32 values of the heads, of 128 at a time.
+// Codes go from the cache directly to registers. While one workgroup waits for them, others on the same multiprocessor
+// compute.
+// If there is one part, the workgroup merges its chunks, and quantizes the result if `quantized` is bound. If there are
+// several, each chunk leaves a record, and flash_attn_merge merges the records. The kernels flash_attn_1_* also compute
+// the RMS_NORM_FUSED_ROPE_KV_WRITE before FLASH_ATTN; they always have several parts.
 #include "kernels/cuda/integer_chunk.cuh"
 #include "kernels/cuda/rope_head.cuh"
 
 using namespace zinc_rt::cuda;
 
-template <uint32_t kTiles>  // of four heads, that share a pass over K and V
+template <uint32_t kTiles>  // kTiles: groups of four heads that share a pass over K and V
 struct Shared {
   static constexpr uint32_t kHeads = 4 * kTiles;
   float scores[kHeads][kChunk];  // without the scale of q
   Factors factors[kHeads];
-  float d[kHeads];               // of the weights
-  uint2 weights[kTiles][4][32];  // digits, as the products of 32 tokens want them
+  float d[kHeads];               // scales of the weights' codes
+  uint2 weights[kTiles][4][32];  // digits, laid out for products of 32 tokens
 };
 
-// A warp a head.
+// Makes digits of q. Each warp converts one head at a time.
 __device__ __forceinline__ void quantize_q(const push::FlashAttn& c, const float* q_row, uint32_t n_heads, uint2* q,
                                            float* scales) {
   for (uint32_t h = threadIdx.x / 32; h < (n_heads + 3) / 4 * 4; h += kWarps)
     quantize_head(c, h < n_heads ? q_row + h * c.head_dim : nullptr, h, q, scales);
 }
 
-// RMS_NORM_FUSED_ROPE_KV_WRITE of a token that is the only one of its slot, by the workgroups of its attention: each
-// makes its heads of q, as digits, and the one that has the token's own chunk its cells of K and V. A half warp makes a
-// head, its warp codes of it.
+// Computes RMS_NORM_FUSED_ROPE_KV_WRITE for a token that is the only one of its slot in the step, inside its attention.
+// Each workgroup makes its own heads of q, as digits. The workgroup that has the chunk with the token's own position
+// also makes the token's cells of K and V. Each half warp computes a head; then its warp converts the head to codes.
 struct OwnHeads {
-  static constexpr uint32_t kMost = 128, kHalves = 2 * kWarps;  // values of a head; half warps
+  static constexpr uint32_t kMost = 128, kHalves = 2 * kWarps;  // the most values of a head; half warps of a workgroup
 
   const RopeArgs& rope;
   const push::FlashAttn& c;
   uint32_t token, kv_head, group, pos;
-  bool has_cells;  // of K and V, which come before the heads of q
+  bool has_cells;  // whether this workgroup makes the cells of K and V; these come before the heads of q
   HalfWarpHead<kMost / 16> head;
 
   enum class Of : uint8_t { kKey, kValue, kQuery, kNothing };
@@ -51,7 +53,7 @@ struct OwnHeads {
   __device__ __forceinline__ uint32_t width(Of what) const {
     return what == Of::kNothing ? 0 : what == Of::kValue ? c.v_head_dim : c.head_dim;
   }
-  // What never changes.
+  // Loads what does not depend on the step's inputs: the weight of the norm, and RoPE's angles.
   __device__ __forceinline__ void ask(uint32_t task) {
     const Of what = of(task);
     const bool is_turned = what == Of::kKey || what == Of::kQuery;
@@ -59,8 +61,8 @@ struct OwnHeads {
     head.ask_turns(!is_turned || pos < rope.table_rows, rope.table + static_cast<uint64_t>(pos) * rope.n_rot,
                    is_turned ? rope.n_rot : 0);
   }
-  // Behind ask() of the half warp's number. q_out: null, or where heads of q go as floats. The threads are together at
-  // its end.
+  // Makes the heads. REQUIRES: each half warp has called ask() with its number before. q_out: null, or where heads of q
+  // are written as floats. All threads may read the results when it returns.
   __device__ __forceinline__ void make(uint2* q, float* scales, float* q_out, uint8_t* k_page, uint8_t* v_page) {
     __shared__ __align__(16) float rows[kHalves][kMost];
     const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 32, n_tasks = n_cells() + (group + 3) / 4 * 4;
@@ -100,7 +102,7 @@ template <uint32_t kTiles>
 struct Attend : IntegerChunk {
   static constexpr uint32_t kHeads = 4 * kTiles;
 
-  const RopeArgs* rope;  // null: q and the cells of the cache are there
+  const RopeArgs* rope;  // null: q and the cells of the cache were made by earlier launches
 
   __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
     const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group];
@@ -113,7 +115,8 @@ struct Attend : IntegerChunk {
     const bool is_early = rope != nullptr || chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > last_chunk) return;
-    // The heads' q, what their scores are multiplied by and, where chunks are merged here, o, maximum and sum of each.
+    // `memory` holds the digits of q, the factors of the heads' scores and, if chunks are merged here, o, maximum and
+    // sum of each head.
     const uint32_t q_steps = (c.head_dim + 31) / 32, total_pitch = c.v_head_dim + 2;
     float* scales_of_q = reinterpret_cast<float*>(memory + (group + 3) / 4 * q_steps * 32);
     float* total = scales_of_q + (group + 3) / 4 * 4;
@@ -132,7 +135,7 @@ struct Attend : IntegerChunk {
       const int32_t own = chunks.pages[pos / 16];
       heads.make(memory, scales_of_q, blockIdx.z == 0 ? q_row : nullptr, const_cast<uint8_t*>(page_at(args, true, own)),
                  const_cast<uint8_t*>(page_at(args, false, own)));
-      // Keys of the token's page were asked for before its own was there.
+      // The keys of the token's page were loaded before this token's own key was written.
       if (chunk == last_chunk && warp() * 2 + lane() / 16 == pos % kChunk / 16) {
         keys.scales = scales_of_keys(keys.page);
         ask_keys(codes, keys.page, 0);
@@ -236,7 +239,8 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args, const RopeArg
   Attend<kTiles>{{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}, rope}.run(shared, memory);
 }
 
-// Of kv heads with up to four query heads, and with more; of heads of 128 values, of 64, and of others.
+// The kernels are for kv heads with up to four query heads (4) and with more (8), and for heads of 128 values, of 64,
+// and of other sizes.
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4_128(const __grid_constant__ OpArgs args) {
   attend_integer<1, 128>(args);
 }

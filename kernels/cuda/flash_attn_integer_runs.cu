@@ -1,11 +1,13 @@
-// FLASH_ATTN_BATCHED of caches of 16-bit integers, at the bits of kernels/cpu/flash_attn.cpp, for steps in which a slot
-// may have several tokens, as guesses and short prompts have. A workgroup has a run, up to run_tokens tokens of a slot
-// that follow each other, with the query heads of a kv head: its columns. They share one read of K and V. The
-// workgroups of a run take its chunks by turns, and each chunk of a token leaves a record for flash_attn_merge.
-// Scores and values are those of integer_chunk.cuh, kTiles times four columns at a time out of the same registers.
-// Weights: a warp has four columns at once, or several times four in turn.
-// Grid: workgroups that are shared out among the runs, of which only the step knows the number, at least one a token;
-// kv heads.
+// Computes FLASH_ATTN_BATCHED over caches of 16-bit integers, for steps in which a slot may have several tokens:
+// guesses, and short prompts. The bits are those of kernels/cpu/flash_attn.cpp.
+// A run is up to run_tokens neighbouring tokens of a slot (token_runs.cuh). Each workgroup computes the query heads of
+// one kv head for all tokens of a run. These (token, head) pairs are its columns, and they share one read of K and V.
+// The workgroups of a run take its chunks in turn. Each chunk leaves a record for each token, and flash_attn_merge
+// merges the records.
+// Scores and values are computed as in integer_chunk.cuh, for 4 kTiles columns at a time from the same registers.
+// Weights: each warp makes the digits of four columns at once.
+// Grid: (at least one workgroup per token, kv heads). The workgroups are divided among the runs by the kernel, because
+// the number of runs is known only in the step.
 #include "kernels/cuda/integer_chunk.cuh"
 #include "kernels/cuda/token_runs.cuh"
 
@@ -14,12 +16,13 @@ using namespace zinc_rt::cuda;
 constexpr uint32_t kTiles = 2;
 
 struct Shared {
-  float scores[kMostColumns][kChunk + 8];  // without the scale of q; what a warp reads at once is in different banks
-  uint2 weights[kMostColumns / 4][4][32];  // digits, as the products of 32 tokens want them
-  float d[kMostColumns];                   // of the weights
-  float d_v[kChunk];                       // of the values
-  uint32_t heads[kMostColumns];            // counted through all tokens of the step
-  bool is_seen[kMostColumns];              // whether the column's token sees some of the chunk
+  // Scores without the scale of q. Rows are padded so that what a warp reads at once lies in different banks.
+  float scores[kMostColumns][kChunk + 8];
+  uint2 weights[kMostColumns / 4][4][32];  // digits, laid out for products of 32 tokens
+  float d[kMostColumns];                   // scales of the weights' codes
+  float d_v[kChunk];                       // scales of the tokens' values
+  uint32_t heads[kMostColumns];            // each column's head, numbered through all tokens of the step
+  bool is_seen[kMostColumns];              // whether the column's token sees a token of the chunk
 };
 static_assert(sizeof(Shared) <= kAttendRunShared);
 
@@ -27,8 +30,8 @@ struct Attend : IntegerChunk {
   const Run of;
   const uint32_t group;
 
-  // q of the columns as digits, and what their scores are multiplied by. Columns that only fill four have digits that
-  // are 0.
+  // Makes digits of the columns' q, and the factors of their scores. If the last four columns are not complete, the
+  // missing ones get digits that are 0.
   __device__ __forceinline__ void quantize_q(const Shared& shared, uint32_t n_columns, uint2* q, float* scales) const {
     const float* rows = args.buffer<const float>(binding::Attention::q);
     const auto row = [&](uint32_t column) { return rows + static_cast<uint64_t>(shared.heads[column]) * c.head_dim; };
@@ -69,7 +72,8 @@ struct Attend : IntegerChunk {
     }
   }
 
-  // The scores of four columns become the digits of their weights, and maximum and sum of each go to its record.
+  // Converts the scores of four columns to the digits of their weights, and writes each column's maximum and sum to its
+  // record.
   __device__ __forceinline__ void weigh(Shared& shared, const float* scales_of_q, uint32_t first, uint32_t n_columns,
                                         uint32_t pos, uint32_t chunk) const {
     const uint32_t column = first + FourColumns::of_lane();
@@ -93,7 +97,7 @@ struct Attend : IntegerChunk {
     const bool is_early = chunks.is_early(of, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > chunks.last_chunk) return;
-    // The columns' q as digits, and what their scores are multiplied by.
+    // `memory` holds the digits of the columns' q, then the factors of their scores.
     float* scales_of_q = reinterpret_cast<float*>(memory + (n_columns + 3) / 4 * q_steps * 32);
     Range range = chunks.range_of(chunk);
     int32_t own_pages = own_page(chunks.pages, chunk, range);
@@ -168,7 +172,7 @@ struct Attend : IntegerChunk {
     }
   }
 
-  // Of the token that has the thread's number.
+  // Returns the scale of V of the chunk's token whose number is the thread's.
   __device__ __forceinline__ float ask_value_scale(int32_t own_pages, Range range) const {
     const uint32_t own = threadIdx.x / 16;
     const int32_t page = page_of(own_pages, own);
@@ -188,7 +192,7 @@ __device__ __forceinline__ void attend_integer_runs(const OpArgs& args) {
   });
 }
 
-// Of heads of 128 values, of 64, and of others.
+// The kernels are for heads of 128 values, of 64, and of other sizes.
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_runs_i16_128(const __grid_constant__ OpArgs args) {
   attend_integer_runs<128>(args);
 }

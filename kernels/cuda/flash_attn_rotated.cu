@@ -1,21 +1,26 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of caches of rotated codes, at the bits of kernels/cpu/flash_attn.cpp, for steps of
-// few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes of
-// keys go from the cache to the registers of the products (rotated_cells.cuh), those of values to shared memory; both
-// are on their way a chunk ahead.
-// Scores: a warp has 32 keys, the rows of its products; columns are the codes of q of eight heads. A lane has four
-// keys. Weights: a warp has a head, or several in turn. Values: a warp has 16 bytes of a token's codes in turn, 32
-// values, which are the rows; columns are the digits of the weights of four heads.
-// With one part in z the workgroup merges its chunks, rotates back, and quantizes the result if `quantized` is bound;
-// with several each chunk leaves a record for flash_attn_merge_rotated.
+// Computes FLASH_ATTN and FLASH_ATTN_BATCHED over caches of rotated codes, for steps of few tokens. The bits are those
+// of kernels/cpu/flash_attn.cpp.
+// Grid: (tokens, kv heads, parts). Each workgroup of four warps computes the query heads of one kv head for one token,
+// and takes every gridDim.z-th chunk of the token's history. In the products of tensor cores, codes of K and V are the
+// rows, and codes of q or digits of weights are the columns (rotated_chunk.cuh). For each chunk of 128 tokens:
+//   Scores: each warp computes those of 32 tokens, for eight heads at a time. Codes of K go from the cache directly to
+//   registers.
+//   Weights: each warp makes the digits of one head's weights at a time.
+//   Values: each warp computes 32 values of four heads at a time, from 16 bytes of each token's codes. Codes of V go
+//   through shared memory.
+// K and V are loaded one chunk ahead.
+// If there is one part, the workgroup merges its chunks, rotates back, and quantizes the result if `quantized` is
+// bound. If there are several, each chunk leaves a record, and flash_attn_merge_rotated merges the records.
 #include "kernels/cuda/rotated_chunk.cuh"
 
 using namespace zinc_rt::cuda;
 
 struct Shared {
-  float scores[kHeads][kChunk + 4];  // without the scale of q; the rows of a lane's neighbours are in other banks
+  // Scores without the scale of q. Rows are padded so that neighbouring lanes use different banks.
+  float scores[kHeads][kChunk + 4];
   Factors factors[kHeads];
-  float d[kMostBlocks][kHeads];          // of the weights
-  uint2 weights[kMostBlocks][2][4][32];  // of four heads, digits, as the products of 32 tokens want them
+  float d[kMostBlocks][kHeads];          // scales of the weights' codes
+  uint2 weights[kMostBlocks][2][4][32];  // digits of four heads each, laid out for products of 32 tokens
 };
 
 template <bool kIsR8>
@@ -35,7 +40,7 @@ struct Attend : RotatedChunk<kIsR8> {
   using typename Chunk::Dots;
   using typename Chunk::Keys;
 
-  // Of a head in a chunk, by a warp.
+  // Makes the digits of the weights of one head in a chunk. A warp does it.
   __device__ __forceinline__ void weigh(Shared& shared, const Exponentials& e, const uint16_t* scales, Range range,
                                         uint32_t h) const {
     const uint32_t n_blocks = c.v_head_dim / kv::kBlock;
@@ -50,7 +55,8 @@ struct Attend : RotatedChunk<kIsR8> {
     }
   }
 
-  // 32 values of four heads a tile. A lane has bytes lane / 4 * 2 and the next, and head lane % 4.
+  // The sums of 32 values for four heads. A lane has the values of the bytes lane / 4 * 2 and the next one, for head
+  // lane % 4.
   using Sums = int[2][2][4];
   static __device__ __forceinline__ void add_values(Sums& sums, const uint8_t* codes, uint32_t pitch,
                                                     const uint2 (*weights)[4][32], uint32_t n) {
@@ -77,8 +83,8 @@ struct Attend : RotatedChunk<kIsR8> {
     const bool is_early = chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > chunks.last_chunk) return;
-    // Values of this chunk and of the next; codes and scales of q; where chunks are merged here, o, maximum and sum of
-    // each head.
+    // `memory` holds V of this chunk and of the next one, the codes and scales of q and, if chunks are merged here, o,
+    // maximum and sum of each head.
     const uint32_t value_bytes = attend_rotated_value_bytes(c.v_head_dim), eights = (group + kHeads - 1) / kHeads,
                    q_words = n_blocks * 2 * 32, total_pitch = c.v_head_dim + 2;
     auto* q = reinterpret_cast<uint2*>(memory + 2 * value_bytes);
@@ -123,7 +129,7 @@ struct Attend : RotatedChunk<kIsR8> {
         const bool asks_next = !is_last && h0 + kHeads >= group;
         if (asks_next) ask_keys(keys, own_pages, range, 0);
         wait_for_copy_batches<0>();
-        __syncthreads();  // scores and values are there, and nobody reads the values before
+        __syncthreads();  // scores and values are written, and no warp reads the values of the chunk before
         if (asks_next) ask_values(memory + (half ^ 1) * value_bytes, own_pages, range);
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
@@ -169,7 +175,7 @@ struct Attend : RotatedChunk<kIsR8> {
     finish(total, group, total_pitch);
   }
 
-  // Rows of `total` become y. A warp a head.
+  // Makes y of the totals. Each warp rotates one head back at a time.
   __device__ __forceinline__ void finish(float* total, uint32_t group, uint32_t pitch) const {
 #pragma unroll 1
     for (uint32_t h = warp(); h < group; h += kWarps) {
@@ -203,7 +209,7 @@ __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
       shared, reinterpret_cast<uint8_t*>(memory));
 }
 
-// Of heads of 128 values, and of others.
+// The kernels are for heads of 128 values, and of other sizes.
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8_128(const __grid_constant__ OpArgs args) {
   attend_rotated<true, 128>(args);
 }

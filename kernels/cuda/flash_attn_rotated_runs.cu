@@ -1,20 +1,23 @@
-// FLASH_ATTN_BATCHED of caches of rotated codes, at the bits of kernels/cpu/flash_attn.cpp, for steps in which a slot may
-// have several tokens, as guesses and short prompts have (token_runs.cuh). The workgroups of a run take its chunks by
-// turns, and each chunk of a token leaves a record for flash_attn_merge_rotated.
-// Scores: eight columns at a time out of the same registers. Weights: a warp has four columns, or several times four in
-// turn. Values: a warp unpacks 32 values of all tokens once and multiplies them with the weights of all columns.
-// Grid: workgroups that are shared out among the runs, of which only the step knows the number, at least one a token;
-// kv heads.
+// Computes FLASH_ATTN_BATCHED over caches of rotated codes, for steps in which a slot may have several tokens: guesses,
+// and short prompts. The bits are those of kernels/cpu/flash_attn.cpp. token_runs.cuh explains runs and columns.
+// The workgroups of a run take its chunks in turn. Each chunk leaves a record for each token, and
+// flash_attn_merge_rotated merges the records.
+// Scores are computed for eight columns at a time from the same registers. Weights: each warp makes the digits of four
+// columns at once. Values: each warp unpacks 32 values of all tokens once, and multiplies them by the weights of all
+// columns.
+// Grid: (at least one workgroup per token, kv heads). The workgroups are divided among the runs by the kernel, because
+// the number of runs is known only in the step.
 #include "kernels/cuda/rotated_chunk.cuh"
 #include "kernels/cuda/token_runs.cuh"
 
 using namespace zinc_rt::cuda;
 
 struct Shared {
-  float scores[kMostColumns][kChunk + 8];  // without the scale of q; what a warp reads at once is in different banks
-  float d[kMostBlocks][kMostColumns];      // of the weights
-  uint32_t heads[kMostColumns];            // counted through all tokens of the step
-  bool is_seen[kMostColumns];              // whether the column's token sees some of the chunk
+  // Scores without the scale of q. Rows are padded so that what a warp reads at once lies in different banks.
+  float scores[kMostColumns][kChunk + 8];
+  float d[kMostBlocks][kMostColumns];  // scales of the weights' codes
+  uint32_t heads[kMostColumns];        // each column's head, numbered through all tokens of the step
+  bool is_seen[kMostColumns];          // whether the column's token sees a token of the chunk
 };
 static_assert(sizeof(Shared) <= kAttendRunShared);
 
@@ -38,12 +41,14 @@ struct Attend : RotatedChunk<kIsR8> {
   const Run of;
   const uint32_t group;
 
-  // Of four columns' weights by the values of a block, digits, as the products of 32 tokens want them.
+  // Returns where the digits of the weights of four columns lie, for a block of values. They are laid out for products
+  // of 32 tokens.
   static __device__ __forceinline__ uint2 (*digits_at(uint2* weights, uint32_t block, uint32_t first))[32] {
     return reinterpret_cast<uint2(*)[32]>(weights + (block * (kMostColumns / 4) + first / 4) * 4 * 32);
   }
 
-  // The scores of four columns become the digits of their weights, and maximum and sum of each go to its record.
+  // Converts the scores of four columns to the digits of their weights, and writes each column's maximum and sum to its
+  // record.
   __device__ __forceinline__ void weigh(Shared& shared, uint2* weights, const uint16_t* scales, uint32_t first,
                                         uint32_t n_columns, uint32_t pos, uint32_t chunk) const {
     const uint32_t column = first + FourColumns::of_lane(), n_blocks = c.v_head_dim / kv::kBlock;
@@ -64,7 +69,7 @@ struct Attend : RotatedChunk<kIsR8> {
     to[0] = scores.most, to[1] = scores.sum;
   }
 
-  // The values of a chunk by the weights of all columns, to their records.
+  // Computes the sums of the chunk's values for all columns, and writes them to the columns' records.
   __device__ __forceinline__ void sum_values(Shared& shared, uint2* weights, const uint8_t* values, uint32_t n_columns,
                                              uint32_t chunk) const {
 #pragma unroll 1
@@ -104,7 +109,7 @@ struct Attend : RotatedChunk<kIsR8> {
     const bool is_early = chunks.is_early(of, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > chunks.last_chunk) return;
-    // Values of a chunk; digits of weights; codes and scales of q.
+    // `memory` holds V of a chunk, the digits of weights, and the codes and scales of q.
     uint8_t* values = memory;
     auto* weights = reinterpret_cast<uint2*>(memory + attend_rotated_value_bytes(c.v_head_dim));
     uint2* q = weights + c.v_head_dim / kv::kBlock * (kMostColumns / 4) * 4 * 32;
@@ -144,14 +149,14 @@ struct Attend : RotatedChunk<kIsR8> {
         ask_keys(keys, own_pages, range, 0);
       }
       wait_for_copy_batches<0>();
-      __syncthreads();  // scores and values are there
+      __syncthreads();  // scores and values are written
 #pragma unroll 1
       for (uint32_t first = warp() * 4; first < n_columns; first += kWarps * 4)
         weigh(shared, weights, scales_of_values(values), first, n_columns, chunks.pos, chunk);
       __syncthreads();
       sum_values(shared, weights, values, n_columns, chunk);
       if (is_last) break;
-      __syncthreads();  // nobody reads values any more
+      __syncthreads();  // no warp reads the values any more
       ask_values(values, own_pages, range);
       chunk = next;
     }
@@ -168,7 +173,7 @@ __device__ __forceinline__ void attend_rotated_runs(const OpArgs& args) {
   });
 }
 
-// Of heads of 128 values, and of others.
+// The kernels are for heads of 128 values, and of other sizes.
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_runs_r8_128(const __grid_constant__ OpArgs args) {
   attend_rotated_runs<true, 128>(args);
 }

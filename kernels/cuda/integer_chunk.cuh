@@ -1,8 +1,9 @@
-// A chunk of K and V of 16-bit integers as the rows of products, whose columns are the two digits of query heads or of
-// their weights, four heads a product. Codes go from the cache to the registers of the products (integer_cells.cuh), 128
-// values of a head at a time, by a workgroup of four warps.
-// Scores: a warp has 32 keys. A lane has four keys and the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the
-// products' order of values is its own. Values: a warp has 32 of the head.
+// How four warps compute a chunk of K and V of 16-bit integers with the products of tensor cores. Codes of K and V are
+// the rows of a product. Its columns are the two digits of q, or of the weights, of four heads. Codes go from the cache
+// directly to registers (integer_cells.cuh), 128 values of a head at a time.
+// Scores: each warp computes 32 keys; each lane holds four keys and, in step s, the words 16 s + 4 j + lane % 4 of
+// them, j = 0..3. So a product takes values in an order of its own, which is free because sums of integers are exact.
+// Values: each warp computes 32 values of the head.
 #pragma once
 
 #include "kernels/cuda/token_chunks.cuh"
@@ -10,17 +11,17 @@
 namespace zinc_rt::cuda {
 
 constexpr uint32_t kThreads = kAttendIntegerThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
-constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head at a time
+constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head that are computed at a time
 static_assert(kThreads == 128 && kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 
-// q of the workgroup's heads as digits: of four heads and 32 values, lane l of a product has column l / 4, which is head
-// l / 8 and digit l / 4 % 2.
+// Returns where digit `digit` (0: high, 1: low) of value i of a head of q lies. For four heads and 32 values, lane l of
+// a product has column l / 4, which is head l / 8 and digit l / 4 % 2.
 __device__ __forceinline__ uint8_t* q_digits(uint2* q, uint32_t steps, uint32_t head, uint32_t digit, uint32_t i) {
   const uint32_t word = i / 2, step = word / 16, j = word / 4 % 4, lane = (head % 4 * 2 + digit) * 4 + word % 4;
   return reinterpret_cast<uint8_t*>(q + ((head / 4) * steps + step) * 32 + lane) + j * 2 + i % 2;
 }
-// Head h by a warp; x: its values, null: none, which gives digits that are 0. scales: what the scores of a head are
-// multiplied by.
+// Converts head h of q to digits, by a warp. x: its values, or null for a head that does not exist, whose digits are 0.
+// scales: gets the factor of the head's scores.
 __device__ __forceinline__ void quantize_head(const push::FlashAttn& c, const float* x, uint32_t h, uint2* q,
                                               float* scales) {
   const uint32_t lane = threadIdx.x % 32, steps = (c.head_dim + 31) / 32;
@@ -44,13 +45,13 @@ struct IntegerChunk {
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
-  // own_pages: own_page().
-  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there stays as it
-  // was: it is multiplied by digits that are 0, or makes scores that are not read.
+  // own_pages: the result of own_page(). Codes are what a lane holds of K (by step, words of four tokens) or of V (by
+  // 32 tokens, pairs of tokens with four values). Codes that do not exist keep their former content. That is harmless:
+  // they are multiplied by digits that are 0, or make scores that are not read.
   using Codes = uint4[kSteps][4];
-  // The scales of the lane's four keys.
+  // The page of the lane's four keys, and their scales.
   struct KeyPlace {
-    const uint8_t* page;  // codes of the head in it; null: not seen
+    const uint8_t* page;  // the codes of the head in the page; null: the page is not seen
     uint2 scales;
   };
   __device__ __forceinline__ uint2 scales_of_keys(const uint8_t* codes) const {
@@ -75,7 +76,7 @@ struct IntegerChunk {
         if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
       }
   }
-  // Values [first, first + kBlock) of the chunk.
+  // Loads the values [first, first + kBlock) of the chunk's tokens.
   __device__ __forceinline__ void ask_values(Codes& v, int32_t own_pages, Range range, uint32_t first) const {
     const uint32_t value = first + warp() * 32 + lane() / 4 * 4;
     const bool has_value = value < c.v_head_dim;
@@ -91,7 +92,7 @@ struct IntegerChunk {
       }
     }
   }
-  // Of the tokens whose weights a lane makes.
+  // Loads the scales of V of the tokens whose weights this lane makes.
   __device__ __forceinline__ void ask_value_scales(float (&d)[4], int32_t own_pages, Range range) const {
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
@@ -105,10 +106,11 @@ struct IntegerChunk {
     }
   }
 
-  // Sums of upper and of lower bytes of two tiles of 16 rows, by the digits of four heads; of kTiles times four heads.
+  // Sums of the upper and of the lower bytes of codes, for two tiles of 16 rows and kTiles times four heads.
   template <uint32_t kTiles>
   using Sums = int[kTiles][2][2][4];
-  // digits: of the first four heads; those of the next four lie `pitch` further. n: heads that there are.
+  // Adds a step to the sums. digits: those of the first four heads; those of each next four lie `pitch` further. n: how
+  // many heads there are.
   template <uint32_t kTiles>
   static __device__ __forceinline__ void add(Sums<kTiles>& sums, const uint4 (&of)[4], const uint2* digits,
                                              uint32_t pitch, uint32_t n) {
@@ -129,7 +131,7 @@ struct IntegerChunk {
       }
     }
   }
-  // Of head lane % 4 of a tile and four rows.
+  // Returns the sums of four rows for head lane % 4 of a tile.
   static __device__ __forceinline__ float4 join(const int (&sums)[2][2][4]) {
     const auto of = [&](int rows, int i) {
       return joined(sums[rows][0][i], sums[rows][1][i], sums[rows][0][i + 1], sums[rows][1][i + 1]);

@@ -1,8 +1,8 @@
-// A chunk of K and V of rotated codes as the rows of products, whose columns are codes of query heads or digits of their
-// weights. Codes of keys go from the cache to the registers of the products (rotated_cells.cuh), those of values to
-// shared memory, by a workgroup of four warps.
-// Scores: a warp has 32 keys; columns are the codes of q of eight heads. A lane has four keys. Values: a warp has 16
-// bytes of a token's codes in turn, 32 values, which are the rows; columns are the digits of the weights of four heads.
+// How four warps compute a chunk of K and V of rotated codes with the products of tensor cores. Codes of K and V are
+// the rows of a product. Its columns are the codes of q of eight heads, or the digits of the weights of four heads.
+// Codes of K go from the cache directly to registers (rotated_cells.cuh), codes of V to shared memory.
+// Scores: each warp computes 32 keys; each lane holds four of them. Values: each warp computes 32 values at a time,
+// which are 16 bytes of each token's codes.
 #pragma once
 
 #include "kernels/cuda/rotated_cells.cuh"
@@ -11,7 +11,8 @@
 namespace zinc_rt::cuda {
 
 constexpr uint32_t kThreads = kAttendRotatedThreads, kWarps = kThreads / 32, kHeads = 8, kPages = kChunk / 16;
-constexpr uint32_t kMostBlocks = rotated::kMostBlocks, kKeyBlocks = 2;  // of a key, at a time
+// kKeyBlocks: blocks of a key that are loaded at a time.
+constexpr uint32_t kMostBlocks = rotated::kMostBlocks, kKeyBlocks = 2;
 static_assert(kThreads == kChunk && kHeads == kAttendRotatedHeads);
 
 template <bool kIsR8>
@@ -25,8 +26,9 @@ struct RotatedChunk {
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
-  // A warp a head. row(h): the values of head h. Of eight heads and 32 values, lane l of a product has column l / 4,
-  // which is the head. scales: of blocks and eight heads.
+  // Converts heads of q to codes; each warp converts one head at a time. row(h) returns the values of head h. For eight
+  // heads and 32 values, lane l of a product has column l / 4, which is the head. scales: by block, those of eight
+  // heads.
   template <class Row>
   __device__ __forceinline__ void quantize_q(const Row& row, uint32_t n_heads, uint2* q, float* scales) const {
     const uint32_t n_blocks = c.head_dim / kv::kBlock;
@@ -50,8 +52,8 @@ struct RotatedChunk {
     }
   }
 
-  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales. What is not seen, or not of
-  // the head, stays as it was: its scores are not read.
+  // What a lane holds of its four keys: the words and the scales of the blocks [first, first + kKeyBlocks). Blocks of
+  // keys that are not seen, or past the end of the head, keep their former content; their scores are not read.
   struct Keys {
     uint4 words[kVectors];
     uint2 scales[kKeyBlocks];
@@ -73,7 +75,7 @@ struct RotatedChunk {
       }
     }
   }
-  // A step of 32 values of the keys' rows, of a lane's first two keys or the others.
+  // Makes the operand of a step of 32 values, of the lane's first two keys (rows = 0) or of the others.
   static __device__ __forceinline__ void load_step(const Keys& k, uint32_t step, uint32_t rows, uint32_t (&a)[4]) {
     const auto first = [&](uint32_t i) { return rows == 0 ? k.words[i].x : k.words[i].z; };
     const auto second = [&](uint32_t i) { return rows == 0 ? k.words[i].y : k.words[i].w; };
@@ -85,7 +87,7 @@ struct RotatedChunk {
     }
   }
 
-  // Of four keys (two of each rows) and two heads, as the products have them.
+  // The dots of four keys (two for each `rows`) with two heads, in the order in which products give them.
   using Dots = float[2][4];
   __device__ __forceinline__ void add_dots(Dots& dots, const Keys& k, uint32_t first, const uint2* q,
                                            const float* scales) const {
@@ -111,13 +113,13 @@ struct RotatedChunk {
     }
   }
 
-  // Values of a chunk: a token's codes lie `pitch` bytes apart, its scales behind all codes as in the cache. What is
-  // not seen is not read; its weights are 0.
+  // V of a chunk in shared memory: the codes of neighbouring tokens lie `pitch` bytes apart, and all scales follow the
+  // codes, as in the cache. Tokens that are not seen are not loaded; their weights are 0.
   __device__ __forceinline__ uint32_t value_pitch() const { return attend_rotated_value_pitch(c.v_head_dim); }
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
   }
-  // The threads go through the pages together; a thread has the same place of each.
+  // Loads V. All threads go from page to page together, and each thread copies the same place of every page.
   __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
     const uint32_t shift = c.v_head_dim == 64 ? 1 : c.v_head_dim == 128 ? 2 : 3, vectors = 1u << shift;  // a token's
     const uint32_t pitch = value_pitch(), token = threadIdx.x >> shift, tokens = kThreads >> shift;
@@ -130,7 +132,7 @@ struct RotatedChunk {
       const auto page = static_cast<uint32_t>(page_of(own_pages, first));
       if (has_page(range, first)) copy_16(to, codes + page * page_bytes);
     }
-    // Scales, by other warps than those of narrow heads' codes.
+    // The scales are copied by other warps than the codes of narrow heads.
     const uint32_t at = kThreads - 1 - threadIdx.x, of_page = at >> shift;
     const int32_t page = page_of(own_pages, of_page % kPages);
     if (of_page < kPages && has_page(range, of_page))
@@ -140,8 +142,8 @@ struct RotatedChunk {
     end_copy_batch();
   }
 
-  // Codes of 32 values of 32 tokens as operands: rows are the values of the low and of the high halves of 16 bytes.
-  // codes: the bytes of the lane's token.
+  // Codes of 32 values of 32 tokens as operands. The rows of `low` are the values in the low halves of 16 bytes, those
+  // of `high` the values in the high halves. codes: the bytes of the lane's token.
   struct Values {
     uint32_t low[4], high[4];
     __device__ __forceinline__ explicit Values(const uint8_t* codes) {

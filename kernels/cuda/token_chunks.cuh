@@ -1,19 +1,22 @@
-// What attention of a token by workgroups of whole chunks has for integers and for rotated codes: exponentials of a
-// head's scores and the digits of its weights by a warp, and where a chunk's maximum, sum and values go.
+// What attention of one token over integer caches and over rotated caches has in common, if each workgroup takes whole
+// chunks: the exponentials of a head's scores and the digits of its weights, both by one warp, and the merging of
+// chunks.
 #pragma once
 
 #include "kernels/cuda/integer_cells.cuh"
 
 namespace zinc_rt::cuda {
 
-// The largest of numbers of which none is a NaN: their bits in an order without signs.
+// Returns the largest of a warp's numbers. It compares their bits, mapped to unsigned numbers of the same order.
+// REQUIRES: none is a NaN.
 __device__ __forceinline__ float largest_number_of_warp(float v) {
   const uint32_t bits = __float_as_uint(v), sign = 0x80000000u;
   const uint32_t most = __reduce_max_sync(0xFFFFFFFFu, (bits & sign) != 0 ? ~bits : bits | sign);
   return __uint_as_float((most & sign) != 0 ? most ^ sign : ~most);
 }
 
-// Of a head in a chunk, by a warp whose lanes have every 32nd token: 0 where it is not seen.
+// The exponentials of a head's scores in a chunk, their largest score and their sum. A warp computes them; each lane
+// has every 32nd token. The exponential of a token that is not seen is 0.
 struct Exponentials {
   float p[4], most, sum;
 };
@@ -36,7 +39,7 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     e.p[i] = range.has(lane + 32 * i) ? exp_of_difference(e.p[i] - e.most) : 0.0f;
-    // The token 16 before or after is of the same of 16 sums.
+    // The tokens i and i + 16 belong to the same of the 16 partial sums, and lie in different lanes.
     const float other = __shfl_xor_sync(0xFFFFFFFFu, e.p[i], 16);
     sum = (sum + (lane < 16 ? e.p[i] : other)) + (lane < 16 ? other : e.p[i]);
   }
@@ -44,9 +47,10 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
   return e;
 }
 
-// The weights of a head, p * d where a token is seen, as digits for products with 32 tokens each, of which lane l has
-// column l / 4: of four heads the high and the low ones. Token 16 g + t of 32 is in register g of lanes with t / 2 % 4;
-// byte: its place there, by t. Gives the codes' scale. By the warp of the exponentials.
+// Converts the weights of a head, p * d where a token is seen, to digits laid out for products of 32 tokens, by the
+// warp that computed the exponentials. Returns the scale of the codes. A product has the high and the low digits of
+// four heads; lane l has column l / 4. Token 16 g + t of 32 is in register g of the lanes with l % 4 = t / 2 % 4, at
+// the byte that byte(t) returns.
 template <class Byte>
 __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&d)[4], Range range, uint2 (*digits)[32],
                                              uint32_t h, const Byte& byte) {
@@ -68,11 +72,13 @@ __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&
   return of.d;
 }
 
-// What o and the sum so far, and those of the chunk, are multiplied by; not read where the chunk is alone.
+// The factors by which a merge multiplies the totals so far (before) and the chunk (after). They are not read if there
+// is nothing to merge.
 struct Factors {
   float before, after;
 };
-// The chunk's maximum and sum join those of the head, which follow its values: in a record, or in what is merged here.
+// Merges the chunk's maximum and sum into those of a head, at `of`: in a record, or in the totals of chunks that are
+// merged here. is_alone: there is nothing to merge with.
 __device__ __forceinline__ Factors join_head(float* of, const Exponentials& e, bool is_alone) {
   if (is_alone) {
     of[0] = e.most, of[1] = e.sum;
@@ -87,7 +93,7 @@ __device__ __forceinline__ float join_value(float own, float was, Factors f, boo
   return is_alone ? own : __fmaf_rn(own, f.after, was * f.before);
 }
 
-// Those of the workgroup's heads (record_at).
+// The records of the workgroup's heads (record_at).
 struct Records {
   float* first;
   uint32_t chunks, floats;
@@ -96,7 +102,7 @@ struct Records {
   }
 };
 
-// The chunks of a token, in turn from the blockIdx.z-th, and the pages of its slot.
+// The chunks that a token sees, from first_chunk to last_chunk, and the pages of its slot.
 struct TokenChunks {
   const int32_t* pages;
   uint32_t pos, first, first_chunk, last_chunk;
@@ -111,8 +117,8 @@ struct TokenChunks {
   __device__ __forceinline__ Range range_of(uint32_t chunk) const {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
   }
-  // All chunks but a token's last are of earlier steps, where it is its slot's only one: they may be asked for before
-  // the inputs are there.
+  // Whether a chunk was written by earlier steps and may be loaded before the step's inputs are there. In a step of one
+  // token these are all chunks but its last.
   __device__ __forceinline__ bool is_early(const OpArgs& args, uint32_t chunk) const {
     return args.symbols[symbol::Attention::rows] == 1 && chunk < last_chunk;
   }

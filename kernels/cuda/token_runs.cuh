@@ -1,6 +1,7 @@
-// Attention of runs over integer and rotated caches: a run is a few tokens of a slot that follow each other, and a
-// workgroup has a run's tokens with the query heads of a kv head, its columns. They share one read of K and V. Here is
-// what both caches have in common: which run a workgroup has, and how the scores of a chunk become digits of weights.
+// What attention of runs over integer caches and over rotated caches has in common. A run is a few neighbouring tokens
+// of a slot. A workgroup computes the query heads of one kv head for the tokens of a run; these (token, head) pairs are
+// its columns, and they share one read of K and V. Here are the choice of a workgroup's run, and the conversion of a
+// chunk's scores to digits of weights.
 #pragma once
 
 #include "kernels/cuda/token_chunks.cuh"
@@ -9,21 +10,21 @@ namespace zinc_rt::cuda {
 
 constexpr uint32_t kMostColumns = kAttendRunColumns, kRunWords = kAttendIntegerRunStep / 32;
 
-// A run of the step, and how its chunks are shared out.
+// A run of the step, and this workgroup's share of its chunks.
 struct Run {
-  uint32_t first, n;       // tokens; none: nothing is left for this workgroup
-  uint32_t before;         // tokens of the step that it follows
-  uint32_t part, n_parts;  // of the run's workgroups
+  uint32_t first, n;       // first token and number of tokens; n = 0: there is no run for this workgroup
+  uint32_t before;         // tokens of its slot in this step that come before it
+  uint32_t part, n_parts;  // this workgroup's number among those of the run, and how many these are
 };
 
-// The run of the blockIdx.x-th workgroup. Runs begin where a token does not follow the one before it, and every so many
-// tokens after that: run_tokens, a power of two, or fewer where that would leave multiprocessors idle. Each warp finds
-// it by itself, a token a lane.
+// Returns the run of workgroup blockIdx.x. A run begins at a token that does not follow the token before it, and then
+// again after each run_tokens tokens. run_tokens is a power of two; it is halved as long as multiprocessors would be
+// idle. Each warp searches by itself, one token per lane.
 __device__ __forceinline__ Run find_run(const OpArgs& args, uint32_t window) {
   const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
                 *slots = args.buffer<const int32_t>(binding::Attention::slot);
   const uint32_t n = args.dim(symbol::Attention::rows), lane = threadIdx.x % 32;
-  uint32_t offsets[kRunWords];  // of the lane's tokens, from the last that does not follow the one before it
+  uint32_t offsets[kRunWords];  // distance of the lane's tokens from the last one that follows no other
   uint32_t last_break = 0, most_chunks = 0;
 #pragma unroll
   for (uint32_t w = 0; w < kRunWords; ++w) {
@@ -69,7 +70,7 @@ __device__ __forceinline__ Run find_run(const OpArgs& args, uint32_t window) {
   return {first, end - first, before, part, n_parts};
 }
 
-// Of four columns at once, by a warp: eight lanes have a column.
+// Work on four columns at once by a warp: eight lanes share a column.
 struct FourColumns {
   static __device__ __forceinline__ uint32_t of_lane() { return threadIdx.x % 32 / 8; }
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 8; }
@@ -79,20 +80,20 @@ struct FourColumns {
     for (uint32_t width = 4; width > 0; width /= 2) v = join(v, __shfl_xor_sync(0xFFFFFFFFu, v, width));
     return v;
   }
-  // NaN if a lane has NaN.
+  // Returns NaN if one of the eight lanes has a NaN.
   static __device__ __forceinline__ float largest_or_nan(float v) {
     return all(v, [](float a, float b) { return max_or_nan(a, b); });
   }
 };
 
-// What a token sees of a chunk.
+// Returns the range of the chunk's tokens that a token at `pos` sees.
 __device__ __forceinline__ Range seen_by(uint32_t window, uint32_t pos, uint32_t chunk) {
   const uint32_t begin = chunk * kChunk, first = max(first_seen(window, pos), begin),
                  end = min(pos + 1, begin + kChunk);
   return first < end ? Range{first - begin, end - begin} : Range{0, 0};
 }
 
-// The scores of a column in a chunk, as the column's eight lanes have them: a lane has tokens lane() and lane() + 8 of
+// The scores of a column in a chunk, shared by the column's eight lanes. A lane has the tokens lane() and lane() + 8 of
 // each page.
 struct ColumnScores {
   static constexpr uint32_t kOwn = kChunk / 8;
@@ -100,7 +101,8 @@ struct ColumnScores {
   float most, sum;  // over all lanes
 
   static __device__ __forceinline__ uint32_t token(uint32_t i) { return i / 2 * 16 + i % 2 * 8 + FourColumns::lane(); }
-  // scores: of the column's tokens, without `scale`. The exponential of a token that is not seen is 0.
+  // scores: those of the column's tokens, before they are multiplied by `scale`. The exponential of a token that is not
+  // seen is 0.
   __device__ __forceinline__ ColumnScores(const push::FlashAttn& c, const float* scores, float scale, Range seen) {
     most = -__int_as_float(0x7f800000);
 #pragma unroll
@@ -123,10 +125,10 @@ struct ColumnScores {
   }
 };
 
-// The weights p * d(token) of four columns as digits for products with 32 tokens each (make_digits says where they lie).
-// kOrder: of __byte_perm, for a word's bytes out of those of two lanes: of the first lane tokens t and t + 8, of the
-// second t + 1 and t + 9. seen: what the lane's column sees. digits: of the four columns. Returns the scale of the
-// column's codes.
+// Converts the weights p * d(token) of four columns to digits laid out for products of 32 tokens (make_digits in
+// token_chunks.cuh has the layout). kOrder: an argument of __byte_perm that makes a word from the bytes of two lanes;
+// the first lane has the tokens t and t + 8, the second t + 1 and t + 9. seen: what the lane's column sees. digits:
+// where those of the four columns go. Returns the scale of the column's codes.
 template <uint32_t kOrder, class Scale>
 __device__ __forceinline__ float make_digits_of_four(const ColumnScores& of, const Scale& d, Range seen,
                                                      uint2 (*digits)[32]) {
@@ -138,7 +140,7 @@ __device__ __forceinline__ float make_digits_of_four(const ColumnScores& of, con
     largest = max_or_nan(largest, weights[i]);
   }
   const CodeScale scale = code_scale(FourColumns::largest_or_nan(largest));
-  // The first of two lanes stores the word of high digits, the second that of low ones.
+  // Of each two lanes the first one stores the word of high digits, and the second one that of low digits.
   const uint32_t lane = FourColumns::lane();
   const bool is_second = lane % 2 != 0;
   auto* words =
@@ -154,7 +156,7 @@ __device__ __forceinline__ float make_digits_of_four(const ColumnScores& of, con
   return scale.d;
 }
 
-// The chunks of a run that a workgroup takes, from first_chunk on.
+// The chunks of a run that this workgroup takes: first_chunk, and then each n_parts-th.
 struct RunChunks : TokenChunks {
   uint32_t last_pos;
 
@@ -162,23 +164,25 @@ struct RunChunks : TokenChunks {
       : TokenChunks(args, c, run.first), last_pos(pos + run.n - 1) {
     first_chunk += run.part, last_chunk = last_pos / kChunk;
   }
-  // What some token of the run sees of a chunk.
+  // Returns the range of a chunk that at least one token of the run sees.
   __device__ __forceinline__ Range range_of(uint32_t chunk) const {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, last_pos + 1 - chunk * kChunk)};
   }
-  // Whether all of a chunk is of earlier steps, so that it may be read before the step's inputs are there.
+  // Whether all of a chunk was written by earlier steps, so that it may be read before the step's inputs are there.
   __device__ __forceinline__ bool is_early(const Run& run, uint32_t chunk) const {
     return chunk * kChunk + kChunk + run.before <= pos;
   }
 };
 
-// The head of q that a run's column is, counted through all tokens of the step. group: query heads of a kv head.
+// Returns the head of q that belongs to a column of a run, numbered through all tokens of the step. group: query heads
+// per kv head.
 __device__ __forceinline__ uint32_t head_of_column(const push::FlashAttn& c, const Run& run, uint32_t kv_head,
                                                    uint32_t group, uint32_t column) {
   return (run.first + column / group) * c.n_heads + kv_head * group + column % group;
 }
 
-// use(c, run) with the run of this workgroup, if it has one. use() waits for the inputs. kDim: with_heads_of.
+// Calls use(c, run) with this workgroup's run, if it has one. use() must wait for the inputs. kDim: as in
+// with_heads_of().
 template <uint32_t kDim, class Use>
 __device__ __forceinline__ void with_own_run(const OpArgs& args, const Use& use) {
   let_next_start();
